@@ -5,11 +5,13 @@ from collections import Counter
 
 import pytest
 
+from tui_evals.present.columns import cell_width
 from tui_evals.tui.action_help import KEYS_PAGE, help_rows, keys_page
-from tui_evals.tui.actions import ACTIONS, PLACES, actions_at, bindings, footer_actions, key_names
+from tui_evals.tui.actions import ACTIONS, PLACES, actions_at, bindings, footer_actions, footer_choice
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.app import COMMANDS, Workbench
 from tui_evals.tui.compare.screen import CompareScreen
+from tui_evals.tui.help_menu import help_menu
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.labels.screen import LabelScreen
@@ -85,11 +87,33 @@ def test_every_action_is_bound(where):
     assert {binding.action for binding in bindings("everywhere")} <= {binding.action for binding in Workbench.BINDINGS}
 
 
-@pytest.mark.parametrize("where", PLACES)
-def test_the_footer_fits_eighty_columns(where):
-    words = [f"{key_names(action)[0]} {action.word}" for action in footer_actions(where)]
-    assert 0 < len(words) <= 8
-    assert len("  ".join([*words, "? all keys"])) <= 78
+ALONE = ("compare", "labelling", "playground", "rules")
+
+
+@pytest.mark.parametrize("where", OWNERS)
+@pytest.mark.parametrize("room", [68, 108, 148])
+def test_the_footer_uses_the_room_there_is_and_no_more(where, room):
+    offered = footer_actions(where) if where in ALONE else footer_actions(where, "everywhere")
+    shown = footer_choice(offered, lambda action: None, room)
+    assert len("".join(f"{key} {word}  " for key, word in shown)) <= room
+    assert len(shown) == len(offered) or len("".join(f"{key} {word}  " for key, word in shown)) > room - 20
+    assert where in ALONE or {("r", "run"), ("u", "undo"), ("ctrl+s", "save"), ("ctrl+p", "find")} <= set(shown)
+
+
+def test_the_footer_shows_only_what_can_be_done():
+    offered = footer_actions("tree", "everywhere")
+    assert footer_choice(offered, lambda action: "no", 80) == []
+    able = ("new_dataset", "palette")
+    assert footer_choice(offered, lambda action: None if action.name in able else "no", 80) == [
+        ("ctrl+n", "new"),
+        ("ctrl+p", "find"),
+    ]
+
+
+def test_while_one_types_the_footer_shows_no_letters():
+    for place in PLACES:
+        for key, _ in footer_choice(footer_actions(place, "everywhere"), lambda action: None, 500, typing=True):
+            assert key.startswith("ctrl+") or re.fullmatch(r"f\d+|esc|(shift\+)?tab", key), key
 
 
 def test_what_an_action_does_is_a_sentence():
@@ -107,3 +131,13 @@ def test_the_help_of_a_screen_of_its_own_names_only_keys_that_work_there():
         text = ["".join(piece.text for piece in one.pieces) for one in help_rows(where, 70)]
         assert ("Everywhere" not in text) is alone, where
         assert text[0], where
+
+
+def test_the_help_lists_the_keys_to_be_pressed_and_greys_what_cannot_be_done():
+    for where in (*ALONE, "runs", "detail"):
+        menu = help_menu(where, lambda action: "it cannot" if action.name == "help" else None)
+        menu.body()
+        text = ["".join(piece.text for piece in one.pieces) for one in menu._rows(70)]
+        assert ("Everywhere" not in text) is (where in ALONE), where
+        assert text[0] and any(row.key and row.pieces[-1].style == "dim" for row in menu._rows(70)), where
+        assert all(cell_width(line) <= 70 for line in text)

@@ -233,7 +233,7 @@ async def test_enter_gives_the_line_the_whole_width_and_escape_goes_back_step_by
         await pilot.press("n")
         await until(pilot, lambda: "t-4" in pilot.app.full)
         await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Reading))
+        await until(pilot, lambda: isinstance(pilot.app.screen, Menu))
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         await pilot.press("escape")

@@ -21,7 +21,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui import item_edits
 from tui_evals.tui.item import fields
 from tui_evals.tui.item.pane import EditorPane
-from tui_evals.tui.item.rows import headline, page_rows, portability_piece, preview
+from tui_evals.tui.item.rows import fair_share, headline, page_rows, portability_piece, preview
 from tui_evals.tui.item.walk import neighbour_field
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.workspace import Workspace
@@ -124,8 +124,41 @@ def test_long_texts_show_their_start_and_how_much_there_is_besides():
     assert told("\n".join(f"line {n}" for n in range(128)))[-2:] == ["line 7", "… 120 more lines"]
     assert told("x" * 5000)[-1] == "… 5,000 characters in all" and len(told("x" * 5000)) == 9
     assert told("a\n" * 7 + "b") == ["a"] * 7 + ["b"]
-    assert told("a\n" * 8 + "b")[-1] == "… 1 more line"
+    assert told("a\n" * 8 + "b") == ["a"] * 8 + ["b"], "a line that says there is one more is no shorter than that"
+    assert told("a\n" * 9 + "b")[-1] == "… 2 more lines"
     assert told("a\n" + "x" * 5000 + "\nb\nc")[-1] == "… 2 more lines"
+
+
+def text_of(lines):
+    return "\n".join(f"word {number}" for number in range(lines))
+
+
+@pytest.mark.parametrize("width", [50, 90])
+def test_a_long_value_is_shown_whole_where_there_is_room(tmp_path, width):
+    made = workspace(tmp_path, {"prompt": text_of(30), "expected_response": "yes"}, where=("items", 0))
+    rows = plain(page_rows(made, width, None, 45))
+    assert any("word 29" in line for line in rows) and not any("more line" in line for line in rows)
+
+
+@pytest.mark.parametrize("width", [50, 90])
+def test_long_values_share_the_room_there_is(tmp_path, width):
+    item = {"prompt": text_of(80), "expected_response": text_of(80), "context": text_of(12), "category": "one"}
+    made = workspace(tmp_path, item, where=("items", 0))
+    for height in (50, 51, 52, 60):
+        rows = plain(page_rows(made, width, None, height))
+        assert height - 3 < len(rows) <= height
+        assert any("word 11" in line for line in rows[-10:]), "a short one is shown whole"
+        left = [int(line.split()[-3]) for line in rows if "more lines" in line]
+        assert len(left) == 2 and left[0] == left[1]
+    assert len(plain(page_rows(made, width, None, 20))) > 20, "each is shown with some lines though one has to scroll"
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(0, 200))
+def test_a_fair_share_fills_the_room(lengths, room):
+    share = fair_share(lengths, room)
+    used = sum(min(length, share) for length in lengths)
+    assert used <= room or share == fair_share(lengths, 0)
+    assert used == sum(lengths) or share == fair_share(lengths, 0) or used > room - len(lengths)
 
 
 def test_json_spells_what_a_terminal_would_obey_in_the_way_of_json():
@@ -693,7 +726,7 @@ async def test_what_is_nested_too_deeply_is_told_and_not_written_down(bench):
     app.at("variables")
     await press(pilot, "enter", "e")
     assert app.heard == ["variables is nested too deeply to be edited here; edit the file itself"] * 2
-    assert "… over 394 more lines" in "\n".join(plain(app.pane.lines.rows))
+    assert "… over 387 more lines" in "\n".join(plain(app.pane.lines.rows))
 
 
 async def test_evaluators_are_edited_in_their_own_pane(bench):

@@ -18,7 +18,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import actions_at
 from tui_evals.tui.labels.screen import LabelScreen, end_rows, head_rows, sheet_rows
 from tui_evals.tui.widgets.bar import Keys, Status
-from tui_evals.tui.widgets.dialogs import Ask, Confirm, Reading
+from tui_evals.tui.widgets.dialogs import Ask, Confirm, Menu
 from tui_evals.tui.widgets.lines import Lines
 
 PASS, FAIL = [score(value=0.37)], [score(value=0.0, result="fail")]
@@ -357,9 +357,9 @@ async def test_the_keys_of_the_place_are_there_and_help_names_them(tmp_path):
     assert all(callable(getattr(LabelScreen, f"do_{action.name}", None)) for action in actions_at("labelling"))
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
         await begin(person)
-        assert "g good  b bad  s skip  n note  u undo  q back" in str(person.app.screen.query_one(Keys).render())
+        assert "g good  b bad  s skip  n note  " in str(person.app.screen.query_one(Keys).render())
         await person.press("question_mark")
-        await person.until(lambda: isinstance(person.app.screen, Reading))
+        await person.until(lambda: isinstance(person.app.screen, Menu))
         await person.sees("The answer is good; the next one follows.")
         await person.press("escape")
         await ready(person)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.tui.layout import PLACES, WEIGHTS, changed_weight, next_place, visible_places
+from tui_evals.tui.layout import PLACES, WEIGHTS, changed_weight, fitted_weights, next_place, visible_places
 
 places = st.sampled_from(PLACES)
 
@@ -42,3 +42,15 @@ def test_no_pane_grows_or_shrinks_beyond_use(place, ways):
     for way in ways:
         weights = changed_weight(weights, place, way)
     assert all(12 <= weight <= 90 for weight in weights.values())
+
+
+@given(st.integers(100, 300), st.integers(0, 400))
+def test_the_tree_has_the_columns_its_names_need_within_bounds(width, wanted):
+    shown = visible_places("tree", width)
+    weights = fitted_weights(dict(WEIGHTS), shown, width, {"tree": wanted})
+    columns = width * weights["tree"] / sum(weights[place] for place in shown)
+    assert width // 4 - 1 <= columns <= width // 2 + 1
+    assert abs(columns - wanted) < 1 or not width // 4 < wanted < width // 2
+    for way in (1, -1):
+        stepped = fitted_weights(changed_weight(dict(WEIGHTS), "tree", way), shown, width, {"tree": wanted})
+        assert (stepped["tree"] - weights["tree"]) * way > 0 or stepped["tree"] == 12

@@ -336,6 +336,17 @@ def test_no_row_is_wider_than_the_screen(width):
         assert cell_width(line) <= width, line
 
 
+@pytest.mark.parametrize("width", [44, 79, 130])
+def test_a_long_rule_is_read_whole_in_the_list(width):
+    words = " ".join(f"word{number}" for number in range(40))
+    sheet = sheet_of(with_rules(dataset(), sheet_of(), with_text(TEXTS, (False, 1), words)))
+    found = filter_rules(sheet, [])
+    rows = rule_rows(sheet, VerdictBoard(), found, Columns(VerdictBoard(), list(found), width))
+    assert [row.key for row in rows if row.key is not None] == list(found)
+    text = " ".join(" ".join(piece.text for piece in row.pieces) for row in rows).split()
+    assert [word for word in text if word[:4] == "word" and word[4:].isdecimal()] == words.split()
+
+
 def test_a_narrow_list_says_which_models_have_no_room():
     rows = text_of(shown(dataset(), 60, targets=("one", "two", "three")))
     assert "(+2 models below)" in rows[0] and "one" in rows[0] and "two" not in rows[0]

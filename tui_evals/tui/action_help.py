@@ -16,7 +16,9 @@ PROSE: Mapping[Where, str] = {
     "everywhere": "",
     "tree": (
         "The items of the open dataset and the turns of its conversations. What the cursor stands on is shown in the "
-        "panes 2 and 3, and is what r runs; marked items are run, tagged, put into a category and deleted together."
+        "panes 2 and 3, and is what r runs; marked items are run, tagged, put into a category and deleted together. "
+        "The filter has terms joined by spaces, as that of the results: words, category:x, tag:x, id:MT-*, status:fail "
+        'or fail for how they did last; ! negates a term, "quotation marks" keep words together.'
     ),
     "editor": (
         "The fields of the item, the turn, or the dataset itself. Each keystroke is checked and can be undone; nothing "
@@ -59,29 +61,32 @@ PROSE: Mapping[Where, str] = {
         "A rate is the share of judged answers that kept their rules, each test counted as each model was asked last. "
         "A rule can be rewritten by hand; tests and inverse rules can be made anew by a model, one rule at a time."
     ),
-    "playground": "A conversation with a target, and the item it can become.",
+    "playground": (
+        "A conversation with a target, and the item it can become. In the box enter begins a new line, and the page "
+        "keys move the conversation; tab goes there and back."
+    ),
 }
 
 _KEYS = 12
-_ALONE = ("field", "compare", "labelling", "rules", "playground")
+ALONE = ("field", "compare", "labelling", "rules", "playground")
 """Places of their own, where no other keys work."""
 
 
 def help_rows(where: Where, width: int) -> list[Row]:
     """The help of one place: what it is for, its keys, then the keys that work everywhere."""
     rows = [row((line, "")) for line in wrapped(PROSE.get(where, ""), width)] if PROSE.get(where) else []
-    for place in (where,) if where in _ALONE else dict.fromkeys((where, "everywhere")):
+    for place in (where,) if where in ALONE else dict.fromkeys((where, "everywhere")):
         rows += [row(), row((PLACES[place], "title"))]
         for action in actions_at(place):
             keys = fit("  ".join(key_names(action)), _KEYS, "key")
             first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
             rows.append(row(keys, " ", first))
             rows += [row(" " * (_KEYS + 1), line) for line in more]
-    rows += [row(), *(row((line, "dim")) for line in wrapped(_MOVING, width))]
+    rows += [row(), *(row((line, "dim")) for line in wrapped(MOVING, width))]
     return rows
 
 
-_MOVING = (
+MOVING = (
     "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter. / finds a text, or shows "
     "only what has it; from then on n and N go from one to the next, until esc ends it."
 )
@@ -94,7 +99,7 @@ def keys_page() -> str:
         "",
         "Made from the table of actions; `?` shows the part of the pane one is in.",
         "",
-        _MOVING,
+        MOVING,
     ]
     for place, title in PLACES.items():
         parts += ["", f"## {title}", ""]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from textual.binding import Binding
@@ -74,10 +75,11 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "pause", "p", "pause", "Pause the run, or let a paused or interrupted one go on."),
     Action("everywhere", "stop", "x", "stop", "Stop the run once what is in flight has its answer."),
     Action("everywhere", "workers", "M", "workers", "The workers of the run on screen: who is there, and how busy."),
-    Action("everywhere", "save", "ctrl+s", "save", "Save the dataset."),
+    Action("everywhere", "save", "ctrl+s", "save", "Save the dataset.", True),
     Action("everywhere", "save_as", "W", "save as", "Save the dataset under another name."),
-    Action("everywhere", "undo", "u", "undo", "Take back the last edit of the dataset."),
+    Action("everywhere", "undo", "u", "undo", "Take back the last edit of the dataset.", True),
     Action("everywhere", "redo", "U", "redo", "Do again what was taken back."),
+    Action("everywhere", "new_dataset", "ctrl+n", "new", "Begin a dataset."),
     Action("everywhere", "open", "o", "open", "Open another dataset of the project."),
     Action(
         "everywhere",
@@ -87,7 +89,6 @@ ACTIONS: tuple[Action, ...] = (
         "Import what another tool wrote: promptfoo, Prompt Foundry, Inspect, PromptPex, Arthur Bench, results, "
         "messages.",
     ),
-    Action("everywhere", "new_dataset", "ctrl+n", "new", "Begin a dataset."),
     Action("everywhere", "playground", "P", "play", "Talk to a target, and make an item of the conversation."),
     Action(
         "everywhere", "settings", "comma", "settings", "Theme, defaults of runs, judge: written to .evals/config.toml."
@@ -96,7 +97,12 @@ ACTIONS: tuple[Action, ...] = (
         "everywhere", "trust", "Y", "trust", "What this project may do: what you agreed to, what it still asks for."
     ),
     Action(
-        "everywhere", "palette", "ctrl+p,colon", "commands", "Find anything that can be done by its name, and do it."
+        "everywhere",
+        "palette",
+        "ctrl+p,colon",
+        "find",
+        "Find anything by its name: what can be done, items, runs, datasets, pages of the manual.",
+        True,
     ),
     Action("everywhere", "help", "question_mark,f1", "help", "The keys of this pane."),
     Action("everywhere", "back", "escape", "back", "Out of this: clear marks or filter, or back to the pane before."),
@@ -112,7 +118,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("tree", "mark", "space", "mark", "Mark the item, or all of a category.", True),
     Action("tree", "mark_all", "A", "mark all", "Mark every item shown, or none."),
-    Action("tree", "filter", "slash", "filter", "Show only items with these words.", True),
+    Action("tree", "filter", "slash", "filter", "Show only items that fit: words, !word, category:x, fail.", True),
     Action("tree", "group", "c", "group", "Group the items by category, or not."),
     Action("tree", "unfold", "right,l", "unfold", "Show the turns of a conversation, or the items of a category."),
     Action("tree", "fold", "left,h", "fold", "Hide them again, or go to what this belongs to."),
@@ -239,7 +245,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("rules", "undo", "u", "undo", "Take back the last edit of the dataset; the files of the rules follow."),
     Action("rules", "redo", "U", "redo", "Do again what was taken back."),
     Action("rules", "help", "question_mark,f1", "help", "These keys."),
-    Action("rules", "leave", "q,escape", "back", "Out of the filter, back to the rules, then to the workbench."),
+    Action("rules", "leave", "q,escape", "back", "Out of the filter, back to the rules, then to the workbench.", True),
     Action("playground", "send", "ctrl+j,f5", "send", "Send what is written; enter begins a new line.", True),
     Action("playground", "make_item", "ctrl+t", "item", "Make an item of the conversation.", True),
     Action("playground", "target", "ctrl+o", "target", "Talk to another target; what was said stays.", True),
@@ -264,6 +270,12 @@ NAMES = {
     "escape": "esc",
     "delete": "del",
 }
+
+
+_ELSEWHERE = frozenset(("help", *(f"pane_{digit}" for digit in range(1, 7)), "next_pane", "previous_pane", "back"))
+"""What the line of keys need not show: the line above it does, or its own end, or nobody knows where it leads."""
+_OF_LAYOUT = frozenset(("zoom", "narrower", "wider"))
+_NO_LETTER = re.compile(r"(ctrl|shift)\+.+|tab|f\d+|esc")
 
 
 def actions_at(where: Where) -> tuple[Action, ...]:
@@ -291,10 +303,40 @@ def key_names(action: Action) -> list[str]:
     return [NAMES.get(key, key) for key in action.keys.split(",")]
 
 
-def footer_actions(where: Where) -> Iterable[Action]:
-    """What the footer shows for a place: its own few, then what holds everywhere."""
-    everywhere = () if where == "field" else actions_at("everywhere")
-    return [action for action in (*actions_at(where), *everywhere) if action.footer]
+def footer_actions(*places: Where) -> list[Action]:
+    """What the line of keys can show of places."""
+    return [action for place in places for action in actions_at(place) if action.name not in _ELSEWHERE]
+
+
+def footer_choice(
+    actions: Sequence[Action], why_not: Callable[[Action], str | None], room: int, *, typing: bool = False
+) -> list[tuple[str, str]]:
+    """The keys and words of a line: what can be done now, the most wanted first, for as long as there is room.
+
+    While one is typing a letter is a letter: only keys that are none are shown.
+    """
+    chosen: dict[Action, str] = {}
+    for action in sorted(actions, key=_rank):
+        key = _key_now(action, typing)
+        if key is None or why_not(action) is not None:
+            continue
+        room -= len(key) + len(action.word) + 3
+        if room < 0:
+            break
+        chosen[action] = key
+    return [(chosen[action], action.word) for action in actions if action in chosen]
+
+
+def _rank(action: Action) -> int:
+    """What everywhere matters whenever it can be done comes first, then the few of the place, then the others."""
+    if action.where != "everywhere":
+        return 1 if action.footer else 2
+    return 0 if action.footer else 4 if action.name in _OF_LAYOUT else 3
+
+
+def _key_now(action: Action, typing: bool) -> str | None:
+    """The key that does an action now, as a person reads it."""
+    return next((key for key in key_names(action) if not typing or _NO_LETTER.fullmatch(key)), None)
 
 
 def _textual_keys(keys: str) -> str:

@@ -29,7 +29,7 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import approving, dataset_files, drafts, importing, navigation, settings, suspending
+from . import approving, dataset_files, drafts, importing, navigation, palette, settings, suspending
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
@@ -48,6 +48,7 @@ from .workspace import check_dataset
 PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
 COMMANDS: Commands = {
     **navigation.COMMANDS,
+    **palette.COMMANDS,
     **dataset_files.COMMANDS,
     **importing.COMMANDS,
     **drafts.COMMANDS,
@@ -149,6 +150,7 @@ class Workbench(DeskApp):
 
     def on_state_changed(self) -> None:
         """Show the shared state as it is now."""
+        self.arrange_for_another()
         self.sync()
         self.offer_keys()
         self._check_soon()

@@ -13,7 +13,9 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
+from textual.widgets import Input, TextArea
 
+from tui_evals.datasets.editing import Editing
 from tui_evals.present.status import LIVE
 from tui_evals.text.safe import safe
 from tui_evals.tui.widgets.bar import Keys, Status
@@ -67,6 +69,7 @@ class DeskApp(App[str]):
         self.followed_run: str | None = None
         self.drafts = Drafts(self.workspace, self.writer)
         self._pane_types = panes
+        self._arranged_for: Editing | None = None
         self._kept_screens: list[FeatureScreen] = []
         self._commands = commands
 
@@ -140,11 +143,19 @@ class DeskApp(App[str]):
 
     def arrange(self, width: int | None = None) -> None:
         """Show the panes that fit the width, which is the terminal's as it is known where none is given."""
-        shown = layout.visible_places(self.front, self.size.width if width is None else width, self.zoomed)
-        for place in layout.PLACES:
-            pane = self.pane(place)
+        width, self._arranged_for = self.size.width if width is None else width, self.workspace.editing
+        shown = layout.visible_places(self.front, width, self.zoomed)
+        panes = {place: self.pane(place) for place in layout.PLACES}
+        wanted = {place: columns for place, pane in panes.items() if (columns := pane.wanted_columns()) is not None}
+        weights = layout.fitted_weights(self.session.weights, shown, width, wanted)
+        for place, pane in panes.items():
             pane.display = place in shown
-            pane.styles.width = f"{self.session.weights[place]}fr"
+            pane.styles.width = f"{weights[place]:.4f}fr"
+
+    def arrange_for_another(self) -> None:
+        """Another dataset has other names, for which a pane may want another width."""
+        if self.workspace.editing is not self._arranged_for:
+            self.arrange()
 
     def on_resize(self, event: events.Resize) -> None:
         """Another width shows other panes; the size that the application knows is still the one before."""
@@ -178,9 +189,15 @@ class DeskApp(App[str]):
         pane = self.pane(self.front)
         place = pane.keys_place
         self.query_one(Keys).offer(
-            footer_actions(place),
-            lambda action: self.why_not(action.name) if action.where == "everywhere" else pane.why_not(action.name),
-            "?" if place == self.front else "f1",
+            footer_actions(place, "everywhere") if place == self.front else footer_actions(place),
+            lambda action: (
+                self.why_not(action.name)
+                if action.where == "everywhere"
+                else pane.why_not(action.name)
+                if action.where == self.front
+                else None  # the box that is open does what its keys say
+            ),
+            typing=isinstance(self.default_screen.focused, Input | TextArea),
         )
         self.show_resting_status()
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.screen import ModalScreen
+from textual.widgets import Input, TextArea
 
 from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.dialogs import Entry
 
-from .actions import Where, actions_at
+from .actions import Action, Where, footer_actions
+from .help_menu import help_menu
 from .messages import Severity, StatusMessage
 from .pane import perform
 
@@ -32,6 +37,17 @@ class FeatureScreen(ModalScreen[None]):
         self.tell("")
         perform(self, name)
 
+    def glossary(self) -> Sequence[Entry]:
+        """Words that the screen uses, for its help."""
+        return ()
+
+    async def do_help(self) -> None:
+        """The keys of this screen; one that is chosen is pressed."""
+        menu = help_menu(self.where, lambda action: self.why_not(action.name), *self.glossary())
+        chosen = await self.app.push_screen_wait(menu)
+        if isinstance(chosen, Action):
+            self.action_act(chosen.name)
+
     def tell(self, text: str, kind: Severity = "info") -> None:
         """A sentence for the status line."""
         for status in self.query(Status):  # there is none any more once the screen has been left
@@ -43,7 +59,11 @@ class FeatureScreen(ModalScreen[None]):
         self.tell(message.text, message.kind)
 
     def offer_keys(self) -> None:
-        """Show the keys of the screen; what cannot be done now is dim."""
-        offered = [action for action in actions_at(self.where) if action.footer]
+        """Show the keys of the screen that do something now."""
+        offered, typing = footer_actions(self.where), isinstance(self.focused, Input | TextArea)
         for keys in self.query(Keys):
-            keys.offer(offered, lambda action: self.why_not(action.name))
+            keys.offer(offered, lambda action: self.why_not(action.name), typing=typing)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """While one types, other keys do something than in a list."""
+        self.offer_keys()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from .messages import Place
 
 PLACES: tuple[Place, ...] = ("tree", "editor", "judges", "results", "detail", "runs")
@@ -32,6 +34,23 @@ def visible_places(focus: Place, width: int, zoomed: bool = False) -> tuple[Plac
     if width < 150:
         return _TWO[focus]
     return WRITING if focus in WRITING else LOOKING
+
+
+def fitted_weights(
+    weights: dict[Place, int], shown: Collection[Place], width: int, wanted: Mapping[Place, int]
+) -> dict[Place, float]:
+    """The weights of panes that are shown together, where some want as many columns as their content needs.
+
+    Such a pane has between a quarter of the columns and half of them, and steps that a person made on top.
+    """
+    fitted: dict[Place, float] = dict(weights)
+    others = sum(weights[place] for place in shown if place not in wanted)
+    for place in wanted.keys() & set(shown):
+        columns = min(max(wanted[place], width // 4), width // 2)
+        if others:
+            step = weights[place] - WEIGHTS[place]
+            fitted[place] = max(others * columns / (width - columns) + step, _LEAST)
+    return fitted
 
 
 def changed_weight(weights: dict[Place, int], place: Place, way: int) -> dict[Place, int]:

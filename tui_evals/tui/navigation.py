@@ -1,16 +1,15 @@
-"""Commands that go from pane to pane, change their widths, and list what can be done."""
+"""Commands that go from pane to pane, change their widths, and say what can be done in one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tui_evals.tui.widgets.dialogs import Entry, Menu, Reading
-
 from . import layout
-from .action_help import help_rows
-from .actions import PLACES, Action, actions_at, key_names
+from .actions import Action
 from .desk import Command, Commands, Desk
+from .help_menu import help_menu
 from .messages import Place
+from .palette import do, why_not
 
 
 def to_pane(place: Place) -> Callable[[Desk], None]:
@@ -23,12 +22,21 @@ def to_neighbour(way: int) -> Callable[[Desk], None]:
     return lambda desk: desk.bring(layout.next_place(desk.front, desk.size.width, desk.zoomed, way))
 
 
+def why_no_zoom(desk: Desk) -> str | None:
+    """There is only room for one pane."""
+    alone = len(layout.visible_places(desk.front, desk.size.width)) == 1 and not desk.zoomed
+    return "below 100 columns one pane is shown at a time in any case" if alone else None
+
+
+def why_not_wider(desk: Desk) -> str | None:
+    """There is no other pane on screen."""
+    return "z shows the other panes again" if desk.zoomed else why_no_zoom(desk)
+
+
 def zoom(desk: Desk) -> None:
     """Show only the pane in front, or all again."""
     desk.zoomed = not desk.zoomed
     desk.arrange()
-    if desk.zoomed and desk.size.width < 100:
-        desk.tell("below 100 columns one pane is shown at a time in any case")
 
 
 def widen(way: int) -> Callable[[Desk], None]:
@@ -51,30 +59,11 @@ def back(desk: Desk) -> None:
         desk.bring(desk.visited.pop(), returning=True)
 
 
-async def palette(desk: Desk) -> None:
-    """Every action of the pane in front and those that work everywhere, by name; what cannot be done says why."""
-    pane = desk.pane(desk.front)
-    entries = []
-    for action in (*actions_at(desk.front), *actions_at("everywhere")):
-        everywhere = action.where == "everywhere"
-        reason = desk.why_not(action.name) if everywhere else pane.why_not(action.name)
-        keys = " ".join(key_names(action))
-        title = f"{_where(action)}: {action.word}"
-        entries.append(Entry(action, title, f"{keys:<6} {action.description}", why_not=reason or ""))
-    chosen = await desk.push_screen_wait(Menu("commands", entries))
+async def show_help(desk: Desk) -> None:
+    """What the pane in front is for, and every key that works in it; one that is chosen is pressed."""
+    chosen = await desk.push_screen_wait(help_menu(desk.front, lambda action: why_not(desk, action)))
     if isinstance(chosen, Action):
-        (desk if chosen.where == "everywhere" else pane).action_act(chosen.name)
-
-
-def _where(action: Action) -> str:
-    title = PLACES[action.where]
-    return "workbench" if action.where == "everywhere" else title.partition(" ")[2].lower()
-
-
-def show_help(desk: Desk) -> None:
-    """What the pane in front is for, and every key that works in it."""
-    where = desk.front
-    desk.push_screen(Reading(f"help · {PLACES[where]}", lambda width: help_rows(where, width)))
+        do(desk, chosen)
 
 
 COMMANDS: Commands = {
@@ -86,10 +75,9 @@ COMMANDS: Commands = {
     "pane_6": Command(to_pane("runs")),
     "next_pane": Command(to_neighbour(1)),
     "previous_pane": Command(to_neighbour(-1)),
-    "zoom": Command(zoom),
-    "narrower": Command(widen(-1)),
-    "wider": Command(widen(1)),
+    "zoom": Command(zoom, why_no_zoom),
+    "narrower": Command(widen(-1), why_not_wider),
+    "wider": Command(widen(1), why_not_wider),
     "back": Command(back),
-    "palette": Command(palette),
     "help": Command(show_help),
 }

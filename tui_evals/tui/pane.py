@@ -51,6 +51,10 @@ class Pane(Vertical):
     def pulse(self, pulse: StoreChange) -> None:
         """The store has changed: show what did, and no more."""
 
+    def wanted_columns(self) -> int | None:
+        """How wide it would be for what it shows; None where any width does."""
+        return None
+
     def selection(self) -> Selection | None:
         """What `run` runs from here."""
         return None

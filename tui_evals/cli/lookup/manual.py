@@ -9,7 +9,6 @@ import site
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -21,6 +20,7 @@ from tui_evals.private_files import check_private
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.environment import Variables, environment
+from tui_evals.text.manual import pages, title_of
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.version import __version__
 
@@ -44,13 +44,6 @@ _WORDS_PAGE = "words"
 _MARKS: Mapping[Verdict, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "red")}
 
 
-def pages() -> dict[str, str]:
-    """The pages of the manual by name."""
-    folder = files("tui_evals") / "help"
-    files_by_name = {entry.name.removesuffix(".md"): entry for entry in folder.iterdir() if entry.name.endswith(".md")}
-    return {name: files_by_name[name].read_text(encoding="utf-8") for name in sorted(files_by_name)}
-
-
 def word_meanings() -> dict[str, str]:
     """The meaning of each word of comparing."""
     meanings: dict[str, str] = {}
@@ -66,7 +59,7 @@ def show_page(topic: str | None) -> None:
     if topic is None:
         say("Pages of the manual (`tui-evals help TOPIC`):")
         for name, text in manual.items():
-            say(f"  {name:<14} {text.partition(chr(10))[0].removeprefix('# ')}")
+            say(f"  {name:<14} {title_of(text)}")
         say(f"Every word of the page '{_WORDS_PAGE}' is a topic too, such as kappa or pass^k.")
         return
     if topic not in manual:

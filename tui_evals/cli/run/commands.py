@@ -104,7 +104,7 @@ def _cluster(command: Any) -> Any:
 @_evaluators
 @click.option("-n", "--repeats", type=click.IntRange(min=1), help="How often each item is asked.")
 @click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once, per target.")
-@click.option("--only", metavar="FILTER", help="Only these items: id:…, category:…, words; with --from any filter.")
+@click.option("--only", metavar="FILTER", help="Only these items: id:, category:, tag:, words; with --from any filter.")
 @click.option("--from", "from_run", metavar="RUN", help="The run whose answers --only looks at.")
 @click.option("--items", metavar="LIST", help="Only the items at these positions, from 1, as in 1,4-9.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many items.")

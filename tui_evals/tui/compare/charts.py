@@ -24,7 +24,7 @@ from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.lines import Lines
 
-from .glossary import help_with_words
+from .glossary import WORDS, word_rows
 from .rows import score_text, verdict, verdict_style
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -272,5 +272,5 @@ class ChartsScreen(ModalScreen[None]):
         self.dismiss(None)
 
     def action_explain(self) -> None:
-        """The keys of the comparison, and what the words here mean."""
-        self.app.push_screen(Reading("help · comparing runs", help_with_words))
+        """What the words here mean."""
+        self.app.push_screen(Reading("what the words mean", lambda width: word_rows(WORDS, width)))

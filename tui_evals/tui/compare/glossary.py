@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib.resources import files
 
-from tui_evals.tui.action_help import help_rows
+from tui_evals.text.manual import pages
 from tui_evals.tui.rows import Row, row, wrapped
 
-_PAGE = "words.md"
+_PAGE = "words"
 _SECTION = re.compile(r"^## +(?P<word>.+?) *\n(?P<text>.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -20,8 +19,7 @@ def sections(page: str) -> dict[str, str]:
 
 def meanings(words: Iterable[str]) -> dict[str, str]:
     """What the manual says of each word; words that it does not have are left out."""
-    page = files("tui_evals") / "help" / _PAGE
-    known = sections(page.read_text(encoding="utf-8")) if page.is_file() else {}
+    known = sections(pages()[_PAGE])
     texts: dict[str, str] = {}
     for word in words:
         title = word.casefold()
@@ -40,9 +38,5 @@ def word_rows(words: Iterable[str], width: int) -> list[Row]:
     return rows
 
 
-_WORDS = ("McNemar", "interval", "Holm")
-
-
-def help_with_words(width: int) -> list[Row]:
-    """The keys of the screen, then what its words mean."""
-    return [*help_rows("compare", width), *word_rows(_WORDS, width)]
+WORDS = ("McNemar", "interval", "Holm")
+"""Those that a comparison uses."""

@@ -19,13 +19,13 @@ from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.widgets.bar import Keys, Status
-from tui_evals.tui.widgets.dialogs import Entry, Menu, Reading
+from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
 from .charts import ChartsScreen
-from .glossary import help_with_words
+from .glossary import WORDS, meanings
 from .line_list import CompareList
 from .pair_viewer import PairViewer
 from .rows import count_kinds, head_lines, kind_piece
@@ -265,9 +265,9 @@ class CompareScreen(FeatureScreen):
         self.set_class(full, "full")
         give_keys(self.line if full else self.list.lines)
 
-    def do_help(self) -> None:
-        """The keys of this screen, and what its words mean."""
-        self.app.push_screen(Reading("help · comparing runs", help_with_words))
+    def glossary(self) -> list[Entry]:
+        """What the words of statistics mean."""
+        return [Entry(("word", word), word, text, group="Words") for word, text in meanings(WORDS).items()]
 
     def _close_entry(self) -> None:
         self.entry.display = False

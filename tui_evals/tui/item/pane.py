@@ -166,7 +166,7 @@ class EditorPane(Pane):
 
     def compose(self) -> ComposeResult:
         """The fields, and the box one of them is edited in."""
-        yield Lines(id="fields")
+        yield Lines(id="fields", by_height=True)
         yield FieldBox(id="field")
 
     @property
@@ -193,8 +193,11 @@ class EditorPane(Pane):
             self.lines.show(lambda width: parts_page.part_rows(workspace, page, width, part), at=part)
             self.entitle(f"{name} · {page}")
             return
-        lit = edit.field if edit else None
-        self.lines.show(lambda width: page_rows(workspace, width, lit), at=lit or (self._landing() if moved else None))
+        lit, lines = edit.field if edit else None, self.lines
+        lines.show(
+            lambda width: page_rows(workspace, width, lit, lines.size.height),
+            at=lit or (self._landing() if moved else None),
+        )
         self.entitle(name)
 
     @property
@@ -218,7 +221,7 @@ class EditorPane(Pane):
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """Bring all of a field into view, not only its name."""
         event.stop()
-        _into_view(event.lines)
+        event.lines.reveal()
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
         """Enter edits a field and goes into a turn."""
@@ -531,13 +534,3 @@ class EditorPane(Pane):
     def do_previous(self) -> None:
         """The item or turn before."""
         step_to_neighbour(self, -1)
-
-
-def _into_view(lines: Lines) -> None:
-    start = stop = lines.cursor
-    while stop + 1 < len(lines.rows) and lines.rows[stop + 1].key is None:
-        stop += 1
-    room = lines.size.height
-    height, top = min(stop - start + 1, room), lines.scroll_offset.y
-    if height and not top <= start <= top + room - height:
-        lines.scroll_to(y=start if start < top else start + height - room, animate=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -88,7 +88,8 @@ def sentence_rows(text: str, style: Style, width: int, *, indent: int = 0, key: 
 _BEGIN = "ctrl+n begins one."
 _COLUMN = 19
 _BESIDE = 60
-_MOST = 8
+_LEAST = 9
+"""Lines that a long value is shown with at least, however many there are of them; the last says how much more."""
 _UNITS = 20
 _TURNS = 100
 _JSON_LINES = 400
@@ -96,22 +97,50 @@ _JSON_LINES = 400
 Line = tuple[Piece, ...]
 
 
-def page_rows(workspace: Workspace, width: int, editing: str | None = None) -> list[Row]:
-    """Everything about where one is; `editing` is shown though it is empty."""
+def page_rows(workspace: Workspace, width: int, editing: str | None = None, height: int = 0) -> list[Row]:
+    """Everything about where one is; `editing` is shown though it is empty.
+
+    Where all of it does not fit the height, long values share what the others leave them.
+    """
+    whole = _page_rows(workspace, width, editing, max(height, _LEAST))
+    if len(whole.rows) <= height or not whole.values:
+        return whole.rows
+    room = height - (len(whole.rows) - sum(whole.values))
+    return _page_rows(workspace, width, editing, fair_share(whole.values, room)).rows
+
+
+def fair_share(lengths: Sequence[int], room: int) -> int:
+    """The most lines for each of some values so that they fit a room together; short ones leave theirs to the long."""
+    share, left = 0, room
+    for place, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - place)
+        if length > share:
+            break
+        left -= length
+    return max(share, _LEAST)
+
+
+@dataclass(slots=True)
+class _Page:
+    rows: list[Row] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+    """How many lines each value takes of them, without that of its name."""
+
+
+def _page_rows(workspace: Workspace, width: int, editing: str | None, most: int) -> _Page:
+    """The page with at most so many lines for a value."""
     if workspace.editing is None:
-        return [
-            row("No dataset is open.", key="empty"),
-            row(("1, then enter opens one of the project; " if workspace.files else "", "dim"), (_BEGIN, "dim")),
-        ]
+        way = "1, then enter opens one of the project; " if workspace.files else ""
+        return _Page([row("No dataset is open.", key="empty"), row((way, "dim"), (_BEGIN, "dim"))])
     unit = workspace.unit if workspace.where else workspace.data
     if unit is None:
-        return sentence_rows(
-            f"{path_text(workspace.where)} is no object; mend it in the file", "error", width, key="broken"
-        )
+        text = f"{path_text(workspace.where)} is no object; mend it in the file"
+        return _Page(sentence_rows(text, "error", width, key="broken"))
     unit_faults = faults(workspace)
     names = shown_fields(unit, workspace.where, editing)
     unit_faults.own.extend(one for name, some in unit_faults.fields.items() if name not in names for one in some)
-    rows = _head(workspace, unit, unit_faults, width)
+    page = _Page(_head(workspace, unit, unit_faults, width))
+    rows = page.rows
     begun = False
     for name in names:
         locked = read_only(name, workspace.where) is not None
@@ -119,14 +148,16 @@ def page_rows(workspace: Workspace, width: int, editing: str | None = None) -> l
             begun = True
             rows += [row(), row(("from a run", "dim"))]
         value = value_at(workspace.data, workspace.where, name)
-        rows += field_rows(name, value, width, dim=locked, lit=name == editing)
+        of_field = field_rows(name, value, width, dim=locked, lit=name == editing, most=most)
+        page.values.append(len(of_field) - (width < _BESIDE))
+        rows += of_field
         rows += problem_rows(unit_faults.fields.get(name, ()), len(place_of(workspace.where, name)), width)
     rows += (
         _turn_rows(workspace, unit, unit_faults, width)
         if workspace.where
         else _unit_rows(workspace, unit_faults, width)
     )
-    return rows
+    return page
 
 
 def headline(workspace: Workspace) -> str:
@@ -172,15 +203,17 @@ def _own_problem_rows(workspace: Workspace, unit_faults: Faults, width: int) -> 
     return problem_rows(unit_faults.own, len(workspace.where), width)
 
 
-def field_rows(name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False) -> list[Row]:
-    """A field: its name, and its value beside it where there is room, else below."""
+def field_rows(
+    name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False, most: int = _LEAST
+) -> list[Row]:
+    """A field: its name, and at most so many lines of its value, beside it where there is room, else below."""
     label: Style = "dim" if dim else "accent" if lit else "strong"
     base: Style = "dim" if dim else ""
     if width >= _BESIDE:
-        first, *rest = preview(name, value, width - _COLUMN, base)
+        first, *rest = preview(name, value, width - _COLUMN, base, most)
         beside = [Row((fit(name, _COLUMN - 1, label), Piece(" "), *first), name)]
         return [*beside, *(Row((Piece(" " * _COLUMN), *line)) for line in rest)]
-    lines = preview(name, value, width - 2, base)
+    lines = preview(name, value, width - 2, base, most)
     called = fit(name, min(cell_width(safe(name)), width), label)
     room = width - cell_width(called.text) - 2
     if len(lines) == 1 and sum(cell_width(piece.text) for piece in lines[0]) <= room:
@@ -188,29 +221,36 @@ def field_rows(name: str, value: Any, width: int, *, dim: bool = False, lit: boo
     return [Row((called,), name), *(Row((Piece("  "), *line)) for line in lines)]
 
 
-def preview(name: str, value: Any, width: int, style: Style = "") -> list[Line]:
-    """The first lines of a value, and how much more there is."""
+def preview(name: str, value: Any, width: int, style: Style = "", most: int = _LEAST) -> list[Line]:
+    """The first lines of a value, and in the last of them how much more there is."""
     if value is None:
         return [(Piece("–", "dim"),)]
     if name in JUDGING and isinstance(value, dict):
         return [(fit(f"{', '.join(value) or 'none'} · 3 edits them", width, style),)]
     if isinstance(value, list) and value and name in ("messages", "ideal"):
-        lines = [_entry(one, width, style) for one in value[:_MOST]]
-        return [*lines, *_more_line(len(value) - _MOST, "entries")]
+        shown = _room_for(value, most)
+        lines = [_entry(one, width, style) for one in value[:shown]]
+        return [*lines, *_more_line(len(value) - shown, "entries")]
     if isinstance(value, dict) and value and name == "variables":
-        lines = [_labelled(label, one, width, style) for label, one in islice(value.items(), _MOST)]
-        return [*lines, *_more_line(len(value) - _MOST, "values")]
+        shown = _room_for(value, most)
+        lines = [_labelled(label, one, width, style) for label, one in islice(value.items(), shown)]
+        return [*lines, *_more_line(len(value) - shown, "values")]
     if isinstance(value, list) and value and name == "tools":
-        lines = [
-            _labelled(part.label, _about_tool(part.value), width, style) for part in parts_of("tools", value[:_MOST])
-        ]
-        return [*lines, *_more_line(len(value) - _MOST, "tools")]
+        shown = _room_for(value, most)
+        parts = parts_of("tools", value[:shown])
+        lines = [_labelled(part.label, _about_tool(part.value), width, style) for part in parts]
+        return [*lines, *_more_line(len(value) - shown, "tools")]
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         value = ", ".join(value)
     if isinstance(value, str):
-        return _text_lines(value, width, style)
+        return _text_lines(value, width, style, most)
     text = _json_head(value)
-    return _text_lines(text, width, style, "over " if text.count("\n") > _JSON_LINES else "")
+    return _text_lines(text, width, style, most, "over " if text.count("\n") > _JSON_LINES else "")
+
+
+def _room_for(values: Sized, most: int) -> int:
+    """How many of some values have a line, if the last line says how many there are besides."""
+    return len(values) if len(values) <= most else most - 1
 
 
 def _entry(one: Any, width: int, style: Style) -> Line:
@@ -241,26 +281,34 @@ def _more_line(count: int, what: str) -> list[Line]:
     return [(Piece(f"… {count:,} more {what}", "dim"),)] if count > 0 else []
 
 
-def _text_lines(text: str, width: int, style: Style, over: str = "") -> list[Line]:
-    budget = (_MOST + 1) * (max(width, 1) + 1)
+def _text_lines(text: str, width: int, style: Style, most: int, over: str = "") -> list[Line]:
+    texts, hidden = _beginning(text, width, most)
+    if hidden:
+        texts, hidden = _beginning(text, width, most - 1)
+    lines: list[Line] = [(Piece(line, style),) for line in texts]
+    return [*lines, (Piece(f"… {over if 'line' in hidden else ''}{hidden}", "dim"),)] if hidden else lines
+
+
+def _beginning(text: str, width: int, most: int) -> tuple[list[str], str]:
+    """The first lines of a text, broken at a width, and how much of it they do not show."""
+    budget = (most + 1) * (max(width, 1) + 1)
     texts: list[str] = []
     whole, cut = 0, False
-    for line in text.split("\n", _MOST)[:_MOST]:
-        if len(texts) == _MOST:
+    for line in text.split("\n", most)[:most]:
+        if len(texts) == most:
             break
         start = line[:budget]
         rows = wrapped(start if safe(start) == start else spell_out(start), width)
-        room = _MOST - len(texts)
+        room = most - len(texts)
         texts += rows[:room]
         cut = len(rows) > room or len(line) > budget
         if cut:
             break
         whole += 1
-    lines: list[Line] = [(Piece(line, style),) for line in texts]
-    hidden = text.count("\n") + 1 - whole - cut
-    if hidden:
-        return [*lines, (Piece(f"… {over}{hidden:,} more line{'s' if hidden > 1 else ''}", "dim"),)]
-    return [*lines, (Piece(f"… {len(text):,} characters in all", "dim"),)] if cut else lines
+    left = text.count("\n") + 1 - whole - cut
+    if left:
+        return texts, f"{left:,} more line{'s' if left > 1 else ''}"
+    return texts, f"{len(text):,} characters in all" if cut else ""
 
 
 def _json_head(value: Any) -> str:

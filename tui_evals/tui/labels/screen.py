@@ -19,13 +19,12 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.rows import plain
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.action_help import help_rows
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.rows import JoinedRows, Row, RowMaker, Rows, Style, heading, paragraph, row
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.widgets.bar import Keys, Status
-from tui_evals.tui.widgets.dialogs import Ask, Confirm, Reading
+from tui_evals.tui.widgets.dialogs import Ask, Confirm
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import SEARCHING, Lines
 
@@ -282,10 +281,6 @@ class LabelScreen(FeatureScreen):
         if note is not None:
             session.notes[answer] = plain(note.strip())
             self.top.show(lambda width: head_rows(session, width))
-
-    def do_help(self) -> None:
-        """The keys of this screen."""
-        self.app.push_screen(Reading("help · labelling blind", lambda width: help_rows("labelling", width)))
 
     async def do_leave(self) -> None:
         """Back to the workbench; every label is kept already, but no note without one."""

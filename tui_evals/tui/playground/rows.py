@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 from tui_evals.present.figures import duration
 from tui_evals.targets.answers import content_text
 from tui_evals.text.money import money
-from tui_evals.tui.actions import actions_at, key_names
 from tui_evals.tui.answer_context import arguments_of
-from tui_evals.tui.rows import JoinedRows, Row, Rows, Style, fit, paragraph, row, wrapped
+from tui_evals.tui.rows import JoinedRows, Rows, Style, paragraph, row
 
 from .conversation import AnswerCost, CannotTalk, Conversation
 
 _ROLES: Mapping[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
-_KEYS = 14
 
 
 class Part(NamedTuple):
@@ -112,15 +110,3 @@ def _rows(part: Part, width: int) -> Rows:
     if part.note:
         rows.append(paragraph(part.note, width, "dim", indent))
     return JoinedRows([*rows, [row()]])
-
-
-def key_rows(width: int) -> list[Row]:
-    """The keys of the playground."""
-    rows: list[Row] = []
-    for action in actions_at("playground"):
-        keys = fit("  ".join(key_names(action)), _KEYS, "key")
-        first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
-        rows.append(row(keys, " ", first))
-        rows += [row(" " * (_KEYS + 1), line) for line in more]
-    message = "In the box enter begins a new line, and the page keys move the conversation; tab goes there and back."
-    return [*rows, row(), *(row((line, "dim")) for line in wrapped(message, width))]

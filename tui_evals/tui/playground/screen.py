@@ -21,14 +21,14 @@ from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.actions import Where, actions_at, bindings
+from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.messages import Severity, ShowPane, StateChanged, StatusMessage
 from tui_evals.tui.pane import perform
 from tui_evals.tui.rows import Rows
 from tui_evals.tui.widgets.bar import Keys, Status
-from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu, Reading
+from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 from tui_evals.tui.widgets.edit_area import EditArea
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.form import Field, Form
@@ -37,7 +37,7 @@ from tui_evals.tui.workspace import Workspace
 
 from .checks import Check, suggested_checks, with_checks
 from .conversation import CannotTalk, Conversation, ConversationStart, conversation_start, first_target
-from .rows import Part, Transcript, key_rows, parts_of
+from .rows import Part, Transcript, parts_of
 
 
 class QuestionBox(EditArea):
@@ -258,11 +258,6 @@ class Playground(FeatureScreen):
             seconds = int(time.monotonic() - self._since)
             self.tell(f"{self.talk.config.name}: asking… {seconds} s · esc stops waiting")
 
-    def offer_keys(self) -> None:
-        """The keys that work while one writes; f1 lists all, because ? is a letter here."""
-        shown = [action for action in actions_at("playground") if action.footer or action.name == "variables"]
-        self.query_one(Keys).offer(shown, lambda action: self.why_not(action.name), "f1")
-
     def on_text_area_changed(self) -> None:
         """What can be sent can be seen in the keys."""
         self.offer_keys()
@@ -355,10 +350,6 @@ class Playground(FeatureScreen):
             await make_item(self)
         finally:
             self._making = False
-
-    def do_help(self) -> None:
-        """Show the keys of the playground."""
-        self.app.push_screen(Reading("help · Playground", key_rows))
 
     def do_leave(self) -> None:
         """Stop waiting, else go back to the workbench; the conversation stays as it is."""

@@ -15,6 +15,7 @@ from .state import BASELINE, LOOSE, RuleLine, RuleSheet
 
 _NUMBER, _COUNT = 5, 7
 _LEAST = 24  # columns a rule needs before there is room for a rate
+_LEAST_TEXT = 12  # columns of its text beside what stands before it
 _WIDEST = 18
 _STATUS = 9
 _EXPECTED = 60  # columns from which what is expected stands beside what is asked
@@ -93,8 +94,8 @@ class Columns:
 def rule_rows(
     sheet: RuleSheet, board: VerdictBoard, shown: Mapping[object, tuple[int, ...]], columns: Columns
 ) -> list[Row]:
-    """A row for each rule, and for the tests that belong to none."""
-    rows = []
+    """Each rule on as many rows as its text needs, and a row for the tests that belong to none."""
+    rows: list[Row] = []
     for key, tests in shown.items():
         line = sheet.line(key)
         number = "" if line is None else str(line.rule.number or "–")
@@ -103,18 +104,22 @@ def rule_rows(
             for tally, wide in zip(board.row(key), columns.rates, strict=False)
         ]
         count = Piece(f"{len(tests):,}".rjust(_COUNT - 1) + " ", "" if tests else "warn")
-        rows.append(Row((fit(number, _NUMBER, "dim"), *_rule_pieces(line, key, columns.text), count, *rates), key))
+        first, *more = _rule_lines(line, key, columns.text)
+        rows.append(Row((fit(number, _NUMBER, "dim"), *first, count, *rates), key))
+        rows += [Row((fit("", _NUMBER), *pieces)) for pieces in more]
     return rows
 
 
-def _rule_pieces(line: RuleLine | None, key: object, width: int) -> tuple[Piece, ...]:
+def _rule_lines(line: RuleLine | None, key: object, width: int) -> list[tuple[Piece, ...]]:
     if line is None:
-        return (fit(_GROUPS[str(key)], width, "dim"),)
+        return [(fit(_GROUPS[str(key)], width, "dim"),)]
     mark = f"inverts {line.rule.of}: " if line.rule.inverse else ""
     glyph, style, _ = _GROUNDED.get(line.grounded, ("", "", ""))
     pieces = [Piece(glyph + " ", style)] if glyph and line.grounded != "ok" else []
-    left = width - len(mark) - 2 * len(pieces)
-    return (*pieces, Piece(mark, "accent"), fit(line.rule.text, left - 1), Piece(" "))
+    before = min(len(mark) + 2 * len(pieces), max(width - _LEAST_TEXT, 0))
+    first, *more = wrapped(line.rule.text, max(width - before - 1, 1))
+    head = (*pieces, Piece(mark, "accent")) if before == len(mark) + 2 * len(pieces) else (fit(mark, before, "accent"),)
+    return [(*head, fit(first, width - before)), *((fit("", before), fit(text, width - before)) for text in more)]
 
 
 def rate_text(tally: VerdictTally) -> str:

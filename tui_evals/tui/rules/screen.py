@@ -7,9 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from tui_evals.tui import dataset_files
-from tui_evals.tui.action_help import help_rows
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
@@ -56,10 +54,6 @@ class RulesScreen(RulesView):
             give_keys(self.rules)
         else:
             self.leave()
-
-    def do_help(self) -> None:
-        """The keys of this screen."""
-        self.app.push_screen(Reading("help · rules", lambda width: help_rows("rules", width)))
 
     def do_messages(self) -> None:
         """What was said while something was made."""

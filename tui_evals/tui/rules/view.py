@@ -264,6 +264,7 @@ class RulesView(FeatureScreen):
         """Show the rule the cursor is on."""
         event.stop()
         if event.lines is self.rules:
+            self.rules.reveal()
             self._rule(another=True)
         self.offer_keys()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from tui_evals.datasets.problems import Problem
+from tui_evals.present.columns import cell_width
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, wrapped
@@ -55,6 +56,8 @@ def _keys(any_there: bool) -> tuple[tuple[str, str], ...]:
 
 Counts = Mapping[Key, int]
 _STATUS = 10
+_BEGINNING = 28  # columns in which one can tell what an item asks
+_BESIDE_NAME = 18  # of them those that a long name leaves, with what stands before it
 _PREVIEW = 400
 NO_CATEGORY = "no category"
 
@@ -94,8 +97,8 @@ class TreeRows(Sequence[Row]):
     def __init__(self, tree: Tree, width: int) -> None:
         self.tree = tree
         self._width = width
-        self._named = min(_longest_name(tree), 24, width // 3)
         self._status = _STATUS if tree.statuses else 0
+        self._named = min(longest_name(tree.items), max(width - _BESIDE_NAME - self._status, width // 3))
         self._tail = _tail(tree, width)
         self._fold = 2 if tree.groups is not None or tree.folded or any(len(key) > 2 for key in tree.keys) else 0
 
@@ -238,12 +241,18 @@ def dataset_rows(others: Iterable[OtherDataset], width: int) -> list[Row]:
     ]
 
 
-def _longest_name(tree: Tree) -> int:
-    longest = len(str(len(tree.items))) + 1
-    for item in tree.items:
+def columns_for(items: Sequence[Any]) -> int:
+    """How wide a tree of these items would be: a frame, marks, the names, a beginning, a status."""
+    return 3 + 6 + longest_name(items) + _BEGINNING + 1 + _STATUS
+
+
+def longest_name(items: Sequence[Any]) -> int:
+    """How many columns the names of items need."""
+    longest = len(str(len(items))) + 1
+    for item in items:
         name = item.get("testId") if isinstance(item, dict) else None
-        if isinstance(name, str) and len(name) > longest:
-            longest = len(name)
+        if isinstance(name, str):
+            longest = max(longest, cell_width(name))
     return longest
 
 

@@ -22,10 +22,10 @@ from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
 from .outline import DATASET, Key, TreeShape
-from .rows import OtherDataset, Tree, TreeRows, first_page, problem_counts
+from .rows import OtherDataset, Tree, TreeRows, columns_for, first_page, problem_counts
 
 _PACE = 0.5  # seconds between two looks at runs that are not on screen, and two searches for a status
-_HELP = 'words !not "words together" category:x tag:x id:MT-* any* status:fail; all of them must fit'
+_HELP = 'words !not "two words" category:x tag:x id:MT-* status:fail'
 
 
 class StatusLoader:
@@ -137,6 +137,11 @@ class TreeView(Pane):
             self._lines.to_key(self._shape.row_for(self._where))
         self._statuses.set_file(space.editing.document.file if space.editing else None)
         self._entitle()
+
+    def wanted_columns(self) -> int | None:
+        """As many as the names of the items need, beside the beginning of what they ask and how they did."""
+        items = self.workspace.items
+        return columns_for(items) if items else None
 
     def _enter(self, editing: Editing | None) -> None:
         self._editing = editing

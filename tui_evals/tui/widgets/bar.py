@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.actions import Action, key_names
+from tui_evals.tui.actions import Action, footer_choice
 from tui_evals.tui.messages import Severity
 
 from .lines import Lines
 
-_MOST = 8
 _GLYPHS: dict[Severity, str] = {"info": "", "warn": "▲ ", "error": "✗ "}
 _STAYS: dict[Severity, float] = {"info": 10.0, "warn": 15.0, "error": 60.0}
 
@@ -52,26 +51,37 @@ class Status(Static):
 
 
 class Keys(Static):
-    """One line with the keys of the pane that has the focus; what cannot be done now is dim."""
+    """One line with the keys of the pane that has the focus: as many of those that do something now as fit."""
 
     def __init__(self) -> None:
         super().__init__("", id="keys", markup=False)
-        self._parts: list[tuple[str, str]] = []
+        self._actions: Sequence[Action] = ()
+        self._why_not: Callable[[Action], str | None] = lambda action: None
+        self._typing = False
+        self._shown: list[tuple[str, str]] = []
 
-    def offer(self, actions: Iterable[Action], why_not: Callable[[Action], str | None], more: str = "?") -> None:
-        """Show the first of some actions, and the key that shows all."""
-        parts: list[tuple[str, str]] = []
+    def offer(
+        self, actions: Sequence[Action], why_not: Callable[[Action], str | None], *, typing: bool = False
+    ) -> None:
+        """Show some of these actions, and the key that shows all; while one types, only keys that are no letters."""
+        self._actions, self._why_not, self._typing = actions, why_not, typing
+        self._show()
+
+    def on_resize(self) -> None:
+        """There is room for more keys, or for fewer."""
+        self._show()
+
+    def _show(self) -> None:
+        last = ("f1" if self._typing else "?", "all keys")
+        width = self.size.width or self.app.size.width - 2  # the first picture has its keys before it has a layout
+        room = width - len(" ".join(last))
         focused = self.screen.focused
         taken = focused.search_keys if isinstance(focused, Lines) else frozenset[str]()
-        if taken:
-            parts = [("n N", "$accent bold"), (" next  ", "$foreground-muted")]
-        for action in [one for one in actions if taken.isdisjoint(one.keys.split(","))][:_MOST]:
-            off = why_not(action) is not None
-            parts += [
-                (key_names(action)[0], "$foreground-muted" if off else "$accent bold"),
-                (f" {action.word}  ", "$foreground-disabled" if off else "$foreground-muted"),
-            ]
-        parts += [(more, "$accent bold"), (" all keys", "$foreground-muted")]
-        if parts != self._parts:
-            self._parts = parts
-            self.update(Content.assemble(*parts), layout=False)
+        first = [("n N", "next")] if taken else []
+        free = [action for action in self._actions if taken.isdisjoint(action.keys.split(","))]
+        room -= sum(len(key) + len(word) + 3 for key, word in first)
+        shown = [*first, *footer_choice(free, self._why_not, room, typing=self._typing), last]
+        if shown != self._shown:
+            self._shown = shown
+            parts = [((key, "$accent bold"), (f" {word}  ", "$foreground-muted")) for key, word in shown]
+            self.update(Content.assemble(*(part for pair in parts for part in pair)), layout=False)

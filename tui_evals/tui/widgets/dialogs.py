@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -242,19 +242,27 @@ class Entry:
     """Something to choose: its name, a word beside it, and more to read while the cursor is on it."""
 
     key: Hashable
+    """What is chosen; None for what is only there to be read."""
     name: str
     about: str = ""
     more: str = ""
     why_not: str = ""
-    """Why it cannot be chosen now; it is shown, greyed."""
+    """Why it cannot be chosen now; it is greyed, and says so."""
     marked: bool = False
+    group: str = ""
+    """A heading over it and those that follow with the same."""
+
+
+_MOST = 300
+"""Entries that are listed at once; of more than that nobody chooses without typing another word."""
 
 
 class Menu(Dialog[Any]):
     """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
 
     With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
-    What `typed` makes of the text in the line stands last.
+    What `typed` makes of the text in the line stands last. What `does` says enter does; `intro` is read before
+    anything is typed. With `whole` all that is said about an entry is read in the list.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -275,24 +283,31 @@ class Menu(Dialog[Any]):
         optional: bool = False,
         empty: str = "nothing fits",
         typed: Callable[[str], Entry | None] | None = None,
+        does: str = "takes",
+        intro: str = "",
+        whole: bool = False,
         says: str = "",
     ) -> None:
         marking = "tab marks · " if several else ""
         typing = "type to search, or a new name" if typed else "type to search"
-        super().__init__(title, f"{typing} · {marking}enter takes · esc leaves")
+        super().__init__(title, f"{typing} · {marking}enter {does} · esc leaves")
         self._entries = entries
+        self._texts = [f"{entry.group} {entry.name} {entry.about}".casefold() for entry in entries]
+        self._longest = max((len(entry.name) for entry in entries), default=0)
         self._several = several
         self._optional = optional
         self._marked = {entry.key for entry in entries if entry.marked}
         self._empty = empty
         self._typed = typed
+        self._intro = intro
+        self._whole = whole
         self._says = says
-        self._own: Entry | None = None
         self._words: list[str] = []
+        self._shown: list[Entry] = list(entries)
 
     def body(self) -> list[Widget]:
         """A line to type in, the entries, and what there is to read about one."""
-        self._lines = Lines(searching=False, id="entries", classes="tall")
+        self._lines = Lines(searching=False, id="entries", classes="tall whole" if self._whole else "tall")
         self._more = Lines(choosing=False, classes="more")
         self._more.display = any(entry.more for entry in self._entries)
         self._lines.show(self._rows)
@@ -303,9 +318,13 @@ class Menu(Dialog[Any]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Every word typed must stand in an entry."""
         self._words = event.value.casefold().split()
-        self._own = self._typed(event.value) if self._typed else None
+        found = zip(self._entries, self._texts, strict=True)
+        self._shown = [entry for entry, text in found if all(word in text for word in self._words)]
+        own = self._typed(event.value) if self._typed else None
+        if own is not None:
+            self._shown.append(own)
         self._lines.show(self._rows)
-        self._lines.to_row(0)
+        self._lines.action_edge(-1)
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """Show what there is to read about the entry under the cursor."""
@@ -314,28 +333,36 @@ class Menu(Dialog[Any]):
         self._more.show(lambda width: [row(line) for line in wrapped(text, width)])
 
     def _entry(self, key: Hashable) -> Entry | None:
-        return next((entry for entry in self._shown() if entry.key == key), None)
-
-    def _shown(self) -> Iterable[Entry]:
-        for entry in self._entries:
-            text = f"{entry.name} {entry.about}".casefold()
-            if all(word in text for word in self._words):
-                yield entry
-        if self._own is not None:
-            yield self._own
+        return next((entry for entry in self._shown if entry.key == key), None)
 
     def _rows(self, width: int) -> list[Row]:
-        shown = list(self._shown())
-        column = min(max((len(entry.name) for entry in (*self._entries, *shown)), default=0) + 2, width // 2)
-        rows = [self._row(entry, column, width) for entry in shown]
+        shown = self._shown if len(self._shown) <= _MOST else self._shown[:_MOST]
+        typed = len(shown[-1].name) if shown else 0  # what was typed stands last, and may be the longest
+        column = min(max(self._longest, typed) + 2, width // 2)
+        rows = [row((line, "")) for line in wrapped(self._intro, width)] if self._intro and not self._words else []
+        group = ""
+        for entry in shown:
+            if entry.group != group:
+                group = entry.group
+                rows += [*([row()] if rows else []), row((group, "title"))]
+            rows += self._entry_rows(entry, column, width)
+        if len(shown) < len(self._shown):
+            rows.append(row((f"… {len(self._shown) - len(shown):,} more: another word finds them", "dim")))
         return rows or [row((self._empty, "dim"))]
 
-    def _row(self, entry: Entry, column: int, width: int) -> Row:
-        style: Style = "dim" if entry.why_not else ""
+    def _entry_rows(self, entry: Entry, column: int, width: int) -> list[Row]:
+        style: Style = "dim" if entry.why_not else "key" if self._whole and entry.key is not None else ""
         mark = Piece("▪ " if entry.key in self._marked else "  ", "mark") if self._several else Piece("")
-        room = column if entry.about else width - len(mark.text)
-        about = fit(entry.why_not or entry.about, width - room - len(mark.text), "dim")
-        return Row((mark, fit(entry.name, room, style), about), entry.key)
+        about = entry.about if self._whole else entry.why_not or entry.about
+        room = column if about else width - len(mark.text)
+        rest = width - room - len(mark.text)
+        name = fit(entry.name, room, style)
+        if not self._whole:
+            return [Row((mark, name, fit(about, rest, "dim")), entry.key)]
+        first, *more = wrapped(about, max(rest, 1))
+        tone: Style = "dim" if entry.why_not else ""
+        rows = [Row((mark, name, Piece(first, tone)), entry.key)]
+        return rows + [row(" " * (width - rest), (line, tone)) for line in more]
 
     def action_step(self, way: int) -> None:
         """The keys of the list work while one types."""

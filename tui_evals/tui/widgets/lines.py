@@ -95,9 +95,18 @@ class Lines(ScrollView, can_focus=True):
             return self.lines
 
     def __init__(
-        self, *, choosing: bool = True, searching: bool = True, id: str | None = None, classes: str | None = None
+        self,
+        *,
+        choosing: bool = True,
+        searching: bool = True,
+        by_height: bool = False,
+        id: str | None = None,
+        classes: str | None = None,
     ) -> None:
+        """With `by_height` the maker looks at the height as well, so that another one needs other rows."""
         super().__init__(id=id, classes=classes)
+        self._by_height = by_height
+        self._made_height = 0
         self._choosing = choosing
         self._searching = searching
         """Whether / searches the rows; elsewhere it filters them, or is a letter of a dialog."""
@@ -159,6 +168,16 @@ class Lines(ScrollView, can_focus=True):
         """Put the cursor on a row and bring it into view."""
         self.cursor = number
         self._into_view(number)
+
+    def reveal(self) -> None:
+        """Bring the row of the cursor into view with those below that go on with it: they have no key."""
+        start = stop = self.cursor
+        while stop + 1 < len(self._rows) and self._rows[stop + 1].key is None:
+            stop += 1
+        room, top = self.size.height, self.scroll_offset.y
+        height = min(stop - start + 1, room)
+        if height and not top <= start <= top + room - height:
+            self.scroll_to(y=start if start < top else start + height - room, animate=False)
 
     def mark(self, text: str) -> None:
         """Make a text stand out wherever it stands."""
@@ -256,7 +275,7 @@ class Lines(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def _fit(self) -> None:
-        if self._text_width != self._width:
+        if self._text_width != self._width or (self._by_height and self.size.height != self._made_height):
             self._target_key = self.key if self._target_key is None else self._target_key
             self._make()
 
@@ -267,7 +286,7 @@ class Lines(ScrollView, can_focus=True):
         self.virtual_size = Size(self._width, max(count, least))
 
     def _make(self) -> None:
-        self._width = self._text_width
+        self._width, self._made_height = self._text_width, self.size.height
         before = self.key if self._target_key is None else self._target_key
         old = self.cursor
         self._rows = self._maker(self._width)
