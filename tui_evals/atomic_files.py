@@ -6,26 +6,31 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from tui_evals.private_files import UnsafeFile, check_private, is_private
+
+_MOST_LINKS = 40
 
 
 class CannotSave(Exception):
     """The file could not be written; nothing was changed."""
 
 
-def write_atomically(file: Path, content: bytes, *, private: bool = False) -> None:
+def write_atomically(file: Path, content: bytes | Iterable[bytes], *, private: bool = False) -> None:
     """Replace the file in one step: a kill at any moment leaves the old one or the new one whole.
 
-    A new one that is `private`, or lies below `.evals/`, is its owner's alone. What is no file, as a pipe or
-    `/dev/stdout`, is written to and never replaced.
+    The content may come in pieces; whatever making them raises leaves the old file too. A new file that is `private`,
+    or lies below `.evals/`, is its owner's alone. Only a file is replaced: a pipe, a device and what a program was
+    given open, as `/dev/stdout`, are written into.
     """
+    pieces = (content,) if isinstance(content, bytes) else content
     try:
         # A link of the user's to a dataset is followed; one below `.evals/` is not, for anybody may have put it there.
         target = check_private(file) if is_private(file) else file.resolve()
-        if _is_stream(file):
-            return _write_stream(file, content)
+        if (stream := _open_stream(file)) is not None:
+            return _write_stream(file, stream, pieces)
     except UnsafeFile as error:
         raise CannotSave(str(error)) from None
     try:
@@ -33,32 +38,50 @@ def write_atomically(file: Path, content: bytes, *, private: bool = False) -> No
     except OSError as error:
         raise CannotSave(f"{target.parent} cannot be written to: {error.strerror}") from None
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        with os.fdopen(descriptor, "wb") as draft:
+            draft.writelines(pieces)
+            draft.flush()
+            os.fsync(draft.fileno())
         os.chmod(temporary, _mode_of(target, private or is_private(file)))
         os.replace(temporary, target)
         _sync_folder(target.parent)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        raise CannotSave(f"{file} could not be written: {error.strerror}; it is as it was") from None
+        if isinstance(error, OSError):
+            raise CannotSave(f"{file} could not be written: {error.strerror}; it is as it was") from None
+        raise
 
 
-def _is_stream(file: Path) -> bool:
-    """Whether a path leads to a device, a pipe or a socket."""
+def descriptor_of(file: Path) -> int | None:
+    """The number of the open file that a path such as `/dev/stdout` or `/dev/fd/63` stands for; None for any other."""
+    for _ in range(_MOST_LINKS):
+        file = Path(os.path.realpath(file.parent), file.name)
+        if str(file.parent) in (f"/proc/{os.getpid()}/fd", "/dev/fd") and file.name.isdecimal():
+            return int(file.name)
+        if not file.is_symlink():
+            return None
+        file = file.parent / os.readlink(file)
+    return None
+
+
+def _open_stream(file: Path) -> int | None:
+    """A descriptor to write into, where a path leads to a device, a pipe, a socket or something open; else None."""
     try:
+        if (number := descriptor_of(file)) is not None:
+            return os.dup(number)  # opened by its name again, a file would be written from its beginning
         mode = file.stat().st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+        return None if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CannotSave(f"{file} could not be written: {error.strerror}") from None
 
 
-def _write_stream(file: Path, content: bytes) -> None:
+def _write_stream(file: Path, descriptor: int, pieces: Iterable[bytes]) -> None:
     try:
-        with open(file, "wb") as stream:
-            stream.write(content)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.writelines(pieces)
     except OSError as error:
         raise CannotSave(f"{file} could not be written: {error.strerror}") from None
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tui_evals.reports.kinds import write
+from tests.reports.written import report_text
 from tui_evals.store.reader import Reader
 
 CONFIG = """\
@@ -53,8 +53,8 @@ def test_what_is_shown_and_written_of_a_cached_answer_says_that_it_is_cached(slo
     assert "from the cache" in shell("show", "last", "--item", "#1").out
     with Reader(slow / ".evals" / "evals.db") as reader:
         run = [reader.find_run("last")]
-        assert 'time="0.000"' in write("junit", reader, run)
-        (row,) = csv.DictReader(write("csv", reader, run).splitlines())
+        assert 'time="0.000"' in report_text("junit", reader, run)
+        (row,) = csv.DictReader(report_text("csv", reader, run).splitlines())
     assert row["from_cache"] == "true" and float(row["latency_ms"]) > 0
 
 

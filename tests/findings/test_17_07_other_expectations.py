@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.reports.written import report_text
 from tui_evals.compare.runs import read_comparison
-from tui_evals.reports.kinds import write
 from tui_evals.store import housekeeping
 from tui_evals.store.reader import Reader
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
@@ -109,8 +109,8 @@ def test_files_and_the_workbench_say_it_too(run, shell):
     with Reader(".evals/evals.db") as reader:
         runs = [reader.find_run(key) for key in (first, second)]
         for kind in ("md", "html", "json"):
-            assert OTHERWISE in write(kind, reader, runs), kind
-        rows = list(csv.DictReader(write("csv", reader, runs).splitlines()))
+            assert OTHERWISE in report_text(kind, reader, runs), kind
+        rows = list(csv.DictReader(report_text("csv", reader, runs).splitlines()))
         comparison = read_comparison(reader, [one.id for one in runs])
     assert [row["kind"] for row in rows] == ["not comparable", "same", "same"]
     assert OTHERWISE in "\n".join(row_text(line) for line in head_lines(comparison, 120, tall=True))
@@ -130,7 +130,7 @@ def test_a_rescored_answer_shows_its_diff_against_what_it_was_judged_by(run, she
         run_row = reader.find_run(key)
         ids = {row.name: row.id for row in reader.all_rows(run_row.id)}
         assert reader.snapshot(run_row.snapshot)["items"][1]["expected_response"] == "no"
-        assert "perhaps" in write("junit", reader, [run_row]) and "perhaps" in write("html", reader, [run_row])
+        assert all("perhaps" in report_text(kind, reader, [run_row]) for kind in ("junit", "html"))
         comparison = read_comparison(reader, [run_row.id, run_row.id])
     store = Path(".evals/evals.db")
     assert AnswerFinder(store).find(ids["t1"]).reference == "perhaps"

@@ -9,8 +9,8 @@ from statistics import NormalDist
 import pytest
 
 from tests.cli.past import Said, past
+from tests.reports.written import report_text
 from tui_evals.compare.statistics import items_needed, paired_test
-from tui_evals.reports.kinds import write
 from tui_evals.store.reader import Reader
 
 HIDDEN = re.compile(r"\b(not )?shown\b|chance alone gives a gap")
@@ -34,7 +34,7 @@ def faces(shell, keys):
     yield shell("trend").out
     with Reader(".evals/evals.db") as reader:
         runs = [reader.find_run(key) for key in keys]
-        yield from (write(kind, reader, runs) for kind in ("md", "html"))
+        yield from (report_text(kind, reader, runs) for kind in ("md", "html"))
 
 
 def test_a_better_run_is_called_better(shell, two_runs):

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.past import Said, past
+from tests.reports.written import report_text
 from tests.store.helpers import judged
 from tui_evals.compare.runs import read_comparison
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.limits import Cost, Latency, Tokens
 from tui_evals.evaluators.matching import PartialMatch
 from tui_evals.evaluators.registry import built_in
-from tui_evals.reports.kinds import write
 from tui_evals.store import database, migrations
 from tui_evals.store.reader import Reader
 from tui_evals.text.measures import Measure, parse_measure, score_figures
@@ -48,8 +48,8 @@ def test_a_limit_that_was_broken_says_what_it_took_and_what_was_allowed_everywhe
     with Reader(".evals/evals.db") as reader:
         row = next(reader.all_rows(run.id))
         for kind in ("junit", "md"):
-            assert says in write(kind, reader, [reader.run(run.id)]).replace("`", "")
-        html = write("html", reader, [reader.run(run.id)])
+            assert says in report_text(kind, reader, [reader.run(run.id)]).replace("`", "")
+        html = report_text("html", reader, [reader.run(run.id)])
     assert "1.64 s (at most 1.5 s)" in html and "threshold 1500" not in html
     case = ComparedAnswer(AnswerFinder(Path(".evals/evals.db")).find(row.id))
     text = "\n".join(row_text(line) for line in answer_rows(case, AnswerView(layout="unified"), 100))
@@ -68,7 +68,7 @@ def test_a_slower_run_is_worse_and_both_times_have_their_unit(shell):
     with Reader(".evals/evals.db") as reader:
         runs = [reader.find_run(key) for key in keys]
         comparison = read_comparison(reader, [run.id for run in runs])
-        assert "1.020 s" in write("md", reader, runs) and "1.020 s" in write("html", reader, runs)
+        assert "1.020 s" in report_text("md", reader, runs) and "1.020 s" in report_text("html", reader, runs)
     head = [row_text(line) for line in head_lines(comparison, 120, tall=True)]
     assert "Latency: 0.66 s in A, 1.02 s in B over 12 items: B is worse (p < 0.001)." in "\n".join(head)
     charts = "\n".join(row_text(line) for line in chart_rows(comparison, 100))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 
@@ -183,7 +184,7 @@ def test_the_run_is_shown_compared_reported_and_exported_like_any_other(tmp_path
     bad = recording(answer(0, "2", judged(score=0.0)), answer(1, "Hi"), answer(1, "No", turn=1), digest="d2")
     with store(tmp_path) as (writer, reader):
         first, second = (keep(writer, reader, one)[0] for one in (recording(), bad))
-        talk = results.document(reader, first)["items"][1]
+        talk = json.loads("".join(results.document(reader, first)))["items"][1]
         assert "summary" not in talk  # the published format has no word for what nobody judged
         assert [turn["extensions"]["tui_evals_status"] for turn in talk["turns"]] == ["unjudged"] * 2
     shown = shell("show", first.key)

@@ -17,8 +17,7 @@ from tests.server import Server
 from tests.tui.hostile import FORBIDDEN
 from tui_evals.cli.look.managing import export
 from tui_evals.cli.run import registry as registries_running
-from tui_evals.reports.oaieval import final_report
-from tui_evals.reports.oaieval import text as log_text
+from tui_evals.reports.oaieval import final_report, log_lines
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -91,7 +90,7 @@ def report(run: RunRow) -> dict[str, Any]:
 def log() -> list[dict[str, Any]]:
     """The lines of the log of the latest run."""
     with Reader(Path(".evals/evals.db")) as reader:
-        return [json.loads(line) for line in log_text(reader, reader.find_run("last")).splitlines()]
+        return [json.loads(line) for line in log_lines(reader, reader.find_run("last"))]
 
 
 def registry(project: Path, entry: str, data: str = '{"input": "say yes", "ideal": "yes"}\n') -> Path:

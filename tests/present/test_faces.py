@@ -18,10 +18,10 @@ import pytest
 
 from tests.cli.helpers import Shell
 from tests.present.conftest import Project
+from tests.reports.written import report_text
 from tui_evals.present.figures import duration
 from tui_evals.present.runs import Cost
 from tui_evals.present.status import ANSWER_LOOKS, RUN_LOOKS, status_phrase
-from tui_evals.reports.kinds import write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, Totals
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
@@ -74,7 +74,7 @@ class Shown:
 
     def report(self, kind: str) -> str:
         with Reader(self.project.store) as reader:
-            return write(kind, reader, [reader.find_run(self.key)])
+            return report_text(kind, reader, [reader.find_run(self.key)])
 
     def answer(self, item: str) -> str:
         """What the workbench shows of an answer."""

@@ -11,6 +11,7 @@ from tests.reports.browser import ABSENT, CHROMIUM, browsing
 from tests.reports.made import add_run, store
 from tests.reports.test_html import evil
 from tui_evals.reports.html import page
+from tui_evals.reports.page import compact
 from tui_evals.store.reader import Reader
 
 pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason=ABSENT), pytest.mark.asyncio(loop_scope="module")]
@@ -37,6 +38,10 @@ async def _write(folder):
         for name, ids in {"large": [large], "small": small, "evil": bad[:1], "evils": bad}.items():
             made = page(reader, [reader.run(one) for one in ids])
             (folder / f"{name}.html").write_text(made, encoding="utf-8")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(compact, "WHOLE", 10)
+            for name, run in (("huge", large), ("evil-huge", bad[0])):
+                (folder / f"{name}.html").write_text(page(reader, [reader.run(run)]), encoding="utf-8")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -253,6 +258,59 @@ async def test_hostile_texts_do_nothing(opened, name):
     await page.until("document.querySelector('#search').value !== ''")
     assert await count_of(page) == 12
     assert set(await page.value(names)) <= usual
+
+
+LINES = "[...document.querySelectorAll('#rows tr')]"
+
+
+async def test_a_huge_run_is_a_table_that_is_filtered_searched_and_paged(opened):
+    page = await opened("huge")
+    await page.until("!document.querySelector('#table').hidden")
+    range_ = "document.querySelector('#range').value"
+    assert await page.value("document.querySelector('#count').value") == "3,000 answers"
+    assert (await page.value(range_), await page.value(f"{LINES}.length")) == ("1–50 of 3,000", 50)
+    await page.click("#next")
+    assert await page.value(range_) == "51–100 of 3,000"
+    await page.press("n", "p", "p")
+    assert await page.value(range_) == "1–50 of 3,000"
+    assert await page.value("document.querySelector('#back').disabled")
+
+    await page.choose("#cycle", "s-fail")
+    count = await page.value("document.querySelector('#count').value")
+    assert re.fullmatch(r"\d{3} of 3,000 answers", count)
+    assert await page.value(f"{LINES}.every((line) => line.querySelector('.status').textContent === '✗ fail')")
+    category = await page.value("document.querySelector('#category').options[2].value")
+    await page.choose("#category", category)
+    judge = "[...document.querySelector('#failed').options].find((one) => one.text === 'failed Relevance').value"
+    await page.choose("#failed", await page.value(judge))
+    fewer = await page.value("document.querySelector('#count').value")
+    assert 0 < int(fewer.split()[0]) < int(count.split()[0])
+    await page.value("document.querySelector('#clear').click()")
+    await page.press("/")
+    await page.type("ITEM-1234")
+    await page.until("document.querySelector('#count').value === '1 of 3,000 answers'")
+    assert await page.value(f"{LINES}[0].cells[4].textContent") == "what is 1234?"
+    await page.type(" nowhere")
+    await page.until("!document.querySelector('#none').hidden")
+    assert await page.value(range_) == "no answer"
+    await page.click("#clear")
+    assert await page.value(range_) == "1–50 of 3,000"
+
+    await page.choose("#order", "rank")
+    assert await page.value(f"{LINES}[0].querySelector('.status').textContent") == "! error"
+    link = "document.querySelector('#rows a')"
+    target = await page.value(f"{link}.getAttribute('href')")
+    await page.click("#rows a")
+    await page.until(f"document.querySelector('{target}').open")
+
+
+async def test_hostile_texts_do_nothing_in_a_table(opened):
+    page = await opened("evil-huge")
+    await page.until("!document.querySelector('#table').hidden")
+    assert await page.value(f"{LINES}.length") == 36
+    assert await page.value("document.querySelectorAll('#rows :not(tr, td, i, a, .status)').length") == 0
+    assert "</script><script>alert(1)" in await page.value("document.querySelector('#rows').textContent")
+    assert await page.value("document.documentElement.scrollWidth <= innerWidth")
 
 
 async def test_everything_can_be_read_without_script(browser, files):

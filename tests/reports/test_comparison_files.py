@@ -36,8 +36,8 @@ def runs(reader, *numbers):
     return [reader.run(number) for number in numbers]
 
 
-def rows(text):
-    header, *lines = csv.reader(io.StringIO(text, newline=""))
+def rows(pieces):
+    header, *lines = csv.reader(io.StringIO("".join(pieces), newline=""))
     return [dict(zip(header, line, strict=True)) for line in lines]
 
 
@@ -93,7 +93,8 @@ def tables(folder, formula, raw):
     given = Given(said(formula), "fail", (judged(formula, -0.5, reason=formula),))
     ran = Ran([one], every(given), targets=(formula, "b"), prompts=(formula,))
     with Reader(store(folder, ran, ran)) as reader:
-        return results.table(reader, reader.run(1), raw=raw), comparison.table(reader, runs(reader, 1, 2), raw=raw)
+        both = runs(reader, 1, 2)
+        return "".join(results.table(reader, both[0], raw=raw)), "".join(comparison.table(reader, both, raw=raw))
 
 
 def cells(text):

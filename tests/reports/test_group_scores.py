@@ -44,7 +44,7 @@ def judged_together(tmp_path):
 def test_the_document_keeps_them_apart_from_the_scores_of_an_answer_and_stays_valid(judged_together, tmp_path):
     best = judged("Best", 0.25, reason="the first is better", label="1")
     with judged_together(best) as reader:
-        text = results.json_text(reader, reader.run(1))
+        text = "".join(results.document(reader, reader.run(1)))
     (tmp_path / "results.json").write_text(text)
     report = validate(load(tmp_path / "results.json"), PUBLIC)
     assert report.valid, report
@@ -60,22 +60,22 @@ def test_the_document_keeps_them_apart_from_the_scores_of_an_answer_and_stays_va
 def test_a_group_that_was_skipped_leaves_nothing_in_the_document(judged_together):
     skipped = ScoreRecord(key="Best", evaluator="Best", score=None, result="skipped")
     with judged_together(skipped) as reader:
-        assert "Best" not in results.json_text(reader, reader.run(1))
+        assert "Best" not in "".join(results.document(reader, reader.run(1)))
 
 
 def test_the_records_of_an_earlier_pass_are_left_out(judged_together, tmp_path):
     with judged_together(judged("Best", 1.0)) as reader:
-        assert "Best" in results.json_text(reader, reader.run(1))
+        assert "Best" in "".join(results.document(reader, reader.run(1)))
         with Writer(tmp_path / ".evals" / "evals.db") as writer:
             new_pass(writer, 1, {})
-        assert "Best" not in results.json_text(reader, reader.run(1))
-        assert "Best" not in results.table(reader, reader.run(1))
+        assert "Best" not in "".join(results.document(reader, reader.run(1)))
+        assert "Best" not in "".join(results.table(reader, reader.run(1)))
 
 
 def test_lines_and_the_table_name_them_for_every_answer_of_the_group(judged_together):
     with judged_together(judged("Best", 0.25, reason="so it is", threshold=0.5)) as reader:
         lines = [json.loads(line) for line in results.json_lines(reader, reader.run(1))]
-        header, *rows = csv.reader(io.StringIO(results.table(reader, reader.run(1)), newline=""))
+        header, *rows = csv.reader(io.StringIO("".join(results.table(reader, reader.run(1))), newline=""))
     places = [(line["item"], line["turn"], [score["key"] for score in line["together"]]) for line in lines]
     assert places == [("one", 1, ["Best"]), ("one", 1, ["Best"]), *[("talk", 1, []), ("talk", 2, ["Best"])] * 2]
     assert all([score["key"] for score in line["scores"]] == ["Match"] for line in lines)
@@ -93,8 +93,9 @@ def test_hostile_texts_survive_and_begin_no_formula(judged_together, text):
     key = text.replace("\ud800", "")
     with judged_together(judged(key, 0.5, reason=text, label=text, details={text: text}), items) as reader:
         run = reader.run(1)
-        document, lines = json.loads(results.json_text(reader, run)), [*results.json_lines(reader, run)]
-        cells = [cell for row in csv.reader(io.StringIO(results.table(reader, run), newline="")) for cell in row]
+        document, lines = json.loads("".join(results.document(reader, run))), [*results.json_lines(reader, run)]
+        table = "".join(results.table(reader, run))
+        cells = [cell for row in csv.reader(io.StringIO(table, newline="")) for cell in row]
     assert document["items"][0]["extensions"]["tui_evals_together"][key]["reason"] == text.replace("\ud800", "?")
     assert json.loads(lines[0])["together"][0]["details"] == {text: text}
     assert f"together.{key}.reason" in cells

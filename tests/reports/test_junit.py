@@ -25,7 +25,7 @@ def schema():
 
 def written(path, *runs):
     with Reader(path) as reader:
-        return suites(reader, [reader.run(number) for number in runs or (1,)])
+        return "".join(suites(reader, [reader.run(number) for number in runs or (1,)]))
 
 
 def read(text, schema):

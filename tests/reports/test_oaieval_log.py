@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.past import Said, past
+from tests.reports.written import report_text
 from tests.store.helpers import judged
-from tui_evals.reports.kinds import write
-from tui_evals.reports.oaieval import MISSING, Event, final_report, report, text
+from tui_evals.reports.oaieval import MISSING, Event, final_report, log_lines, report
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.writer import Writer
@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lines(run: RunRow) -> list[dict[str, Any]]:
     with Reader(STORE) as reader:
-        return [json.loads(line) for line in text(reader, run).splitlines()]
+        return [json.loads(line) for line in log_lines(reader, run)]
 
 
 def figures(run: RunRow) -> Mapping[str, float]:
@@ -160,7 +160,7 @@ def test_an_unfinished_run_has_a_log_of_what_there_is() -> None:
 def test_it_is_one_of_the_kinds_of_report() -> None:
     run = past(Said("a", text="half \ud800 a pair"))
     with Reader(STORE) as reader:
-        assert json.loads(write("oaieval-log", reader, [run]).splitlines()[-1])["final_report"]["accuracy"] == 1.0
+        assert json.loads(report_text("oaieval-log", reader, [run]).splitlines()[-1])["final_report"]["accuracy"] == 1.0
 
 
 @given(st.lists(st.tuples(st.sampled_from(["Yes", "No", "a/b"]), st.none() | st.floats(0, 1)), min_size=1))

@@ -10,7 +10,7 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
@@ -153,18 +153,23 @@ def say_end(run: str | None, status: str, message: str, exit_code: int, **more: 
     say_json_line({**event, **more})
 
 
-def say_data(text: str) -> None:
-    """Print data another program will read: to the byte, unless a person's terminal or a CI runner would read it.
+def say_data(data: str | Iterable[str]) -> None:
+    """Print data another program will read, whole or in pieces.
 
-    A runner is obeyed by nothing that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
+    It is the same to the byte, unless a person's terminal or a CI runner would read it. A runner is obeyed by nothing
+    that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
     """
+    pieces: Iterable[str] = [data] if isinstance(data, str) else data
+    # What is made harmless is looked at as a whole, for a sequence or an order could lie across two pieces.
     if own_output().isatty():
-        text = safe(text)
+        pieces = [safe("".join(pieces))]
     elif log_is_read() and not _into_file():
-        text = without_log_commands(click.unstyle(text))
+        pieces = [without_log_commands(click.unstyle("".join(pieces)))]
     # What goes to a file or a program is UTF-8, whatever the locale can show.
-    data = text if own_output().isatty() or _takes_all_signs() else text.encode("utf-8", "surrogatepass")
-    click.echo(data, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
+    as_text = own_output().isatty() or _takes_all_signs()
+    for piece in pieces:
+        message = piece if as_text else piece.encode("utf-8", "surrogatepass")
+        click.echo(message, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
 
 
 def say_annotation(command: str) -> None:

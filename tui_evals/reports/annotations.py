@@ -34,32 +34,31 @@ def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path
     `root` is what the dataset's path may be relative to, `workspace` what GitHub's paths are.
     """
     run = runs[-1]
-    rows = list(reader.all_rows(run.id))
-    repeated = any(row.repeat for row in rows)
-    items = reader.judged_by(run).document["items"]
-    bad = sorted(_bad_rows(reader, runs, rows), key=lambda row: BAD.index(row.status))
+    repeated = reader.repeated(run.id)
+    items = reader.dataset(run).items
+    bad = sorted(_bad_rows(reader, runs), key=lambda row: BAD.index(row.status))
     places = _places(run, items, root)
     counts: Counter[str] = Counter()
+    shown = []
     for row in bad:
-        level = _LEVELS[row.status]
-        counts[level] += 1
-        if counts[level] <= MOST:
-            answered = read(reader, run, row, items[row.item])
-            where = places.of(row, workspace) if places else {}
-            yield _command(
-                level, {**where, "title": _title(answered, run, repeated, len(runs) > 1)}, _message(answered)
-            )
+        counts[_LEVELS[row.status]] += 1
+        if counts[_LEVELS[row.status]] <= MOST:
+            shown.append(row)
+    for answered in read(reader, run, shown, items, requests=True):
+        row = answered.row
+        where = places.of(row, workspace) if places else {}
+        told = {**where, "title": _title(answered, run, repeated, len(runs) > 1)}
+        yield _command(_LEVELS[row.status], told, _message(answered))
     if more := [f"{count - MOST} more {level}s" for level, count in counts.items() if count > MOST]:
         keys = " ".join(run.key for run in runs)
         listing = f"compare {keys} --only broken" if len(runs) > 1 else f"show {run.key} --only '!status:pass'"
         yield _command("notice", {"title": "tui-evals"}, f"{' and '.join(more)}; `tui-evals {listing}` lists all")
 
 
-def _bad_rows(reader: Reader, runs: Sequence[RunRow], rows: Iterable[AnswerRow]) -> Iterable[AnswerRow]:
-    if len(runs) == 1:
-        return (row for row in rows if row.status in BAD)
-    broken = broken_in(reader, runs)
-    return (row for row in rows if row.id in broken)
+def _bad_rows(reader: Reader, runs: Sequence[RunRow]) -> Iterable[AnswerRow]:
+    broken = broken_in(reader, runs) if len(runs) > 1 else None
+    rows = reader.all_rows(runs[-1].id)
+    return (row for row in rows if (row.status in BAD if broken is None else row.id in broken))
 
 
 def _title(answered: AnswerEntry, run: RunRow, repeated: bool, compared: bool) -> str:

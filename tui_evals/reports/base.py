@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
-Write = Callable[[Reader, Sequence[RunRow], bool], str]
-"""The text of a report of one run or of several compared; where it is a table, True leaves formulas as they are."""
+Write = Callable[[Reader, Sequence[RunRow], bool], str | Iterable[str]]
+"""A report of one run or of several compared: piece by piece, so that no run is too large for it, or as one text.
+
+Where it is a table, True leaves formulas as they are.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from tui_evals.compare.caveats import caveats
@@ -14,11 +14,12 @@ from tui_evals.compare.statistics import Interval
 from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, difference_sentence
 from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import AnswerRecord, RunRow
+from tui_evals.text.indented import indented, one_line
 
 from . import results
 from .base import ReportKind
-from .results import csv_text
+from .results import csv_lines
 
 
 def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
@@ -49,24 +50,25 @@ def broken_in(reader: Reader, runs: Sequence[RunRow]) -> frozenset[int]:
 
 def json_text(reader: Reader, runs: Sequence[RunRow]) -> str:
     """The comparison as one JSON document."""
-    return json.dumps(document(reader, runs), ensure_ascii=False, indent=2) + "\n"
+    return indented(document(reader, runs)) + "\n"
 
 
 def json_lines(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     """One line of JSON for each line of the comparison."""
     for line in _lines(reader, read_comparison(reader, [run.id for run in runs])):
-        yield json.dumps(line, ensure_ascii=False) + "\n"
+        yield one_line(line) + "\n"
 
 
-def table(reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> str:
+def table(reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> Iterator[str]:
     """The comparison as a table; formulas are made harmless unless `raw`."""
     names = NAMES[: len(runs)]
     columns = [*_COLUMNS, *(f"{name}.kind" for name in names[1:])]
     columns += [f"{name}.{part}" for name in names for part in ("status", "score", "answer")]
     comparison = read_comparison(reader, [run.id for run in runs])
-    return csv_text(columns, map(_row, _lines(reader, comparison)), raw=raw)
+    return csv_lines(columns, map(_row, _lines(reader, comparison)), raw=raw)
 
 
+_PAGE = 100
 _COLUMNS = ("item", "turn", "repeat", "column", "category", "edited", "kind")
 
 
@@ -80,7 +82,7 @@ def _row(line: dict[str, Any]) -> list[object]:
 
 
 def _lines(reader: Reader, comparison: Comparison) -> Iterator[dict[str, Any]]:
-    for line in comparison.lines:
+    for line, said in _with_answers(reader, comparison.lines):
         yield {
             "item": line.item,
             "turn": _one_based(line.turn),
@@ -92,7 +94,7 @@ def _lines(reader: Reader, comparison: Comparison) -> Iterator[dict[str, Any]]:
             "matched_by": line.how,
             "edited": line.edited,
             "why_not_comparable": JUDGED_OTHERWISE if any(line.otherwise) else None,
-            "answers": dict(zip(NAMES, _answers(reader, line), strict=False)),
+            "answers": dict(zip(NAMES, _answers(line, said), strict=False)),
         }
 
 
@@ -100,12 +102,22 @@ def _one_based(number: int | None) -> int | None:
     return None if number is None else number + 1
 
 
-def _answers(reader: Reader, line: ComparedLine) -> Iterator[dict[str, Any] | None]:
+def _with_answers(
+    reader: Reader, lines: Iterable[ComparedLine]
+) -> Iterator[tuple[ComparedLine, Mapping[int, AnswerRecord]]]:
+    """Each line with what its answers say, by their ids, a page of lines at once."""
+    waiting = iter(lines)
+    while page := list(islice(waiting, _PAGE)):
+        said = reader.records(answer.id for line in page for answer in line.answers if answer)
+        yield from ((line, said) for line in page)
+
+
+def _answers(line: ComparedLine, said: Mapping[int, AnswerRecord]) -> Iterator[dict[str, Any] | None]:
     for answer in line.answers:
         if answer is None:
             yield None
             continue
-        record = reader.detail(answer.id).answer
+        record = said.get(answer.id)
         text, error = (record.text, record.message) if record else (None, None)
         yield {"status": answer.status, "score": answer.score, "answer": text, "error": error}
 
@@ -175,16 +187,16 @@ def _test_json(test: MeasuredDifference) -> dict[str, Any]:
     }
 
 
-def _csv(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
+def _csv(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[str]:
     return table(reader, runs, raw=raw) if len(runs) > 1 else results.table(reader, runs[0], raw=raw)
 
 
-def _json(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    return json_text(reader, runs) if len(runs) > 1 else results.json_text(reader, runs[0])
+def _json(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str | Iterator[str]:
+    return json_text(reader, runs) if len(runs) > 1 else results.document(reader, runs[0])
 
 
-def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    return "".join(json_lines(reader, runs) if len(runs) > 1 else results.json_lines(reader, runs[0]))
+def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[str]:
+    return json_lines(reader, runs) if len(runs) > 1 else results.json_lines(reader, runs[0])
 
 
 KINDS = {

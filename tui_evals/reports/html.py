@@ -15,7 +15,7 @@ from markupsafe import Markup
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
 from tui_evals.present.figures import counted
 from tui_evals.present.status import ANSWER_LOOKS, status_phrase
-from tui_evals.reports.page import cards, facing
+from tui_evals.reports.page import cards, compact, facing
 from tui_evals.reports.page.summary import summary
 from tui_evals.reports.page.versus import versus
 from tui_evals.store.reader import Reader
@@ -25,6 +25,7 @@ from tui_evals.version import __version__
 
 from .base import ReportKind
 
+_LARGE = "large.html.j2"
 _PIECES = 400  # pieces of a template that are handed on together
 
 
@@ -38,14 +39,25 @@ def chunks(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     if not 1 <= len(runs) <= MAX_RUNS:
         raise ValueError(f"a page shows one run, or 2 to {MAX_RUNS} runs compared, not {len(runs)}")
     name, values = _run_page(reader, runs[0]) if len(runs) == 1 else _comparison_page(reader, runs)
-    stream = _environment().get_template(name).stream(**values, **_assets())
+    stream = _environment().get_template(name).stream(**values, **_assets(name == _LARGE))
     stream.enable_buffering(_PIECES)
     yield from stream
 
 
 def _run_page(reader: Reader, run: RunRow) -> tuple[str, dict[str, Any]]:
-    about = summary(reader, run)
-    return "run.html.j2", {"title": run.name, "about": about, "cards": cards.cards(reader, run, about.filters)}
+    items = reader.dataset(run).items
+    about = summary(reader, run, items)
+    given = {"title": run.name, "about": about}
+    if run.total <= compact.WHOLE:
+        return "run.html.j2", {**given, "cards": cards.cards(reader, run, items, about.filters)}
+    choice = compact.choice(reader, run)
+    rows = reader.answers_to(run.id, choice.items)
+    return _LARGE, {
+        **given,
+        "choice": choice,
+        "cards": cards.cards(reader, run, items, about.filters, rows),
+        "packed": compact.packed(reader, run, items, about.filters, about.words, choice.items),
+    }
 
 
 def _comparison_page(reader: Reader, runs: Sequence[RunRow]) -> tuple[str, dict[str, Any]]:
@@ -77,9 +89,11 @@ def _safe_value(value: object) -> object:
 
 
 @cache
-def _assets() -> dict[str, Any]:
+def _assets(large: bool) -> dict[str, Any]:
     """Our own style and script, and the policy that lets the page use these two and nothing else."""
-    style, script = (_asset(name) for name in ("style.css", "script.js"))
+    style, script = _asset("style.css"), _asset("script.js")
+    if large:
+        style, script = style + _asset("rows.css"), script + _asset("rows.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "img-src 'none'; base-uri 'none'; form-action 'none'"
@@ -95,4 +109,4 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-KINDS = {"html": ReportKind((".html", ".htm"), lambda reader, runs, raw: page(reader, runs))}
+KINDS = {"html": ReportKind((".html", ".htm"), lambda reader, runs, raw: chunks(reader, runs))}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain
 from pathlib import PurePosixPath
+from typing import Any
 
 from tui_evals.compare.diff import DiffGap, DiffRow, side_by_side, unified_diff
 from tui_evals.compare.sides import column_name
@@ -26,6 +30,7 @@ from .results import AnswerEntry, read
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 20_000
 _MESSAGE = 300
+_PAGE = 200
 _WHY_SKIPPED = {
     "answered": status_phrase("answered"),
     "unjudged": "unjudged: no evaluator gave a result",
@@ -34,37 +39,92 @@ _WHY_SKIPPED = {
 _OUTCOMES = {"fail": "failure", "error": "error", "partial": "error", "pass": ""}
 
 
-def suites(reader: Reader, runs: Sequence[RunRow]) -> str:
+def suites(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     """The last of the runs as JUnit XML; what broke since the first says so."""
     run = runs[-1]
     broken = broken_in(reader, runs) if len(runs) > 1 else frozenset()
     since = f"broken since {runs[0].name} ({runs[0].key}): "
-    items = reader.judged_by(run).document["items"]
+    items = reader.dataset(run).items
     totals = reader.totals_by(run.id, "column")
     whole = reader.totals(run.id)
     about = run_facts(run, whole, reader.spent(run.id)[1], run_measures(reader, run, whole))
     measures = column_measures(reader, run, whole)
-    rows = sorted(reader.all_rows(run.id), key=_column)
-    repeated = any(row.repeat for row in rows)
-    root = ET.Element("testsuites", name=_xml_line(f"{run.name} ({run.key})"))
-    for key, group in groupby(rows, key=_column):
-        suite = ET.SubElement(root, "testsuite", name=_xml_line(column_name(run, *key)))
-        properties = {**_facts(run, about, *key, totals[key], measures.get(key, ())), **_comparison_facts(runs)}
-        _properties(suite, properties)
-        for row in group:
-            answered = read(reader, run, row, items[row.item])
-            suite.append(_case(answered, run, repeated, since if row.id in broken else ""))
-        suite.attrib |= {
-            "timestamp": datetime.fromtimestamp(run.started or run.created, UTC).isoformat(),
-            **_case_counts(suite),
-        }
-    root.attrib |= {name: value for name, value in _case_counts(root).items() if name != "skipped"}
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    tallies: defaultdict[tuple[int, int], _Tally] = defaultdict(_Tally)
+    repeated = False
+    for row in reader.all_rows(run.id):
+        tallies[row.prompt, row.target].take(row)
+        repeated = repeated or row.repeat > 0
+    counts = _counts(tallies[key] for key in sorted(tallies))
+    root = ET.Element("testsuites", {"name": _xml_line(f"{run.name} ({run.key})"), **counts})
+    del root.attrib["skipped"]
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n' + _opening(root, bool(tallies))
+    for key in sorted(tallies):
+        suite = ET.Element(
+            "testsuite",
+            {
+                "name": _xml_line(column_name(run, *key)),
+                "timestamp": datetime.fromtimestamp(run.started or run.created, UTC).isoformat(),
+                **_counts([tallies[key]]),
+            },
+        )
+        yield "\n  " + _opening(suite, True)
+        yield _text(
+            _properties({**_facts(run, about, *key, totals[key], measures.get(key, ())), **_comparison_facts(runs)})
+        )
+        for row, answered in _cases(reader, run, tallies[key].ids, items):
+            yield _text(_case(row, answered, items[row.item], run, repeated, since if row.id in broken else ""))
+        yield "\n  </testsuite>"
+    yield ("\n</testsuites>" if tallies else "") + "\n"
 
 
-def _column(row: AnswerRow) -> tuple[int, int]:
-    return row.prompt, row.target
+@dataclass(slots=True)
+class _Tally:
+    """What the counting attributes of a suite say of its cases, and which answers these are."""
+
+    ids: array[int] = field(default_factory=lambda: array("q"))
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def take(self, row: AnswerRow) -> None:
+        """Count an answer in."""
+        self.ids.append(row.id)
+        self.seconds.append(float(_seconds(row)))
+        self.outcomes[_OUTCOMES.get(row.status, "skipped")] += 1
+
+
+def _counts(tallies: Iterable[_Tally]) -> dict[str, str]:
+    parts = list(tallies)
+    outcomes = sum((tally.outcomes for tally in parts), Counter[str]())
+    return {
+        "tests": str(sum(len(tally.ids) for tally in parts)),
+        "failures": str(outcomes["failure"]),
+        "errors": str(outcomes["error"]),
+        "skipped": str(outcomes["skipped"]),
+        "time": f"{sum(chain.from_iterable(tally.seconds for tally in parts)):.3f}",
+    }
+
+
+def _opening(element: ET.Element, filled: bool) -> str:
+    """The start tag of an element whose children follow."""
+    text = ET.tostring(element, encoding="unicode")
+    return text.removesuffix(" />") + ">" if filled else text
+
+
+def _text(element: ET.Element) -> str:
+    """An element of a suite, on lines of its own."""
+    ET.indent(element, level=2)
+    return "\n    " + ET.tostring(element, encoding="unicode")
+
+
+def _cases(
+    reader: Reader, run: RunRow, ids: array[int], items: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[AnswerRow, AnswerEntry | None]]:
+    """The answers of a suite in their order; of those that did not go wrong only the row is read."""
+    for start in range(0, len(ids), _PAGE):
+        rows = reader.rows(ids[start : start + _PAGE])
+        wrong = (row for row in rows if _OUTCOMES.get(row.status))
+        read_entries = {entry.row.id: entry for entry in read(reader, run, wrong, items, requests=True)}
+        yield from ((row, read_entries.get(row.id)) for row in rows)
 
 
 def _facts(
@@ -83,38 +143,34 @@ def _comparison_facts(runs: Sequence[RunRow]) -> dict[str, str]:
     return {"compared with": runs[0].key} if len(runs) > 1 else {}
 
 
-def _properties(suite: ET.Element, facts: Mapping[str, str]) -> None:
-    properties = ET.SubElement(suite, "properties")
+def _properties(facts: Mapping[str, str]) -> ET.Element:
+    properties = ET.Element("properties")
     for name, value in facts.items():
         ET.SubElement(properties, "property", name=name, value=_xml_line(value))
+    return properties
 
 
-def _case_counts(parent: ET.Element) -> dict[str, str]:
-    """What the counting attributes of a suite, or of all, say of its cases."""
-    cases = list(parent.iter("testcase"))
-    counts = {"tests": len(cases)}
-    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        counts[name] = sum(case.find(tag) is not None for case in cases)
-    seconds = sum(float(case.get("time", 0)) for case in cases)
-    return {**{name: str(count) for name, count in counts.items()}, "time": f"{seconds:.3f}"}
+def _seconds(row: AnswerRow) -> str:
+    return f"{(0.0 if row.from_cache else row.latency_ms or 0.0) / 1000:.3f}"
 
 
-def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.Element:
-    row = answered.row
+def _case(
+    row: AnswerRow, answered: AnswerEntry | None, item: Mapping[str, Any], run: RunRow, repeated: bool, since: str
+) -> ET.Element:
     dataset = PurePosixPath(run.source.replace("\\", "/")).stem or "dataset"
     case = ET.Element(
         "testcase",
-        name=_xml_line(answer_name(row, "turns" in answered.item, repeated)),
+        name=_xml_line(answer_name(row, "turns" in item, repeated)),
         classname=_xml_line(".".join(part for part in (dataset, row.category) if part)),
-        time=f"{(0.0 if row.from_cache else row.latency_ms or 0.0) / 1000:.3f}",
+        time=_seconds(row),
     )
-    outcome = _OUTCOMES.get(row.status, "skipped")
-    if outcome == "skipped":
-        ET.SubElement(case, outcome, message=_WHY_SKIPPED.get(row.status, "no answer yet"))
-    elif outcome:
+    if answered is not None:
         why = list(complaints(answered.record, answered.scores))
+        outcome = _OUTCOMES[row.status]
         element = ET.SubElement(case, outcome, type=row.status, message=_xml_line(since + "; ".join(why), _MESSAGE))
         element.text = "\n" + _xml_text("\n".join(_body(answered, why))) + "\n"
+    elif row.status not in _OUTCOMES:
+        ET.SubElement(case, "skipped", message=_WHY_SKIPPED.get(row.status, "no answer yet"))
     return case
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,11 +62,32 @@ def endings() -> str:
     return "; ".join((", ".join(known), *_added().problems))
 
 
-def write(name: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> str:
-    """The report as text that is UTF-8; `raw` leaves formulas in CSV as they are."""
-    text = report_kind(name).write(reader, runs, raw)
+_TOGETHER = 2**16
+"""Characters that are handed on together, for writers give a piece for each answer."""
+
+
+def write(name: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> Iterator[str]:
+    """The report in pieces of text that is UTF-8; `raw` leaves formulas in CSV as they are."""
+    made = report_kind(name).write(reader, runs, raw)
+    return _pieces([made] if isinstance(made, str) else made)
+
+
+def _pieces(made: Iterable[str]) -> Iterator[str]:
+    pieces: list[str] = []
+    size = 0
+    for piece in made:
+        pieces.append(piece)
+        size += len(piece)
+        if size >= _TOGETHER:
+            yield _as_utf8(pieces)
+            pieces, size = [], 0
+    if pieces:
+        yield _as_utf8(pieces)
+
+
+def _as_utf8(pieces: Iterable[str]) -> str:
     # Half a surrogate pair becomes its escape, which is what JSON calls it too.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(pieces).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _every_kind() -> Iterator[tuple[str, ReportKind]]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.measures import MeasuredDifference
@@ -21,6 +20,7 @@ from tui_evals.present.figures import counted, mean_text
 from tui_evals.present.measures import distribution, run_measures
 from tui_evals.present.runs import RunFacts, run_cost, run_facts
 from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
+from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
@@ -110,11 +110,10 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
             for mean in means
         ]
         head += ["### Evaluators", table(["evaluator", "mean", "pass", "95 % interval", "errors"], scores, _ROWS)]
-    every = list(reader.all_rows(run.id))
-    repeated = any(row.repeat for row in every)
-    bad = sorted((row for row in every if row.status in BAD), key=lambda row: BAD.index(row.status))
-    items = reader.judged_by(run).document["items"]
-    cases = (read(reader, run, row, items[row.item]) for row in bad)
+    bad = [answer for status in BAD for answer in reader.ids(run.id, parse_filter(f"status:{status}"))]
+    repeated = reader.repeated(run.id)
+    shown = reader.rows(bad[:_MOST])
+    cases = read(reader, run, shown, reader.dataset(run).items, requests=True) if shown else iter(())
     title = (
         f"### What failed: {counted(len(bad), 'answer')}" if bad else f"### Nothing failed{_unfinished_note(totals)}"
     )
@@ -204,17 +203,14 @@ def _test_cells(test: MeasuredDifference) -> list[str]:
 
 def _broken_cases(reader: Reader, comparison: Comparison, lines: Iterable[ComparedLine]) -> Iterator[str]:
     """What each later run that broke an item says now, with what the first one said."""
-    documents: Mapping[int, Sequence[Any]] = {
-        side.run.id: reader.judged_by(side.run).document["items"] for side in comparison.sides
-    }
+    items = {side.run.id: reader.dataset(side.run).items for side in comparison.sides}
     for line in lines:
         number = 1 + line.kinds.index("broken")
         before, after = line.answers[0], line.answers[number]
         if before and after:
             run = comparison.sides[number].run
-            row = reader.detail(after.id).row
-            case = read(reader, run, row, documents[run.id][row.item])
-            first = reader.detail(before.id).answer
+            (case,) = read(reader, run, reader.rows([after.id]), items[run.id], requests=True)
+            first = reader.records([before.id]).get(before.id)
             note = "the item itself was edited between the runs" if line.edited else ""
             yield _case(case, run, line.repeat is not None, NAMES[number], (first and first.text) or "", note)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 
 from .base import ReportKind
-from .results import AnswerEntry, answers
+from .results import AnswerEntry, read
 
 MISSING = "__missing_samples__"
 
@@ -65,22 +66,37 @@ class Series:
         return figures | {name: sum(values) / len(values) for name, values in self.measures.items()}
 
 
-def report(events: Iterable[Event]) -> dict[str, float]:
-    """The final report: the figures of each series, the tokens that were used, and how much could not be judged."""
-    series: dict[str, Series] = {}
-    usage: Counter[str] = Counter()
-    missing = 0
-    for event in events:
+@dataclass(slots=True)
+class FinalReport:
+    """What a log comes to: the figures of each series, the tokens used, and how much could not be judged."""
+
+    series: dict[str, Series] = field(default_factory=dict)
+    usage: Counter[str] = field(default_factory=Counter)
+    missing: int = 0
+
+    def take(self, event: Event) -> None:
+        """Count an event in."""
         if event.type in ("match", "metrics"):
-            series.setdefault(event.series, Series()).take(event)
+            self.series.setdefault(event.series, Series()).take(event)
         elif event.type == "sampling":
-            usage.update(event.data.get("usage") or {})
-        missing += event.type == "error"
-    figures: dict[str, float] = {}
-    for name, one_series in series.items():
-        figures |= {_figure_name(figure, name): value for figure, value in one_series.figures().items()}
-    figures |= {f"usage_{name}": count for name, count in usage.items()}
-    return figures | ({MISSING: missing} if missing else {})
+            self.usage.update(event.data.get("usage") or {})
+        self.missing += event.type == "error"
+
+    def figures(self) -> dict[str, float]:
+        """All of it under the names that the original gives."""
+        figures: dict[str, float] = {}
+        for name, one_series in self.series.items():
+            figures |= {_figure_name(figure, name): value for figure, value in one_series.figures().items()}
+        figures |= {f"usage_{name}": count for name, count in self.usage.items()}
+        return figures | ({MISSING: self.missing} if self.missing else {})
+
+
+def report(events: Iterable[Event]) -> dict[str, float]:
+    """The final report of all events at once."""
+    final = FinalReport()
+    for event in events:
+        final.take(event)
+    return final.figures()
 
 
 def _figure_name(figure: str, series: str) -> str:
@@ -97,24 +113,31 @@ _DEVIATING = ("Match", "Includes", "JsonValid")
 """The evaluators whose report in the original holds a deviation, under the name it spells so."""
 
 
-def text(reader: Reader, run: RunRow) -> str:
-    """The whole log."""
-    events = list(_events(reader, run))
-    lines: list[Mapping[str, Any]] = [{"spec": _spec(reader, run)}]
-    lines += [
-        {
-            "run_id": run.key,
-            "event_id": number,
-            "sample_id": event.sample,
-            "type": event.type,
-            "data": event.data,
-            "created_by": _AUTHOR,
-            "created_at": _time(event.time),
-        }
-        for number, event in enumerate(events)
-    ]
-    lines.append({"final_report": report(events), "run_id": run.key})
-    return "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+def log_lines(reader: Reader, run: RunRow) -> Iterator[str]:
+    """The log line by line."""
+    yield _line({"spec": _spec(reader, run)})
+    final = FinalReport()
+    for number, event in enumerate(_events(reader, run)):
+        final.take(event)
+        yield _line(
+            {
+                "run_id": run.key,
+                "event_id": number,
+                "sample_id": event.sample,
+                "type": event.type,
+                "data": event.data,
+                "created_by": _AUTHOR,
+                "created_at": _time(event.time),
+            }
+        )
+    yield _line({"final_report": final.figures(), "run_id": run.key})
+
+
+_encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def _line(value: Mapping[str, Any]) -> str:
+    return _encoded(value) + "\n"
 
 
 def final_report(reader: Reader, run: RunRow) -> dict[str, float]:
@@ -148,7 +171,7 @@ def _spec(reader: Reader, run: RunRow) -> dict[str, Any]:
 
 
 def _origin(reader: Reader, run: RunRow) -> Mapping[str, Any]:
-    origin = (reader.snapshot(run.snapshot).get("extensions") or {}).get(EVALS)
+    origin = (reader.dataset(run).head.get("extensions") or {}).get(EVALS)
     return origin if isinstance(origin, Mapping) else {}
 
 
@@ -158,17 +181,15 @@ def _time(seconds: float) -> str:
 
 def _events(reader: Reader, run: RunRow) -> Iterator[Event]:
     """Every event of a run: those of each answer and its scores, then the scores of groups of answers."""
-    conversations = list(answers(reader, run))
     together = reader.group_scores(run.id, run.scoring_pass)
-    scores = [score for _, entries in conversations for entry in entries for score in entry.scores]
-    several = len({score.key for score in (*scores, *(group.record for group in together))}) > 1
+    several = len({key for key, _ in reader.score_keys(run)} | {group.record.key for group in together}) > 1
     columns = len(run.targets) * len(run.prompts) > 1
+    grouped = {group.item for group in together}
     names: dict[int, str] = {}
-    for item, entries in conversations:
-        for entry in entries:
+    for entry in read(reader, run, reader.all_rows(run.id), reader.dataset(run).items, requests=True):
+        if entry.row.item in grouped:
             names.setdefault(entry.row.item, entry.row.name)
-            column = _column(run, entry) if columns else ""
-            yield from _answer_events(run, item, entry, column, several)
+        yield from _answer_events(run, entry, _column(run, entry) if columns else "", several)
     for group in together:
         series = group.record.key if several else ""
         yield from _score_events(
@@ -185,14 +206,12 @@ def _judge_name(run: RunRow) -> str | None:
     return judge["name"] if judge else None
 
 
-def _answer_events(
-    run: RunRow, item: Mapping[str, Any], entry: AnswerEntry, column: str, several: bool
-) -> Iterator[Event]:
+def _answer_events(run: RunRow, entry: AnswerEntry, column: str, several: bool) -> Iterator[Event]:
     """The events of one answer: its sample, the sampling, and what each evaluator gave it."""
     row, record = entry.row, entry.record
     when = row.started or run.finished or run.created
     if row.repeat == 0 and row.turn == 0 and row.target == 0 and row.prompt == 0:
-        yield Event("raw_sample", row.name, _sample(item), when)
+        yield Event("raw_sample", row.name, _sample(entry.item), when)
     if record is None:
         return
     if record.text is None:
@@ -278,4 +297,8 @@ def _measures(score: ScoreRecord, passed: bool) -> dict[str, float]:
     return {}
 
 
-KINDS = {"oaieval-log": ReportKind((".log",), lambda reader, runs, raw: "".join(text(reader, run) for run in runs))}
+def _write(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[str]:
+    return chain.from_iterable(log_lines(reader, run) for run in runs)
+
+
+KINDS = {"oaieval-log": ReportKind((".log",), _write)}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
-from itertools import groupby
-from typing import Any
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from tui_evals.present.runs import standing_data
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
 from tui_evals.text.cells import csv_line, escape_formula
+from tui_evals.text.indented import indented, one_line
 from tui_evals.version import __version__
 
 _PUBLIC = frozenset(
@@ -23,9 +24,8 @@ _SUMMARY = {"pass": "turns_passed", "fail": "turns_failed", "partial": "turns_pa
 _WORST = ("error", "partial", "fail", "unjudged", "pass", "scored")
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerEntry:
-    """One answer with its question and its scores."""
+class AnswerEntry(NamedTuple):
+    """One answer with its question and its scores; a run has many, so it is a plain tuple."""
 
     row: AnswerRow
     record: AnswerRecord | None
@@ -37,40 +37,69 @@ class AnswerEntry:
     item: Mapping[str, Any]
 
 
-def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], list[AnswerEntry]]]:
-    """Each conversation of a run: its item, and its answers turn by turn."""
-    items = reader.judged_by(run).document["items"]
-    for _, rows in groupby(reader.all_rows(run.id), key=lambda row: row.cell):
-        cell_rows = list(rows)
-        item = items[cell_rows[0].item]
-        yield item, [read(reader, run, row, item) for row in cell_rows]
+def conversations(
+    reader: Reader,
+    run: RunRow,
+    items: Sequence[Mapping[str, Any]],
+    rows: Iterable[AnswerRow] | None = None,
+    *,
+    requests: bool = False,
+) -> Iterator[list[AnswerEntry]]:
+    """Each conversation of a run, or of these rows of it: its answers turn by turn."""
+    entries = read(reader, run, reader.all_rows(run.id) if rows is None else rows, items, requests=requests)
+    for _, conversation in groupby(entries, key=lambda entry: entry.row.cell):
+        yield list(conversation)
 
 
-def read(reader: Reader, run: RunRow, row: AnswerRow, item: Mapping[str, Any]) -> AnswerEntry:
-    """One answer whole."""
-    unit = (item.get("turns") or [item])[row.turn]
-    if row.status in ("pending", "running"):
-        return AnswerEntry(row, None, (), (), unit, item)
-    detail, number = reader.detail(row.id), run.scoring_pass
-    return AnswerEntry(row, detail.answer, detail.scores.get(number, ()), detail.together.get(number, ()), unit, item)
+def read(
+    reader: Reader,
+    run: RunRow,
+    rows: Iterable[AnswerRow],
+    items: Sequence[Mapping[str, Any]],
+    *,
+    requests: bool = False,
+) -> Iterator[AnswerEntry]:
+    """Answers whole, a page of them at once; what was sent is in the record only where `requests` are wanted."""
+    place = -1
+    item: Mapping[str, Any] = {}
+    for told in reader.told(run, rows, requests=requests):
+        row = told.row
+        if row.item != place:
+            place, item = row.item, items[row.item]
+        unit = (item.get("turns") or [item])[row.turn]
+        yield AnswerEntry(row, told.answer, told.scores, told.together, unit, item)
 
 
-def document(reader: Reader, run: RunRow) -> dict[str, Any]:
+def document(reader: Reader, run: RunRow) -> Iterator[str]:
     """The results as an eval document: the dataset with its output fields filled in."""
-    source = reader.snapshot(run.snapshot)
-    metadata = {
-        **(source.get("metadata") or {}),
-        "evaluatedAt": datetime.fromtimestamp(run.finished or run.created, UTC).isoformat(),
-        "agentName": ", ".join(run.targets),
-        "cliVersion": __version__,
+    dataset = reader.dataset(run)
+    head = {
+        **_with_extension(dataset.head, "tui_evals_run", _run_extension(reader, run)),
+        "metadata": {
+            **(dataset.head.get("metadata") or {}),
+            "evaluatedAt": datetime.fromtimestamp(run.finished or run.created, UTC).isoformat(),
+            "agentName": ", ".join(run.targets),
+            "cliVersion": __version__,
+        },
+        "items": [],
     }
     several = len(run.targets) * len(run.prompts) > 1
-    items = [_item(item, entries, run, several) for item, entries in answers(reader, run)]
-    return {
-        **_with_extension(source, "tui_evals_run", _run_extension(reader, run)),
-        "metadata": metadata,
-        "items": items,
-    }
+    items = (_item(entries, run, several) for entries in conversations(reader, run, dataset.items))
+    opening = "{\n  "
+    for name, value in head.items():
+        yield f"{opening}{indented(name)}: "
+        yield from _list(items) if name == "items" else (indented(value, "\n  "),)
+        opening = ",\n  "
+    yield "\n}\n"
+
+
+def _list(items: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A list within a document, an item at a time."""
+    opening = "[\n    "
+    for item in items:
+        yield opening + indented(item, "\n    ")
+        opening = ",\n    "
+    yield "[]" if opening.startswith("[") else "\n  ]"
 
 
 def _run_extension(reader: Reader, run: RunRow) -> dict[str, Any]:
@@ -79,8 +108,8 @@ def _run_extension(reader: Reader, run: RunRow) -> dict[str, Any]:
     return {"run": run.key, "name": run.name, **standing}
 
 
-def _item(item: Mapping[str, Any], entries: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:
-    first = entries[0].row
+def _item(entries: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:
+    first, item = entries[0].row, entries[0].item
     written = dict(item)
     if several or first.repeat:
         column = {"target": run.targets[first.target], "repeat": first.repeat + 1}
@@ -165,19 +194,23 @@ def score_object(score: ScoreRecord) -> dict[str, Any]:
     return {**record, "reason": score.reason}
 
 
-def json_text(reader: Reader, run: RunRow) -> str:
-    """The results document as text."""
-    return json.dumps(document(reader, run), ensure_ascii=False, indent=2) + "\n"
-
-
 def json_lines(reader: Reader, run: RunRow) -> Iterator[str]:
     """One line of JSON for each answer, with everything that is known of it."""
-    for item, entries in answers(reader, run):
-        for answered in entries:
-            yield json.dumps(_line(item, answered, run), ensure_ascii=False) + "\n"
+    for entry in read(reader, run, reader.all_rows(run.id), reader.dataset(run).items):
+        yield one_line(_line(entry, run)) + "\n"
 
 
-def _line(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
+_ANSWER = tuple(field.name for field in fields(AnswerRecord) if field.name != "request")
+_SCORE = tuple(field.name for field in fields(ScoreRecord))
+_answer_values: Callable[[AnswerRecord], tuple[Any, ...]] = attrgetter(*_ANSWER)
+_score_values: Callable[[ScoreRecord], tuple[Any, ...]] = attrgetter(*_SCORE)
+
+
+def _score_dict(score: ScoreRecord) -> dict[str, Any]:
+    return dict(zip(_SCORE, _score_values(score), strict=False))
+
+
+def _line(answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
     row, record = answered.row, answered.record
     return {
         "run": run.key,
@@ -186,37 +219,44 @@ def _line(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[s
         "target": run.targets[row.target],
         "prompt_under_test": run.prompts[row.prompt],
         "repeat": row.repeat + 1,
-        "category": item.get("category"),
+        "category": answered.item.get("category"),
         "prompt": answered.unit.get("prompt"),
         "expected_response": answered.unit.get("expected_response"),
         "status": row.status,
         "score": row.score,
         "ending": row.ending or None,
-        "answer": None if record is None else {k: v for k, v in asdict(record).items() if k != "request"},
-        "scores": [asdict(score) for score in answered.scores],
-        "together": [asdict(score) for score in answered.together],
+        "answer": None if record is None else dict(zip(_ANSWER, _answer_values(record), strict=False)),
+        "scores": [_score_dict(score) for score in answered.scores],
+        "together": [_score_dict(score) for score in answered.together],
     }
 
 
-def table(reader: Reader, run: RunRow, *, raw: bool = False) -> str:
+def table(reader: Reader, run: RunRow, *, raw: bool = False) -> Iterator[str]:
     """The results as a table, a row for each answer; formulas are made harmless unless `raw`."""
-    keys: dict[str, None] = {}
-    rows = []
-    for item, entries in answers(reader, run):
-        for answered in entries:
-            keys |= dict.fromkeys(name for name, _ in _column_scores(answered))
-            rows.append(_row(item, answered, run))
-    columns = [*_COLUMNS, *(f"{key}.{part}" for key in keys for part in _PARTS)]
-    return csv_text(columns, ([row.get(column) for column in columns] for row in rows), raw=raw)
+    names = list(dict.fromkeys(_column_name(key, grouped) for key, grouped in reader.score_keys(run)))
+    entries = read(reader, run, reader.all_rows(run.id), reader.dataset(run).items)
+    columns = [*_COLUMNS, *(f"{name}.{part}" for name in names for part in _PARTS)]
+    return csv_lines(columns, (_row(entry, run, names) for entry in entries), raw=raw)
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> str:
+def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> Iterator[str]:
     """A table as CSV; formulas are made harmless unless `raw`, in the header too."""
-    lines = ([_cell_text(value) for value in row] for row in (columns, *rows))
-    return "".join(csv_line(cells if raw else map(escape_formula, cells)) for cells in lines)
+    text = _cell_text if raw else _harmless_cell_text
+    for row in chain((columns,), rows):
+        yield csv_line(["" if value is None else text(value) for value in row])
+
+
+def _cell_text(value: object) -> str:
+    return value if isinstance(value, str) else one_line(value)
+
+
+def _harmless_cell_text(value: object) -> str:
+    text = value if isinstance(value, str) else one_line(value)
+    return text if text[:1].isalnum() else escape_formula(text)
 
 
 _PARTS = ("score", "result", "threshold", "reason")
+_EMPTY = (None,) * len(_PARTS)
 _COLUMNS = (
     *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
     *("status", "score", "error_code", "error_message", "latency_ms", "from_cache"),
@@ -224,44 +264,42 @@ _COLUMNS = (
 )
 
 
-def _row(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
-    row, record, unit = answered.row, answered.record, answered.unit
-    cells: dict[str, Any] = {
-        "kind": "turn" if "turns" in item else "item",
-        "item": row.name,
-        "thread": item.get("name") if "turns" in item else None,
-        "turn": row.turn + 1,
-        "target": run.targets[row.target],
-        "repeat": row.repeat + 1,
-        "prompt": unit.get("prompt"),
-        "expected_response": unit.get("expected_response"),
-        "response": record.text if record else None,
-        "status": row.status,
-        "score": row.score,
-        "error_code": record.code if record else None,
-        "error_message": record.message if record else None,
-        "latency_ms": row.latency_ms,
-        "from_cache": row.from_cache,
-        "input_tokens": row.input_tokens,
-        "output_tokens": row.output_tokens,
-        "cost": row.cost,
-        "tags": item.get("tags"),
-        "extensions": item.get("extensions"),
-        "conversation_id": item.get("conversation_id"),
-        "ending": row.ending,
-    }
-    return cells | {
-        f"{name}.{part}": getattr(score, part) for name, score in _column_scores(answered) for part in _PARTS
-    }
+def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[object]:
+    row, record, unit, item = answered.row, answered.record, answered.unit, answered.item
+    scores = {score.key: score for score in answered.scores}
+    scores |= {_column_name(score.key, True): score for score in answered.together}
+    return [
+        "turn" if "turns" in item else "item",
+        row.name,
+        item.get("name") if "turns" in item else None,
+        row.turn + 1,
+        run.targets[row.target],
+        row.repeat + 1,
+        unit.get("prompt"),
+        unit.get("expected_response"),
+        record.text if record else None,
+        row.status,
+        row.score,
+        record.code if record else None,
+        record.message if record else None,
+        row.latency_ms,
+        row.from_cache,
+        row.input_tokens,
+        row.output_tokens,
+        row.cost,
+        item.get("tags"),
+        item.get("extensions"),
+        item.get("conversation_id"),
+        row.ending,
+        *(value for name in names for value in _score_cells(scores.get(name))),
+    ]
 
 
-def _column_scores(answered: AnswerEntry) -> Iterator[tuple[str, ScoreRecord]]:
-    """The scores under the names of their columns; those of all answers to the item say so."""
-    yield from ((score.key, score) for score in answered.scores)
-    yield from ((f"together.{score.key}", score) for score in answered.together)
+def _score_cells(score: ScoreRecord | None) -> tuple[object, ...]:
+    """The cells of a score, in the order of `_PARTS`."""
+    return _EMPTY if score is None else (score.score, score.result, score.threshold, score.reason)
 
 
-def _cell_text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _column_name(key: str, grouped: bool) -> str:
+    """What a score's columns are called; those of all answers to the item say so."""
+    return f"together.{key}" if grouped else key

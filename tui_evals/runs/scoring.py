@@ -12,6 +12,7 @@ from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
 from tui_evals.evaluators.rows import tool_call
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
+from tui_evals.store.rows import Mark
 from tui_evals.text.chats import chat_to_text, split_at_question
 
 from .plan import Assigned, Plan
@@ -160,7 +161,7 @@ def column_scores(
     pooled: dict[tuple[Column, int, int], list[tuple[float, float]]] = {}
     for row in rows:
         weighed = pooled.setdefault(((row.prompt, row.target), row.item, row.repeat), [])
-        weighed += [(0.0, 1.0)] if row.cell in missing else _weighed(scores.get(row.id, ()))
+        weighed += [(0.0, 1.0)] if row.cell in missing else judged_parts(scores.get(row.id, ()))
     by_item: dict[tuple[Column, int], list[float | None]] = {}
     for (column, item, _), parts in pooled.items():
         by_item.setdefault((column, item), []).append(weighted_mean(parts))
@@ -172,7 +173,7 @@ def column_scores(
     return {column: weighted_mean(weighed) for column, weighed in sorted(columns.items())}
 
 
-def _weighed(records: Sequence[ScoreRecord]) -> list[tuple[float, float]]:
+def judged_parts(records: Sequence[ScoreRecord | Mark]) -> list[tuple[float, float]]:
     """What each judged evaluator earned and how much it counts; an answer of the wrong form earns nothing."""
     wrong = any(record.key == FORMAT_KEY and record.result == "fail" for record in records)
     judged = [record for record in records if record.result in ("pass", "fail")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -97,6 +98,31 @@ def detail(ask: Ask, answer: int) -> Detail:
         tuple(call_record(call) for call in calls),
         tuple(map(label_row, labels)),
     )
+
+
+def together(ask: Ask, run: int, number: int, items: Iterable[int]) -> dict[tuple[int, int], tuple[ScoreRecord, ...]]:
+    """The scores of groups of answers in a pass, by item and turn, of these items."""
+    query = (
+        f"SELECT s.item, s.turn, {SCORE} FROM json_each(?) j "
+        "JOIN group_scores s ON s.run = ? AND s.pass = ? AND s.item = j.value ORDER BY s.item, s.turn, s.key"
+    )
+    groups: defaultdict[tuple[int, int], list[ScoreRecord]] = defaultdict(list)
+    for item, turn, *score in ask(query, [json.dumps(list(items)), run, number]):
+        groups[item, turn].append(score_record(tuple(score)))
+    return {place: tuple(records) for place, records in groups.items()}
+
+
+def score_keys(ask: Ask, run: RunRow, condition: str = "TRUE", values: Sequence[Any] = ()) -> list[tuple[str, bool]]:
+    """The keys of the scores that count, by the first answer that has one; those of groups come after its own."""
+    query = (
+        "WITH there AS MATERIALIZED (SELECT id, item, turn, pos FROM answers "
+        f"WHERE run = ? AND status NOT IN ('pending', 'running') AND {condition}) "
+        "SELECT s.key, 0, min(pos) FROM there JOIN scores s ON s.answer = there.id AND s.pass = ? GROUP BY s.key "
+        "UNION ALL SELECT s.key, 1, min(pos) FROM group_scores s JOIN there USING (item, turn) "
+        "WHERE s.run = ? AND s.pass = ? GROUP BY s.key ORDER BY 3, 2, 1"
+    )
+    rows = ask(query, [run.id, *values, run.scoring_pass, run.id, run.scoring_pass])
+    return [(key, grouped == 1) for key, grouped, _ in rows]
 
 
 def _by_pass(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[ScoreRecord, ...]]:

@@ -17,7 +17,19 @@ from typing import Any
 from . import figures, lookup, migrations
 from .database import StoreError, connect, explained, schema_version
 from .filters import Filter, compiled, like, ordered
-from .records import LIVE_STATUSES, AnswerRow, CallRecord, Control, FailureCause, RunRow, ScoreRecord, Totals, WorkerRow
+from .records import (
+    LIVE_STATUSES,
+    AnswerRecord,
+    AnswerRow,
+    AnswerStatus,
+    CallRecord,
+    Control,
+    FailureCause,
+    RunRow,
+    ScoreRecord,
+    Totals,
+    WorkerRow,
+)
 from .rows import (
     Cached,
     CacheInfo,
@@ -27,7 +39,9 @@ from .rows import (
     GroupScore,
     JudgedBy,
     Label,
+    Mark,
     ScoringPass,
+    Told,
     answer_record,
     answer_row,
     call_record,
@@ -37,8 +51,11 @@ from .rows import (
     score_record,
 )
 from .runlock import alive, run_lock
+from .snapshots import StoredDataset, stored_dataset
 
 _PAGE = 1_000
+_BODIES = 250
+"""How many answers are held at once with their texts, each of which may be long."""
 _KILLED = "its process ended without a word: it was killed, or the machine went down"
 
 
@@ -122,6 +139,17 @@ class Reader:
             return JudgedBy(judged_document(asked, json.loads(text)), created, digest)
         return JudgedBy(asked, run.created, run.snapshot)
 
+    def dataset(self, run: RunRow) -> StoredDataset:
+        """The same for whoever walks over a whole run: its items are parsed one by one."""
+        query = (
+            "SELECT CAST(asked.document AS BLOB), CAST(judging.document AS BLOB) FROM snapshots asked "
+            "LEFT JOIN passes p ON p.run = ? AND p.pass = ? "
+            "LEFT JOIN snapshots judging ON judging.hash = p.config ->> '$.dataset' WHERE asked.hash = ?"
+        )
+        for asked, judging in self.query(query, [run.id, run.scoring_pass, run.snapshot]):
+            return stored_dataset(asked, judging)
+        raise LookupError(f"there is no dataset snapshot {run.snapshot[:12]} in {self._path}")
+
     def control(self, run: int) -> Control:
         """The control word of a run: pause, stop, or empty."""
         for (word,) in self.query("SELECT control FROM runs WHERE id = ?", [run]):
@@ -157,6 +185,10 @@ class Reader:
         """How many answers of a run ended otherwise than usual, by how they did."""
         query = "SELECT ending, count(*) FROM answers WHERE run = ? AND ending != '' GROUP BY ending ORDER BY 2 DESC"
         return dict(self.query(query, [run]))
+
+    def repeated(self, run: int) -> bool:
+        """Whether a run asks any item more than once."""
+        return bool(self.query("SELECT 1 FROM answers WHERE run = ? AND repeat > 0 LIMIT 1", [run]))
 
     def messages(self, run: int) -> dict[int, str]:
         """Why there is no answer, by the id of each that is missing."""
@@ -225,11 +257,78 @@ class Reader:
             yield from page
             start = page[-1].pos + 1
 
+    def items(self, run: int, statuses: Sequence[AnswerStatus]) -> array[int]:
+        """The items of a run that have an answer of one of these statuses."""
+        among = "status IN (SELECT value FROM json_each(?))"
+        query = f"SELECT DISTINCT item FROM answers WHERE run = ? AND {among} ORDER BY item"
+        return array("q", [item for (item,) in self.query(query, [run, json.dumps(statuses)])])
+
+    def answers_to(self, run: int, items: Iterable[int]) -> list[AnswerRow]:
+        """The answers to some items of a run, in the order of the plan."""
+        among = "item IN (SELECT value FROM json_each(?))"
+        query = f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND {among} ORDER BY pos"
+        return self._answers(query, [run, json.dumps(list(items))])
+
     def search(self, where: Filter, limit: int = 100) -> list[AnswerRow]:
         """Answers of all runs that a filter lets through, the latest first."""
         condition, values = compiled(where, None)
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE {condition} ORDER BY answers.id DESC LIMIT ?"
         return self._answers(query, [*values, limit])
+
+    def told(self, run: RunRow, rows: Iterable[AnswerRow], *, requests: bool = False) -> Iterator[Told]:
+        """Answers of a run with their texts and scores, read in pages; what was sent only where `requests` are wanted.
+
+        Nothing but the row is told of an answer that is not there yet.
+        """
+        waiting = iter(rows)
+        while page := list(islice(waiting, _BODIES)):
+            yield from self._told(run, page, requests)
+
+    def _told(self, run: RunRow, page: Sequence[AnswerRow], requests: bool) -> Iterator[Told]:
+        answered = [row for row in page if row.status not in ("pending", "running")]
+        ids = [row.id for row in answered]
+        records, scores = self.records(ids, requests=requests), self.scores_of(ids, run.scoring_pass)
+        together = lookup.together(self.query, run.id, run.scoring_pass, {row.item for row in answered})
+        for row in page:
+            if row.status in ("pending", "running"):
+                yield Told(row, None, (), ())
+            else:
+                together_here = together.get((row.item, row.turn), ())
+                yield Told(row, records.get(row.id), scores.get(row.id, ()), together_here)
+
+    def marked(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[Mark]]]:
+        """Answers of a run with what figures need of the scores that count, read in pages."""
+        query = (
+            "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.label, s.weight FROM json_each(?) j "
+            "JOIN scores s ON s.answer = j.value AND s.pass = ? ORDER BY j.key, s.key"
+        )
+        waiting = iter(rows)
+        while page := list(islice(waiting, _PAGE)):
+            marks: dict[int, list[Mark]] = {row.id: [] for row in page}
+            for mark in self.query(query, [json.dumps(list(marks)), run.scoring_pass]):
+                marks[mark[0]].append(Mark._make(mark[1:]))
+            yield from ((row, marks[row.id]) for row in page)
+
+    def failures(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[ScoreRecord]]]:
+        """Answers of a run with those scores that count and are a fail or an error, of groups too, read in pages."""
+        query = (
+            f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ? "
+            "WHERE s.result IN ('fail', 'error') ORDER BY j.key, s.key"
+        )
+        waiting = iter(rows)
+        while page := list(islice(waiting, _PAGE)):
+            scores: dict[int, list[ScoreRecord]] = {row.id: [] for row in page}
+            for score in self.query(query, [json.dumps(list(scores)), run.scoring_pass]):
+                scores[score[0]].append(score_record(score[1:]))
+            yield from ((row, scores[row.id]) for row in page)
+
+    def records(self, ids: Iterable[int], *, requests: bool = False) -> dict[int, AnswerRecord]:
+        """What was said in each of these answers that is there; what was sent only where `requests` are wanted."""
+        query = (
+            f"SELECT answers.id, {'b.request' if requests else repr('')}, b.text, b.answer FROM json_each(?) j "
+            "JOIN answers ON answers.id = j.value JOIN bodies b ON b.id = answers.body"
+        )
+        return {body[0]: answer_record(*body[1:]) for body in self.query(query, [json.dumps(list(ids))])}
 
     def detail(self, answer: int) -> Detail:
         """Everything known of one answer."""
@@ -253,10 +352,11 @@ class Reader:
         """The scores of a pass for these answers."""
         by_answer: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
         query = (
-            f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ?"
+            f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ? "
+            "ORDER BY j.key, s.key"
         )
-        for answer, *score in self.query(query, [json.dumps(list(ids)), number]):
-            by_answer[answer].append(score_record(tuple(score)))
+        for row in self.query(query, [json.dumps(list(ids)), number]):
+            by_answer[row[0]].append(score_record(row[1:]))
         return {answer: tuple(records) for answer, records in by_answer.items()}
 
     def group_scores(self, run: int, number: int | None = None) -> list[GroupScore]:
@@ -268,6 +368,10 @@ class Reader:
         number = number or self.run(run).scoring_pass
         rows = self.query(query, [run, number])
         return [GroupScore(number, item, turn, score_record(tuple(score))) for item, turn, *score in rows]
+
+    def score_keys(self, run: RunRow) -> list[tuple[str, bool]]:
+        """The keys of the scores that count, in the order they are met; whether of all answers to an item together."""
+        return lookup.score_keys(self.query, run)
 
     def evaluator_means(self, run: int, number: int | None = None, *, columns: bool = False) -> list[EvaluatorMean]:
         """How each evaluator scored the run in a pass (None: the one that counts), or each of its columns."""
@@ -397,3 +501,7 @@ class _FilteredReader(Reader):
         ids = self.ids(run, self._where)
         for start in range(0, len(ids), _PAGE):
             yield from self.rows(ids[start : start + _PAGE])
+
+    def score_keys(self, run: RunRow) -> list[tuple[str, bool]]:
+        """The keys of the scores of those answers."""
+        return lookup.score_keys(self.query, run, *compiled(self._where, run.id, in_flight=self._in_flight(run.id)))

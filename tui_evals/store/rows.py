@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, Wait, WorkerRow
 
@@ -93,17 +93,18 @@ EXPECTATION = ("expected_response", "ideal", "evaluators", "threshold")
 
 def judged_document(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
     """A dataset as it was asked, with the expectations of another that has the same items and turns."""
-    items = [_with_expectation(*both) for both in zip(asked.get("items", ()), judging.get("items", ()), strict=False)]
+    items = [with_expectation(*both) for both in zip(asked.get("items", ()), judging.get("items", ()), strict=False)]
     return {**asked, "default_evaluators": judging.get("default_evaluators"), "items": items}
 
 
-def _with_expectation(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
+def with_expectation(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
+    """An item or turn as it was asked, with the expectations of another."""
     item = {name: value for name, value in asked.items() if name not in EXPECTATION}
     item |= {name: judging[name] for name in EXPECTATION if judging.get(name) is not None}
     turns = asked.get("turns")
     if isinstance(turns, list):
         item["turns"] = [
-            _with_expectation(*both) for both in zip(turns, judging.get("turns") or ({},) * len(turns), strict=False)
+            with_expectation(*both) for both in zip(turns, judging.get("turns") or ({},) * len(turns), strict=False)
         ]
     return item
 
@@ -151,6 +152,27 @@ class EvaluatorMean:
     """The mean of the squared numbers, which tells how far they spread."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """How often each label was given by a record that neither passes nor fails."""
+
+
+class Told(NamedTuple):
+    """An answer with what was said and the scores that count; a run has many, so it is a plain tuple."""
+
+    row: AnswerRow
+    answer: AnswerRecord | None
+    scores: tuple[ScoreRecord, ...]
+    together: tuple[ScoreRecord, ...]
+    """The scores of all answers to its item and turn, which count into the status of none of them."""
+
+
+class Mark(NamedTuple):
+    """What figures need of a score; hundreds of thousands are made at once, so it is a plain tuple."""
+
+    key: str
+    score: float | None
+    result: str | None
+    threshold: float | None
+    label: str | None
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +257,7 @@ def answer_record(request: str, text: str | None, rest: str) -> AnswerRecord:
     values = {"text": text, **json.loads(rest)}
     if "tool_calls" in values:
         values["tool_calls"] = tuple(values["tool_calls"])
-    return AnswerRecord(request=json.loads(request), **values)
+    return AnswerRecord(request=json.loads(request) if request else {}, **values)
 
 
 def answer_row(row: tuple[Any, ...]) -> AnswerRow:
@@ -278,8 +300,19 @@ def label_row(row: tuple[Any, ...]) -> Label:
 
 def score_record(row: tuple[Any, ...]) -> ScoreRecord:
     """A row of the columns SCORE_COLUMNS."""
-    values = dict(zip(SCORE_COLUMNS, row, strict=True))
-    return ScoreRecord(**{**values, "details": json.loads(values["details"])})
+    key, evaluator, score, result, threshold, label, reason, details, weight, measure = row
+    return ScoreRecord(
+        key=key,
+        evaluator=evaluator,
+        score=score,
+        result=result,
+        threshold=threshold,
+        label=label,
+        reason=reason,
+        details={} if details == "{}" else json.loads(details),
+        weight=weight,
+        measure=measure,
+    )
 
 
 def call_record(row: tuple[Any, ...]) -> CallRecord:

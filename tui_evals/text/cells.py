@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable
 
@@ -17,9 +16,19 @@ def escape_formula(cell: str) -> str:
     return "'" + cell if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
+class _Line:
+    """What a writer of CSV writes to: its one line, as the answer of `writerow`."""
+
+    def write(self, line: str) -> str:
+        # The writer quotes a lone carriage return only where its own lines end in one.
+        return line[:-2] + "\n"
+
+
+_WRITER = csv.writer(_Line(), lineterminator="\r\n")
+
+
 def csv_line(cells: Iterable[str]) -> str:
     """One line of CSV that reads back as these cells, whatever line breaks they hold."""
-    buffer = io.StringIO(newline="")
-    # The writer quotes a lone carriage return only where its own lines end in one.
-    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
-    return buffer.getvalue()[:-2] + "\n"
+    # Of a list the writer makes the line at one go, so that threads can share it.
+    line: str = _WRITER.writerow(list(cells))
+    return line

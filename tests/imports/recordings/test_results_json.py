@@ -15,7 +15,7 @@ from tests.reports.stores import store as stored
 from tests.store.helpers import judged, said
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.imports.results import read, recognises
-from tui_evals.reports.results import json_text
+from tui_evals.reports.results import document
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import ScoreRecord
 from tui_evals.store.writer import Writer
@@ -35,7 +35,7 @@ def exported(folder: Path, ran: Ran) -> tuple[str, list]:
         run = reader.find_run("last")
         writer.run_status(run.id, "finished", finished=1_700_000_000.25)
         run = reader.find_run("last")
-        return json_text(reader, run), lines(reader, run)
+        return "".join(document(reader, run)), lines(reader, run)
 
 
 def lines(reader: Reader, run) -> list:
@@ -68,7 +68,7 @@ def imported(folder: Path, text: str) -> tuple[str, list]:
     with store(folder) as (writer, reader):
         run, outcome = keep(writer, reader, read(file)[0])
         assert (outcome, run.status, run.name) == ("new", "finished", "results")
-        return json_text(reader, run), lines(reader, run)
+        return "".join(document(reader, run)), lines(reader, run)
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from tui_evals.cli import project
 from tui_evals.cli.inputs import evaluators
-from tui_evals.cli.output import Stop, columns, say, say_annotation, say_data
+from tui_evals.cli.output import Stop, columns, say, say_annotation
 from tui_evals.cli.project import store_path
-from tui_evals.cli.run.finishing import kind_named, write_report, write_results
+from tui_evals.cli.run.finishing import is_output, kind_named, write_report, write_results
 from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root
 from tui_evals.present import columns as layout
 from tui_evals.present.columns import cell_width, wrap
-from tui_evals.reports.kinds import kind_of, report_kind, write
+from tui_evals.reports.kinds import kind_of, report_kind
 from tui_evals.reports.overview import NotFromRules, Overview, csv_text, json_text, naming_columns, read_overview, table
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -31,7 +31,7 @@ _GAP = 2
 
 def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: Path | None, raw_csv: bool) -> None:
     """Print the table, or write it to a file and say where."""
-    on_screen = output == Path("-")
+    on_screen = output is not None and is_output(output)
     if kind is None and output is not None and not on_screen:
         kind = kind_of(output)
         if kind not in OVERVIEW_KINDS:
@@ -49,13 +49,11 @@ def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: P
     written = csv_text(table_data, raw=raw_csv) if kind == "csv" else json_text(table_data)
     # Half a surrogate pair becomes its escape, which is what JSON calls it too.
     text = written.encode("utf-8", "backslashreplace").decode()
-    if on_screen:
-        say_data(text)
-        return
     name = "-".join(run.key for run in runs) + f"-overview.{kind}"
     file = output or store_path().parent / "results" / name
-    write_report(file, lambda: text)
-    say(f"wrote {file}", fg="green")
+    write_report(file, [text])
+    if not on_screen:
+        say(f"wrote {file}", fg="green")
 
 
 def _say_overview(overview: Overview) -> None:
@@ -112,7 +110,7 @@ def report(
     if overview:
         _report_overview(words, kind, output, raw_csv, annotations)
         return
-    on_screen = output == Path("-")
+    on_screen = output is not None and is_output(output)
     if annotations and on_screen:
         raise Stop("annotations are printed, so the report needs a file: give -o FILE, or leave --annotations out")
     with ExitStack() as stack:
@@ -128,13 +126,11 @@ def report(
             if kind not in ONE_ROW_EACH or len(runs) > 1:
                 raise Stop("--only chooses the answers of one run for a csv or jsonl file; add --to csv or --to jsonl")
             reader = stack.enter_context(reader.only(where))
-        if output is not None and on_screen:
-            say_data(write(kind, reader, runs, raw=raw_csv))
-            return
         name = "-".join(run.key for run in runs) + report_kind(kind).endings[0]
         file = output or project.store_path().parent / "results" / name
         write_results(reader, runs, file, kind, raw_csv)
-    say(f"wrote {file}", fg="green")
+    if not on_screen:
+        say(f"wrote {file}", fg="green")
 
 
 def _report_overview(words: str, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool) -> None:

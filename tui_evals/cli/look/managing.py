@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, say, say_data, say_json
-from tui_evals.cli.run.finishing import write_results
+from tui_evals.cli.output import Stop, say, say_json
+from tui_evals.cli.run.finishing import is_output, write_results
 from tui_evals.present.status import LIVE
-from tui_evals.reports.kinds import report_kind, write
+from tui_evals.reports.kinds import report_kind
 from tui_evals.runs.asking import cache_key, recipe
 from tui_evals.store.baselines import baselines
 from tui_evals.store.database import StoreError
@@ -39,12 +39,10 @@ def export(word: str, kind: str, output: Path | None, raw: bool) -> None:
     """Write the results of a run."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
-        if output == Path("-"):
-            say_data(write(kind, reader, [run], raw=raw))
-            return
         file = output or project.store_path().parent / "results" / (run.key + report_kind(kind).endings[0])
         write_results(reader, [run], file, kind, raw)
-    say(f"wrote {file}", fg="green")
+    if not is_output(file):
+        say(f"wrote {file}", fg="green")
 
 
 def delete(word: str, sure: bool) -> None:

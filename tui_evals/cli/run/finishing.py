@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tui_evals.atomic_files import CannotSave, write_atomically
-from tui_evals.cli.output import Stop, say
+from tui_evals.atomic_files import CannotSave, descriptor_of, write_atomically
+from tui_evals.cli.output import Stop, say, say_data
 from tui_evals.present.causes import cause_texts
 from tui_evals.private_files import UnsafeFile, is_private, make_private_folder
 from tui_evals.reports.kinds import endings, kind_of, write
@@ -28,27 +28,35 @@ def write_results(
 ) -> None:
     """Write a run, or runs compared, as a report of the given kind or of the file's ending."""
     kind = kind or kind_named(file)
-    write_report(file, lambda: write(kind, reader, runs, raw=raw))
+    write_report(file, write(kind, reader, runs, raw=raw))
 
 
-def write_report(file: Path, made: Callable[[], str]) -> None:
-    """Write a text to a file in a folder that need not be there, or end the command.
+def write_report(file: Path, pieces: Iterable[str]) -> None:
+    """Write a text piece by piece to a file in a folder that need not be there, or end the command.
 
     Answers are as private in it as in the store: a new file is its owner's alone, one that is there keeps its mode.
     """
+    if is_output(file):
+        say_data(pieces)
+        return
     try:
         if file.parent.exists() and not file.parent.is_dir():
             raise Stop(f"{file} could not be written: {file.parent} is a file, not a folder; the run is kept", 1)
         if is_private(file):
             make_private_folder(file.parent)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, made().encode(), private=True)
+        write_atomically(file, (piece.encode() for piece in pieces), private=True)
     except UnsafeFile as problem:
         raise Stop(f"{problem}; the run is kept", 1) from None
     except OSError as problem:
         raise Stop(f"{file} could not be written: {problem.strerror}; the run is kept", 1) from None
     except CannotSave as problem:
         raise Stop(f"{problem}; the run is kept", 1) from None
+
+
+def is_output(file: Path) -> bool:
+    """Whether a name stands for the standard output, in which no word of ours may follow the data."""
+    return file == Path("-") or descriptor_of(file) == 1
 
 
 def kind_named(file: Path) -> str:

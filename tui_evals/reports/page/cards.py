@@ -11,7 +11,7 @@ from typing import Any
 from tui_evals.present.answers import expected_text, preview, prompt_text, reference_text
 from tui_evals.present.figures import short_number
 from tui_evals.present.status import ANSWER_LOOKS, WORST_FIRST
-from tui_evals.reports.results import AnswerEntry, answers
+from tui_evals.reports.results import AnswerEntry, conversations
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import ENDINGS, AnswerRow, AnswerStatus, RunRow, ScoreRecord
@@ -80,15 +80,21 @@ class Filters:
     evaluators: tuple[str, ...]
 
 
-def cards(reader: Reader, run: RunRow, filters: Filters) -> Iterator[Card]:
-    """The cards in the order of the dataset, one after the other."""
+def cards(
+    reader: Reader,
+    run: RunRow,
+    items: Sequence[Mapping[str, Any]],
+    filters: Filters,
+    rows: Iterable[AnswerRow] | None = None,
+) -> Iterator[Card]:
+    """The cards in the order of the dataset, one after the other; of these answers, if they are given."""
     labels = labels_of(reader, run)
     together: defaultdict[int, list[GroupScore]] = defaultdict(list)
     for record in reader.group_scores(run.id):
         together[record.item].append(record)
-    for place, group in groupby(answers(reader, run), key=lambda pair: pair[1][0].row.item):
-        pairs = list(group)
-        yield _card(place, pairs[0][0], [cell for _, cell in pairs], run, filters, labels, together.get(place, ()))
+    cells = conversations(reader, run, items, rows, requests=True)
+    for place, group in groupby(cells, key=lambda cell: cell[0].row.item):
+        yield _card(place, list(group), run, filters, labels, together.get(place, ()))
 
 
 def labels_of(reader: Reader, run: RunRow) -> Labels:
@@ -113,7 +119,6 @@ def group_score_blocks(records: Iterable[GroupScore]) -> tuple[Score, ...]:
 
 def _card(
     place: int,
-    item: Mapping[str, Any],
     cells: Sequence[Sequence[AnswerEntry]],
     run: RunRow,
     filters: Filters,
@@ -121,6 +126,7 @@ def _card(
     together: Sequence[GroupScore],
 ) -> Card:
     first = cells[0][0]
+    item = first.item
     turns = max(map(len, cells))
     shared = turns == 1
     reference = expected_text(first.unit) if shared and len(cells) > 1 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from tui_evals.compare.match import Kind
@@ -14,11 +15,12 @@ from tui_evals.present.comparisons import KIND_LOOKS
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.store.rows import Detail
+from tui_evals.store.rows import Told
 
-from .cards import worst
-from .texts import AnswerBlock, Text, answer_block, by_item, marks, optional, places_of, same
+from .cards import labels_of, worst
+from .texts import AnswerBlock, Labels, Text, answer_block, by_item, marks, optional, places_of, same
 
+_PAGE = 50
 _FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
 
 
@@ -93,18 +95,33 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A run with the items of its dataset."""
+    """A run with the items of its dataset and the labels of its answers."""
 
     run: RunRow
     items: Sequence[Mapping[str, Any]]
+    labels: Labels
 
 
 def cards(reader: Reader, comparison: Comparison, evaluators: Sequence[str], columns: Sequence[str]) -> Iterator[Card]:
     """The cards in the order of the first run's dataset."""
-    sources = [Source(side.run, reader.judged_by(side.run).document["items"]) for side in comparison.sides]
+    sources = [
+        Source(side.run, reader.dataset(side.run).items, labels_of(reader, side.run)) for side in comparison.sides
+    ]
     tokens = _Tokens(list(comparison.categories), evaluators, columns)
-    for place, lines in enumerate(by_item(comparison.lines, places_of(reader, comparison)), 1):
-        yield _card(place, lines, reader, sources, tokens)
+    groups = enumerate(by_item(comparison.lines, places_of(reader, comparison)), 1)
+    while page := list(islice(groups, _PAGE)):
+        told = _told(reader, sources, [line for _, lines in page for line in lines])
+        for place, lines in page:
+            yield _card(place, lines, told, sources, tokens)
+
+
+def _told(reader: Reader, sources: Sequence[Source], lines: Sequence[ComparedLine]) -> dict[int, Told]:
+    """What was answered in these lines, by the ids of the answers."""
+    told: dict[int, Told] = {}
+    for number, source in enumerate(sources):
+        rows = reader.rows(answer.id for line in lines if (answer := line.answers[number]))
+        told |= {one.row.id: one for one in reader.told(source.run, rows, requests=True)}
+    return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +140,15 @@ class _Tokens:
 
 
 def _card(
-    place: int, lines: Sequence[ComparedLine], reader: Reader, sources: Sequence[Source], tokens: _Tokens
+    place: int,
+    lines: Sequence[ComparedLine],
+    told: Mapping[int, Told],
+    sources: Sequence[Source],
+    tokens: _Tokens,
 ) -> Card:
     first = lines[0]
     kind = next(kind for kind in _FIRST_SEEN if any(line.kind == kind for line in lines))
-    facings = tuple(_facing(line, reader, sources) for line in lines)
+    facings = tuple(_facing(line, told, sources) for line in lines)
     prompt = next((given.text for facing in facings for given in facing.prompts), None)
     groups = "|".join(tokens.of(line, facing.sides) for line, facing in zip(lines, facings, strict=True))
     standings = tuple(_standings(facings[0]) if len(facings) == 1 else _means(lines))
@@ -181,8 +202,8 @@ def _means(lines: Sequence[ComparedLine]) -> Iterator[Standing]:
             yield Standing(letter, status, ANSWER_LOOKS[status].glyph, f"{passed}/{len(answers)}")
 
 
-def _facing(line: ComparedLine, reader: Reader, sources: Sequence[Source]) -> Facing:
-    details = [reader.detail(answer.id) if answer else None for answer in line.answers]
+def _facing(line: ComparedLine, told: Mapping[int, Told], sources: Sequence[Source]) -> Facing:
+    details = [told.get(answer.id) if answer else None for answer in line.answers]
     units = [_unit(detail, source) if detail else {} for detail, source in zip(details, sources, strict=True)]
     prompts = [
         prompt_text(unit, detail.answer) if detail else None for unit, detail in zip(units, details, strict=True)
@@ -203,7 +224,7 @@ def _facing(line: ComparedLine, reader: Reader, sources: Sequence[Source]) -> Fa
     )
 
 
-def _unit(detail: Detail, source: Source) -> Mapping[str, Any]:
+def _unit(detail: Told, source: Source) -> Mapping[str, Any]:
     item = source.items[detail.row.item]
     units: Sequence[Mapping[str, Any]] = item.get("turns") or [item]
     return units[detail.row.turn]
@@ -220,7 +241,7 @@ def _distinct_texts(texts: Sequence[str | None]) -> Iterator[Given]:
             yield Given(letters if len(places) > 1 else "", shown)
 
 
-def _sides(line: ComparedLine, details: Sequence[Detail | None], sources: Sequence[Source]) -> Iterator[RunAnswer]:
+def _sides(line: ComparedLine, details: Sequence[Told | None], sources: Sequence[Source]) -> Iterator[RunAnswer]:
     base = details[0].answer.text if details[0] and details[0].answer else None
     kinds: tuple[Kind | None, ...] = (None, *line.kinds)
     for place, (detail, source, kind) in enumerate(zip(details, sources, kinds, strict=True)):
@@ -233,14 +254,13 @@ def _sides(line: ComparedLine, details: Sequence[Detail | None], sources: Sequen
         other = own if place else _only_other(details)
         diff_marks = marks(base, other) if base is not None and other is not None else None
         spans = () if diff_marks is None else diff_marks.right if place else diff_marks.left
-        number = source.run.scoring_pass
-        scores, together = detail.scores.get(number, ()), detail.together.get(number, ())
         where = f'`tui-evals show {source.run.key} --item "#{detail.row.item + 1}"` shows all of it'
-        shown = answer_block(detail.row, detail.answer, scores, detail.labels, "", spans, together)
+        labels = source.labels.get(detail.row.id, ())
+        shown = answer_block(detail.row, detail.answer, detail.scores, labels, "", spans, detail.together)
         yield RunAnswer(letter, shown, kind, alike, where)
 
 
-def _only_other(details: Sequence[Detail | None]) -> str | None:
+def _only_other(details: Sequence[Told | None]) -> str | None:
     """The answer that the first one is marked against, which there is where two runs are compared."""
     other = details[1] if len(details) == 2 else None
     return other.answer.text if other and other.answer else None

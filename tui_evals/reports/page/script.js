@@ -40,6 +40,7 @@
     const total = all.length.toLocaleString("en");
     count.value = shown === all.length ? `${total} ${items}` : `${shown.toLocaleString("en")} of ${total} ${items}`;
     none.hidden = shown > 0 || all.length === 0;
+    list.dispatchEvent(new Event("shown"));
   };
 
   let waiting = false;

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tui_evals.present.causes import cause_line
 from tui_evals.present.figures import counted, mean_text, universal_time
@@ -103,9 +104,9 @@ class Summary:
     """Filters beside those of the statuses that find something, each with what it means."""
 
 
-def summary(reader: Reader, run: RunRow) -> Summary:
-    """A run in numbers, ready to be shown."""
-    known, totals = walk_answers_and_scores(reader, run), reader.totals(run.id)
+def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> Summary:
+    """A run, which asked these items, in numbers, ready to be shown."""
+    known, totals = walk_answers_and_scores(reader, run, items), reader.totals(run.id)
     means = reader.evaluator_means(run.id)
     measures = run_measures(reader, run, totals)
     about = run_facts(run, totals, reader.spent(run.id)[1], measures)

@@ -1,0 +1,95 @@
+"""Whatever is written of a run is written while it is read: never more than a page of answers is held."""
+
+import gc
+import json
+from itertools import groupby
+
+import pytest
+
+from tests.bench.screen_stores import project
+from tests.bench.screen_stores import store as bench_store
+from tests.reports.made import add_run
+from tests.reports.made import store as made_store
+from tui_evals.reports.kinds import names, write
+from tui_evals.reports.page import compact
+from tui_evals.reports.page.walk import walk_answers_and_scores
+from tui_evals.runs.scoring import column_scores
+from tui_evals.store import reader as reading
+from tui_evals.store.filters import parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord
+
+ANSWERS = 1_200
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("large")
+    path, _ = bench_store(folder, ANSWERS, ANSWERS, project(folder, ANSWERS))
+    return path
+
+
+@pytest.mark.parametrize("kind", names())
+def test_a_writer_holds_a_page_of_answers_and_asks_for_pages(large, kind, monkeypatch):
+    monkeypatch.setattr(compact, "WHOLE", 1_000)
+    held, queries = [], []
+    records, query = Reader.records, Reader.query
+
+    def counted_records(self, ids, **given):
+        found = records(self, ids, **given)
+        held.append(sum(type(thing) is AnswerRecord for thing in gc.get_objects()))
+        return found
+
+    def counted_query(self, *given):
+        queries.append(given)
+        return query(self, *given)
+
+    monkeypatch.setattr(Reader, "records", counted_records)
+    monkeypatch.setattr(Reader, "query", counted_query)
+    with Reader(large) as reader:
+        size = sum(map(len, write(kind, reader, [reader.find_run("last")])))
+    assert size > 1_000 and held
+    # While a page is read the last answers of the one before may still be in the hands of the writer.
+    assert max(held) <= reading._BODIES + 20
+    assert len(queries) < 120
+
+
+@pytest.mark.parametrize("kind", ["html", "csv", "json", "jsonl"])
+def test_a_comparison_asks_for_pages_too(large, kind, monkeypatch):
+    queries = []
+    query = Reader.query
+    monkeypatch.setattr(Reader, "query", lambda self, *given: queries.append(given) or query(self, *given))
+    with Reader(large) as reader:
+        run = reader.find_run("last")
+        assert sum(map(len, write(kind, reader, [run, run]))) > 1_000
+    assert len(queries) < ANSWERS / 4
+
+
+def test_pieces_come_while_answers_are_still_to_be_read(large):
+    with Reader(large) as reader:
+        pieces = write("jsonl", reader, [reader.find_run("last")])
+        first = next(pieces)
+        rest = list(pieces)
+    assert 2**16 <= len(first) < 2**17 and len(rest) > 5
+    assert [json.loads(line)["turn"] for line in "".join([first, *rest]).splitlines()] == [1] * ANSWERS
+
+
+async def test_the_score_of_a_column_is_what_it_is_everywhere(tmp_path):
+    path = made_store(tmp_path)
+    await add_run(path, 9, targets=2, repeats=2)
+    with Reader(path) as reader:
+        run = reader.find_run("last")
+        scores = reader.scores(run.id)
+        by_answer = {answer: [score for _, score in own] for answer, own in groupby(scores, key=lambda pair: pair[0])}
+        points = column_scores(reader.all_rows(run.id), by_answer, reader.snapshot(run.snapshot)["items"])
+        assert walk_answers_and_scores(reader, run, reader.dataset(run).items).points == pytest.approx(points)
+
+
+async def test_a_table_of_chosen_answers_has_the_columns_of_their_scores(tmp_path):
+    path = made_store(tmp_path)
+    await add_run(path, 9)
+    with Reader(path) as reader, reader.only(parse_filter("id:item-1 turn:1")) as chosen:
+        run = reader.find_run("last")
+        (header, *_), (one, *_) = ("".join(write("csv", who, [run])).splitlines() for who in (reader, chosen))
+    assert "Relevance.score" in header and "Relevance.score" in one
+    assert "together.Best.score" in header and "together.Best.score" not in one
