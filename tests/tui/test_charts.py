@@ -202,8 +202,3 @@ def test_words_are_explained_from_the_manual_in_two_sentences_and_unknown_ones_a
     assert all(text.count(". ") >= 1 for text in found.values())
     rows = text_of(word_rows(("Holm", "no such word"), 60))
     assert rows[1] == "Holm" and len(rows) > 2
-
-
-def test_without_the_page_nothing_is_explained(monkeypatch):
-    monkeypatch.setattr("tui_evals.tui.compare.glossary._PAGE", "no-such-page.md")
-    assert word_rows(("Holm",), 60) == []

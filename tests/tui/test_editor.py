@@ -1,6 +1,7 @@
 """The item editor: what its page shows, how fields are read and written, and what its keys do to the dataset."""
 
 import json
+import re
 from pathlib import Path
 from time import monotonic
 
@@ -724,7 +725,7 @@ async def test_what_is_nested_too_deeply_is_told_and_not_written_down(bench):
     app.at("variables")
     await press(pilot, "enter", "e")
     assert app.heard == ["variables is nested too deeply to be edited here; edit the file itself"] * 2
-    assert "… over 387 more lines" in "\n".join(plain(app.pane.lines.rows))
+    assert re.search(r"… over \d+ more lines", "\n".join(plain(app.pane.lines.rows)))
 
 
 async def test_evaluators_are_edited_in_their_own_pane(bench):

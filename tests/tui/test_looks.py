@@ -45,10 +45,9 @@ def walk(terminal: Terminal) -> bytes:
     terminal.after("1:", "esc leaves")
     terminal.after("\x1b", "all keys|1 Dataset")
     terminal.calm(0.3)
-    terminal.after("?", "esc back")
-    terminal.press("q")
+    terminal.after("?", "does it")
+    terminal.after("\x1b", "all keys")
     terminal.calm(0.3)
-    terminal.calm(0.2)
     terminal.press("\x11")
     assert terminal.end() == 0
     return terminal.raw

@@ -115,7 +115,7 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
         await person.press("ctrl+s")
         await person.until(lambda: "ctrl+s save" not in footer(person))
         await person.press("2", "enter")
-        await person.until(lambda: isinstance(person.app.focused, FieldBox))
+        await person.until(lambda: person.app.query_one(FieldBox).display)
         assert "ctrl+s save" in footer(person) and "f1 all keys" in footer(person)
         assert not {"r run", "u undo", "? all"} & {footer(person)[n : n + 5] for n in range(160)}
 

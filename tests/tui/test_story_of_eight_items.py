@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from textual.events import Paste
 
 from tests.tui.story import at_the_workbench
+from tui_evals.tui.widgets.field import FieldBox
 
 TOOL = {
     "type": "function",
@@ -18,18 +20,19 @@ MEANT = {
     "schemaVersion": "1.11.0",
     "items": [
         {
-            "prompt": "What is the capital of France?\nOne word.",
-            "expected_response": "Paris\n(a city)",
             "testId": "GEO-1",
             "category": "geography",
+            "prompt": "What is the capital of France?\nOne word.",
+            "expected_response": "Paris\n(a city)",
         },
         {"prompt": "When are you open?", "expected_response": "From nine.", "context": "We open at nine.\nDaily."},
         {
+            "variables": {"name": "Ada", "city": "Oslo\nNorway"},
             "prompt": "Greet {{name}} in {{city}}.",
             "expected_response": "Hello Ada!",
-            "variables": {"name": "Ada", "city": "Oslo\nNorway"},
         },
         {
+            "name": "Expenses",
             "turns": [
                 {"prompt": "I spent $250 on dinner.", "expected_response": "The allowance is $200."},
                 {"prompt": "What now?", "expected_response": "Ask your manager."},
@@ -40,14 +43,13 @@ MEANT = {
                     "evaluators_mode": "replace",
                 },
             ],
-            "name": "Expenses",
         },
         {
-            "prompt": "And in one line?",
             "messages": [
                 {"role": "system", "content": "You are terse.\nVery."},
                 {"role": "user", "content": "Explain:\n- this\n- that"},
             ],
+            "prompt": "And in one line?",
         },
         {"prompt": "What does owl mean?", "tools": [TOOL]},
         {"prompt": "Name a prime.", "ideal": ["two", "three\nor 3"]},
@@ -55,7 +57,6 @@ MEANT = {
             "prompt": "Say when.",
             "expected_response": "when",
             "evaluators": {"PartialMatch": {"threshold": 0.8}},
-            "evaluators_mode": "extend",
         },
     ],
 }
@@ -107,7 +108,7 @@ async def test_from_an_empty_folder_to_eight_items_that_are_what_was_meant(tmp_p
     async with at_the_workbench(tmp_path, size=size) as person:
         author = Author(person)
         await person.press("ctrl+n", "enter")
-        await author.fields(*MEANT["items"][0].values())
+        await author.fields("What is the capital of France?\nOne word.", "Paris\n(a city)", "GEO-1", "geography")
 
         await author.item("When are you open?", "From nine.")
         await author.field("context")
@@ -121,27 +122,28 @@ async def test_from_an_empty_folder_to_eight_items_that_are_what_was_meant(tmp_p
         await person.press("escape")
 
         await author.item("I spent $250 on dinner.", "The allowance is $200.")
+        await author.field("name")
+        await author.fields("Expenses")
         await person.press("T", "t")
         await author.fields("What now?", "Ask your manager.")
         await person.press("t")
         await author.fields("Just say yes.", "yes")
         await author.evaluator("ExactMatch", "m")
-        await person.press("2", "escape")
-        await author.field("name")
-        await author.fields("Expenses")
+        await person.press("2")
 
         await author.item("And in one line?")
         await author.field("messages")
         for place, message in enumerate(MEANT["items"][4]["messages"]):
             await person.press(*["a"] * (place > 0))
             await author.fields(message["content"])
-        await person.press("K", "c", "c", "escape")
+        await person.press(*"kcccjccc", "escape")
 
         await author.item("What does owl mean?")
         await author.field("tools")
-        await person.press("ctrl+a", "delete")
-        await author.fields(json.dumps(TOOL))
-        await person.press("escape")
+        await person.press("f7")
+        person.app.post_message(Paste(json.dumps(TOOL)))
+        await person.until(lambda: "look_up" in person.app.query_one(FieldBox).text)
+        await person.press("escape", "escape")
 
         await author.item("Name a prime.")
         await author.field("ideal")
