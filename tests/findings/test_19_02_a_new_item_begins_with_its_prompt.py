@@ -13,11 +13,11 @@ def test_three_keys_lead_from_one_item_to_the_next_and_each_text_is_where_it_bel
         terminal.after("j2", "2 Item")
         terminal.after("n", "new item, 2 of 2")
         terminal.after("Q2\t", "expected_response ·")
-        terminal.after("A2\x1b", "n.new")
+        terminal.after("A2\x1b", "r.run")
         # Enter out of habit, although the box is open already.
         terminal.after("n", "new item, 3 of 3")
-        terminal.after("\rQ3\tA3\x1b", "n.new")
-        terminal.after("\x13", "data.json saved")
+        terminal.after("\rQ3\tA3\x1b", "r.run")
+        terminal.after("\x13", "saved data.json")
         terminal.after("n", "must not be empty")
         terminal.press("\x1b\x11")
         assert terminal.end() == 0

@@ -16,7 +16,7 @@ def test_letters_after_tab_are_text_of_the_next_field_and_the_footer_is_that_of_
         terminal.after("\txqd", "xqd")
         terminal.after("\t\x1b[Zr", "xqdr")  # to testId, and back with shift+tab
         terminal.after("\t\t1\t\t", "item 2 of 2")  # over testId, the category, on to the next item's answer
-        terminal.after("z\x13", "data.json saved")
+        terminal.after("z\x13", "saved data.json")
         assert json.loads(file.read_text())["items"] == [
             {"prompt": "Q1", "expected_response": "xqdr", "category": "1"},
             {"prompt": "Q2", "expected_response": "z"},

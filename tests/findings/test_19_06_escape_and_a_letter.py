@@ -14,7 +14,7 @@ def test_escape_and_a_letter_in_one_packet_leave_the_box_the_filter_and_the_dial
         terminal.after("\x1b?", "help · 2 Item")
         terminal.after("\x1b1/two", "two")
         terminal.after("\x1b?", "help · 1 Dataset")
-        terminal.after("\x1b:", "commands")
+        terminal.after("\x1b:", "type to search")
         terminal.after("\x1b\x13", "saved")
         terminal.press("\x1b")  # alone at the end of what was read
         terminal.press("q")

@@ -12,7 +12,7 @@ def test_esc_tab_and_save_ask_what_is_to_become_of_a_text_that_cannot_be_read(tm
     with workbench(tmp_path, "data.json") as terminal:
         terminal.wait("all keys")
         terminal.after("j2", "2 Item")
-        terminal.after("jj\r", "esc done")
+        terminal.after("jjv", "esc done")
         terminal.after('\x1b[18~{"city": "Oslo", "when": "yester', "yester")
         for key in ("\x1b", "\t", "\x13"):
             terminal.after(key, "variables cannot be taken as it is")
@@ -25,10 +25,10 @@ def test_esc_tab_and_save_ask_what_is_to_become_of_a_text_that_cannot_be_read(tm
         kept = tmp_path / ".evals" / "kept" / "variables-1.json"
         assert kept.read_text() == '{"city": "Oslo", "when": "yester'
         assert kept.stat().st_mode & 0o777 == 0o600 and kept.parent.stat().st_mode & 0o777 == 0o700
-        terminal.after("\r", "esc done")
+        terminal.after("v", "esc done")
         terminal.after("!\x1b", "drop it")
         terminal.after("drop\r", "variables was left as it was")
-        terminal.after("\r", "esc done")
+        terminal.after("v", "esc done")
         terminal.after("!\x11", "would only be in a file")
         terminal.press("y")
         terminal.wait(r"kept in \.evals/kept/variables-2\.json")

@@ -14,7 +14,7 @@ def test_ten_megabytes_are_kept_in_a_file_and_the_next_key_is_taken(tmp_path):
         terminal.after("j2", "2 Item")
         terminal.after("\r", "esc done")
         terminal.after(pasted(text), r"too long to paste; it is kept in \.evals/kept/pasted-1\.txt")
-        terminal.after("!\x13", "data.json saved")
+        terminal.after("!\x13", "saved data.json")
         terminal.press("q")
         assert terminal.end() == 0
     kept = tmp_path / ".evals" / "kept" / "pasted-1.txt"

@@ -27,6 +27,7 @@ SHADOWS = (
 )
 ITEM = {"prompt": "hello", "expected_response": "hello", "evaluators": {"Includes": {}}, "evaluators_mode": "replace"}
 STARTERS = {
+    "cli/lookup/terminal.py": "run",
     "evaluators/child/main.py": "fork",
     "evaluators/isolation.py": "run",
     "evaluators/sandbox.py": "create_subprocess_exec",

@@ -274,7 +274,8 @@ async def test_a_broken_dataset_is_a_sentence_and_another_can_be_opened(project)
     async with at_the_workbench(project.folder, dataset="broken.json") as person:
         await person.sees("broken.json")
         assert person.app.workspace.editing is None
-        await person.press("o")
+        await person.sees("cannot be opened")
+        await person.press("escape", "o")
         await person.type("data.json")
         await person.press("enter")
         await person.until(lambda: person.app.workspace.editing is not None)

@@ -175,7 +175,7 @@ def test_on_a_terminal_the_editor_is_lent_it_and_begins_at_the_line_that_is_wron
         terminal.press("G")
         terminal.after("E", "edit again at line 7")
         terminal.after("\r", "A-4 taken from the editor")
-        terminal.after("\x13", "data.json saved")
+        terminal.after("\x13", "saved data.json")
         terminal.press("q")
         assert terminal.end() == 0
     arguments, text = saw(1)
