@@ -31,6 +31,10 @@ def held(chosen: argparse.Namespace) -> None:
     screen_program.held(10_000)
 
 
+def typed(chosen: argparse.Namespace) -> None:
+    screen_program.typed(10_000)
+
+
 def answer(chosen: argparse.Namespace) -> None:
     screen_program.answer(chosen.tries)
 
@@ -53,6 +57,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "idle": idle,
     "live": live,
     "held": held,
+    "typed": typed,
     "answer": answer,
     "diff": diff,
     "open": opened,
