@@ -20,6 +20,7 @@ WAYS: dict[Where, tuple[str, ...]] = {
     "everywhere": ("1",),
     "tree": ("1", "j"),
     "editor": ("1", "j", "2"),
+    "field": ("escape", "1", "j", "2", "enter"),
     "judges": ("1", "j", "3"),
     "results": ("4",),
     "detail": ("4", "enter"),

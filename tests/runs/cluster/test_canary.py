@@ -34,7 +34,7 @@ LOUD = {"DASK_LOGGING__DISTRIBUTED": "debug"}
 FUNCTION = """
 import os
 def ask(prompt):
-    raise LookupError(f"refused with {os.environ.get('KEY_IN_FILE')} and {os.environ['KEY_ON_WORKER']}")
+    raise LookupError(f"refused with {os.environ.get('KEY_OF_FOLDER')} and {os.environ['KEY_ON_WORKER']}")
 """
 ROUTES = (
     *(
@@ -155,10 +155,10 @@ def prepared(project: Project, in_file: str) -> None:
     project.configure(
         f'[targets.own]\nmodel = "openai/other-model"\nbase_url = "{project.server.url}"\n'
         'api_key = "env:KEY_ON_WORKER"\n[targets.function]\nmodel = "python:asked:ask"\n',
-        api_key="env:KEY_IN_FILE",
+        api_key="env:KEY_OF_FOLDER",
         concurrency=4,
     )
-    (project.folder / ".env.local").write_text(f"KEY_IN_FILE={in_file}\n")
+    (project.folder / ".env.local").write_text(f"KEY_OF_FOLDER={in_file}\n")
     (project.folder / "asked.py").write_text(FUNCTION)
     project.dataset(36, lambda number: f"question {number}" + (" [[echo]]" if number % 3 == 1 else ""))
 
@@ -178,13 +178,14 @@ async def test_a_secret_is_in_no_task_log_event_page_or_file(project, tmp_path_f
         async with Client(cluster.address, asynchronous=True, security=security, set_as_default=False) as client:
             await client.wait_for_workers(2)
             targets = [word for name in ("main", "own", "function") for word in ("--target", name)]
-            words = ["run", "data.json", *targets, *cluster.options, "--forward-env", "KEY_IN_FILE"]
+            words = ["run", "data.json", *targets, *cluster.options, "--forward-env", "KEY_OF_FOLDER"]
             driver = project.start(*words, KEY_IN_ENVIRONMENT=secrets["environment"], **LOUD)
             wait_for(lambda: project.server.counts()["asked"] or driver.poll() is not None)
             while driver.poll() is None:
                 await looked(client, seen)
                 seen.look("command lines", command_lines())
             out, err = driver.communicate()
+            assert driver.returncode in (0, 1), out + err[-3000:]
             await looked(client, seen)
             await client.dump_cluster_state(str(cluster.folder / "dump"), format="yaml")
         assert not remembered(cluster.processes[0].pid, secrets)
