@@ -4,6 +4,7 @@ import asyncio
 import os
 import shlex
 import sys
+import time
 
 import pytest
 
@@ -118,6 +119,20 @@ async def test_time_up_ends_the_command_and_what_it_started(tmp_path):
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
+    await until(lambda: is_gone(int(pid.read_text())))
+
+
+async def test_a_question_given_up_while_the_command_starts_leaves_nothing_behind(tmp_path):
+    code = "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\nopen('pid', 'w').write(f'{child.pid} ')\n"
+    pid = tmp_path / "pid"
+    asking = asyncio.ensure_future(script(tmp_path, code).ask(request()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it has been forked, and nobody knows of it yet
+    while not (pid.exists() and pid.read_text().endswith(" ")):
+        time.sleep(0.01)  # the loop stands still, as it does on a busy machine
+    asking.cancel()
+    done, _ = await asyncio.wait({asking}, timeout=20)
+    assert done and asking.cancelled()
     await until(lambda: is_gone(int(pid.read_text())))
 
 

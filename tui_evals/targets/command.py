@@ -52,10 +52,19 @@ class Process(asyncio.SubprocessProtocol):
     async def start(self) -> None:
         """Start it, without a shell."""
         program = self._program
-        try:
-            await asyncio.get_running_loop().subprocess_exec(
+        starting = asyncio.ensure_future(
+            asyncio.get_running_loop().subprocess_exec(
                 lambda: self, *program.argv, env=program.environment, cwd=program.folder, start_new_session=True
             )
+        )
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # asyncio would wait here for whatever the program has started by now and holds its pipes.
+            with suppress(OSError, ValueError):
+                await starting
+                await self.end()
+            raise
         except (OSError, ValueError) as problem:
             message = f"{program.name} cannot be started: {problem}"
             raise TargetError("agentRequestFailed", message) from None
