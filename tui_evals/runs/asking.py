@@ -98,11 +98,14 @@ class PricedTarget:
         """How many questions it has answered."""
         return self.outage.answers
 
-    async def _probe(self, ledger: Ledger) -> TargetError | None:
-        """The failure of a short question where nobody is there; any answer, a refusal too, means that somebody is."""
+    async def _probe(self, ledger: Ledger) -> tuple[TargetError | None, float]:
+        """The failure of a short question where nobody is there, and what it cost.
+
+        Any answer, a refusal too, means that somebody is. No money is set aside for it: those who hold what is left may
+        be waiting for the target as well.
+        """
         clock = asyncio.get_running_loop().time
         started, began, cost = time.time(), clock(), None
-        await self._reserve(0.0)
         try:
             async with attempt_clock(self.target, self.config.timeout):
                 outcome: Reply | TargetError = await self.target.ask(short_question(self.config))
@@ -112,17 +115,9 @@ class PricedTarget:
             outcome = failure
         else:
             cost = self._cost(outcome)
-        finally:
-            self.budget.settle(0.0, cost)
         ledger.called(replace(self._call(1, started, clock() - began, outcome, cost), answer=None))
         away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code != "agentRateLimited"
-        return outcome if isinstance(outcome, TargetError) and away else None
-
-    async def _reserve(self, cost: float) -> None:
-        try:
-            await self.budget.reserve(cost)
-        except BudgetSpent as spent:
-            raise Stopped(f"the budget is spent: {spent}", "budget") from None
+        return outcome if isinstance(outcome, TargetError) and away else None, cost or 0.0
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
@@ -144,9 +139,19 @@ class PricedTarget:
         reserved = 0.0
         if self.budget.most is not None and self.price is not None:
             reserved = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
-        await self._reserve(reserved)
+        try:
+            await self.budget.reserve(reserved)
+        except BudgetSpent as spent:
+            raise Stopped(f"the budget is spent: {spent}", "budget") from None
         took = cost = charged = None
+        probing = 0.0
         started = time.time()
+
+        async def probe() -> TargetError | None:
+            nonlocal probing
+            failure, spent = await self._probe(ledger)
+            probing += spent
+            return failure
 
         def note_attempt(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
             nonlocal took, cost, charged
@@ -168,7 +173,7 @@ class PricedTarget:
                 flight=flight,
                 note_attempt=note_attempt,
                 note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
-                probe=(lambda: self._probe(ledger)) if self.cacheable else None,
+                probe=probe if self.cacheable else None,
             )
         except (TargetError, ConfigurationError) as problem:
             limited = isinstance(problem, WaitTooLong)
@@ -180,7 +185,7 @@ class PricedTarget:
             self.room.gate.halt()
             raise self.stopped from None
         finally:
-            self.budget.settle(reserved, charged)
+            self.budget.settle(reserved, (charged or 0.0) + probing)
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
