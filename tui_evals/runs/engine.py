@@ -91,7 +91,8 @@ class Engine:
     async def execute(self, *, again: bool = False) -> Outcome:
         """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
         cells = self.answered_cells if again else self.cells
-        begun = {} if again else {"started": self._run.started or time.time()}
+        since, begun_at = time.monotonic(), max(time.time(), self._run.started or 0.0)
+        begun = {} if again else {"started": self._run.started or begun_at}
         before = self._run.status
         self._writer.run_status(self._run.id, "running", pid=os.getpid(), host=socket.gethostname(), **begun)
         watcher = asyncio.create_task(self._watch())
@@ -112,7 +113,9 @@ class Engine:
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
-            ended = {"finished": time.time()} if outcome.finished and not again else {}
+            # A clock that was set back meanwhile does not count.
+            now = max(time.time(), begun_at + time.monotonic() - since)
+            ended = {"finished": now} if outcome.finished and not again else {}
             finished = self._is_finished(before, outcome) if again else outcome.finished
             why = {} if finished else {"message": outcome.message, "code": outcome.code}
             self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended, **why)

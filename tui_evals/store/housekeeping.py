@@ -104,6 +104,7 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
     if values.get("status") in OVER_STATUSES:
         _nothing_in_flight(connection, run)
     if "finished" in values:
+        connection.execute("UPDATE runs SET finished = max(finished, started) WHERE id = ? AND started", [run])
         connection.execute("UPDATE workers SET state = 'gone', cells = 0, rate = 0 WHERE run = ?", [run])
         workers_changed(connection)
 

@@ -273,6 +273,8 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
     values = dict(zip(RUN_COLUMNS, row, strict=True))
     values |= {name: tuple(json.loads(values[name])) for name in _RUN_JSON}
     values["config"] = json.loads(values["config"])
+    if values["started"] is not None and values["finished"] is not None:  # stored under a clock that was set back
+        values["finished"] = max(values["started"], values["finished"])
     values["waiting"] = Wait(**json.loads(values["waiting"])) if values["waiting"] else None
     return RunRow(**values)
 
