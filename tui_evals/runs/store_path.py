@@ -14,7 +14,11 @@ DATABASE = "TUI_EVALS_DB"
 
 def store_of(root: Path) -> Path:
     """The store that TUI_EVALS_DB names, else the project's own; made where there is none yet."""
-    named = os.environ.get(DATABASE)
-    if not named:
+    if not os.environ.get(DATABASE):
         make_project(root)
-    return open_store(Path(named) if named else root / ".evals" / "evals.db")
+    return open_store(place_of_store(root))
+
+
+def place_of_store(root: Path) -> Path:
+    """Where that is, whatever is there."""
+    return Path(os.environ.get(DATABASE) or root / ".evals" / "evals.db").absolute()

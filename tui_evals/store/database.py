@@ -40,11 +40,13 @@ def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
             f"{path} cannot be written or read ({problem}). What was committed is safe; "
             "look at the disk, its free space and your quota, then resume."
         )
-    if name in ("SQLITE_CORRUPT", "SQLITE_NOTADB"):
+    if name == "SQLITE_NOTADB":
         return StoreError(
-            f"{path} is damaged or is not a tui-evals store ({problem}). It was left as it is; "
-            "move it away to start a new one, or put a backup in its place."
+            f"{path} is damaged or is not a tui-evals store ({problem}: another kind of file, or encrypted). It was "
+            "left as it is; move it away to start a new one, or put a backup in its place."
         )
+    if is_unreadable(problem):
+        return damaged_error(path, str(problem))
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) or isinstance(problem, OSError):
         return StoreError(
             f"{path} cannot be opened for this ({problem}). Make sure that you may write in the folder "
@@ -55,8 +57,16 @@ def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
     return StoreError(f"{path}: the database said: {problem}.")
 
 
-def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
-    """A connection in which the caller begins and ends transactions; without `write` it cannot change a thing."""
+def is_unreadable(problem: object) -> bool:
+    """Whether an error says that a page cannot be read, or holds what no page of a store does."""
+    return getattr(problem, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_IOERR_READ"))
+
+
+def connect(path: Path, *, write: bool = False, damaged: bool = False) -> sqlite3.Connection:
+    """A connection in which the caller begins and ends transactions; without `write` it cannot change a thing.
+
+    One to a store that may be `damaged` reads what is there where others refuse.
+    """
     check_files(path)
     if not path.exists():
         raise StoreError(f"there is no store at {path} yet; the first run makes it, or name another with --db.")
@@ -69,6 +79,8 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
             cached_statements=256,
         )
         try:
+            if damaged:  # which lets SQLite open a file that is shorter than its first page says
+                connection.execute("PRAGMA writable_schema=ON")
             # Automatic checkpoints would run outside the lock between processes.
             for pragma in ("busy_timeout=5000", "synchronous=NORMAL", "wal_autocheckpoint=0", "schema_version"):
                 connection.execute(f"PRAGMA {pragma}")
@@ -180,12 +192,6 @@ def checkpoint(connection: sqlite3.Connection, path: Path, last: float) -> float
     return now
 
 
-def problems(path: Path) -> list[str]:
-    """What a check of every page finds wrong with the file; empty if it is sound."""
-    with contextlib.closing(connect(path)) as connection:
-        return _integrity_errors(connection, path)
-
-
 def open_store(path: Path) -> Path:
     """Make the store or bring it up to date, readable by its owner only; returns where it is."""
     path = Path(path).absolute()
@@ -202,8 +208,8 @@ def open_store(path: Path) -> Path:
         try:
             if schema_version(connection, path) != migrations.VERSION:
                 _migrate(connection, path)
-            elif path.stat().st_size < _CHECKED and (damage := _integrity_errors(connection, path)):
-                raise _damaged_error(path, damage)
+            elif path.stat().st_size < _CHECKED and (damage := page_errors(connection)):
+                raise damaged_error(path, damage[0])
         except sqlite3.Error as problem:
             raise explained(problem, path) from problem
     return path
@@ -214,21 +220,25 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         version = schema_version(connection, path)
         if version == migrations.VERSION:
             return
-        if version and (damage := _integrity_errors(connection, path)):
-            raise _damaged_error(path, damage)
+        if version and (damage := page_errors(connection)):
+            raise damaged_error(path, damage[0])
         migrations.migrate(connection, path, version)
 
 
-def _integrity_errors(connection: sqlite3.Connection, path: Path) -> list[str]:
+def page_errors(connection: sqlite3.Connection, check: str = "quick_check") -> list[str]:
+    """What a check of every page finds wrong with a store; empty if it is sound."""
     try:
-        messages = [str(text) for (text,) in connection.execute("PRAGMA quick_check(10)").fetchall()]
+        messages = [str(text) for (text,) in connection.execute(f"PRAGMA {check}(10)").fetchall()]
     except sqlite3.DatabaseError as problem:
+        if getattr(problem, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+            raise
         messages = [str(problem)]
     return [line for text in messages for line in text.splitlines() if line != "ok" and not line.startswith("***")]
 
 
-def _damaged_error(path: Path, damage: list[str]) -> StoreError:
+def damaged_error(path: Path, damage: str) -> StoreError:
+    """The sentence about a store of which not everything can be read."""
     return StoreError(
-        f"{path} is damaged ({damage[0]}). It was left as it is; move it away to start a new one, "
-        "or put a backup in its place."
+        f"{path} is damaged ({damage}). It was left as it is; `tui-evals db repair` saves what can be read of it "
+        "into a new store, or put a backup in its place."
     )

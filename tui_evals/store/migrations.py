@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,18 +176,23 @@ VERSION = len(STEPS)
 
 def migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
     """Take the steps a store of this version has not seen, after a backup; only for the holder of the lock."""
-    from sqlite_utils import Database  # a tenth of a second that an up-to-date store need not pay
-
     if version:
         back_up(connection, Path(f"{path}.bak.{version}"))
+    make_tables(connection, STEPS, version)
+
+
+def make_tables(connection: sqlite3.Connection, steps: Sequence[Callable[[Database], None]], version: int = 0) -> None:
+    """Take those of the steps that a store of this version has not seen, all or none."""
+    from sqlite_utils import Database  # a tenth of a second that an up-to-date store need not pay
+
     connection.execute("PRAGMA journal_mode=WAL")
     database = Database(connection, recursive_triggers=False, execute_plugins=False)
     with database.atomic():
-        for step in STEPS[version:]:
+        for step in steps[version:]:
             step(database)
-        database.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(STEPS)])
+        database.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(steps)])
         connection.execute(f"PRAGMA application_id={APPLICATION}")
-        connection.execute(f"PRAGMA user_version={len(STEPS)}")
+        connection.execute(f"PRAGMA user_version={len(steps)}")
 
 
 def back_up(connection: sqlite3.Connection, copy: Path) -> None:
