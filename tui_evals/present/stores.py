@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from tui_evals.store.damage import StoreCheck
+from tui_evals.store.read_only import why_read_only
 from tui_evals.store.repair import SavedTable
 
 from .figures import counted
@@ -24,6 +26,12 @@ _NOUNS = {
     "baselines": ("baseline", "baselines"),
     "bouts": ("verdict of a battle", "verdicts of battles"),
 }
+
+
+def read_only_note(path: Path) -> str:
+    """That nothing can be written into a store, and why; empty where it can."""
+    why = why_read_only(path)
+    return f"{path} can only be read: {why}" if why else ""
 
 
 def store_standing(checked: StoreCheck) -> str:

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from tui_evals.private_files import UnsafeFile, check_private, make_private_folder, open_private
 
 from . import migrations
+from .read_only import frozen_address, why_read_only
 
 LOCK_SECONDS = 5.0
 _CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked when somebody asks
@@ -70,28 +72,50 @@ def connect(path: Path, *, write: bool = False, damaged: bool = False) -> sqlite
     check_files(path)
     if not path.exists():
         raise StoreError(f"there is no store at {path} yet; the first run makes it, or name another with --db.")
+    if write:
+        refuse_read_only(path)
     try:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-        )
-        try:
-            if damaged:  # which lets SQLite open a file that is shorter than its first page says
-                connection.execute("PRAGMA writable_schema=ON")
-            # Automatic checkpoints would run outside the lock between processes.
-            for pragma in ("busy_timeout=5000", "synchronous=NORMAL", "wal_autocheckpoint=0", "schema_version"):
-                connection.execute(f"PRAGMA {pragma}")
-            if not write:
-                connection.execute("PRAGMA query_only=1")
-        except BaseException:
-            connection.close()
-            raise
+        return _open(f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}", write, damaged)
+    except sqlite3.Error as problem:
+        is_closed = getattr(problem, "sqlite_errorname", "").startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY"))
+        if write or not is_closed or not why_read_only(path):
+            raise explained(problem, path) from problem
+    try:
+        return _open(frozen_address(path.absolute()), write, damaged)
     except sqlite3.Error as problem:
         raise explained(problem, path) from problem
+    except OSError as problem:
+        raise StoreError(
+            f"{path} can only be read ({why_read_only(path)}), and its log only in a copy, which could not be made in "
+            f"{tempfile.gettempdir()}: {problem.strerror}. TMPDIR names another folder."
+        ) from problem
+
+
+def _open(address: str, write: bool, damaged: bool) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        address, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    try:
+        if damaged:  # which lets SQLite open a file that is shorter than its first page says
+            connection.execute("PRAGMA writable_schema=ON")
+        # Automatic checkpoints would run outside the lock between processes.
+        for pragma in ("busy_timeout=5000", "synchronous=NORMAL", "wal_autocheckpoint=0", "schema_version"):
+            connection.execute(f"PRAGMA {pragma}")
+        if not write:
+            connection.execute("PRAGMA query_only=1")
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def refuse_read_only(path: Path) -> None:
+    """StoreError where nothing can be written into a store, with the reason."""
+    if why := why_read_only(path):
+        raise StoreError(
+            f"{path} can only be read: {why}. Copy it to where you may write in the folder, or name another store "
+            "with --db."
+        )
 
 
 def check_files(path: Path) -> None:
@@ -193,9 +217,13 @@ def checkpoint(connection: sqlite3.Connection, path: Path, last: float) -> float
 
 
 def open_store(path: Path) -> Path:
-    """Make the store or bring it up to date, readable by its owner only; returns where it is."""
+    """Make the store or bring it up to date, readable by its owner only; returns where it is.
+
+    One that can only be read is left as it is.
+    """
     path = Path(path).absolute()
     check_files(path)
+    why = why_read_only(path)
     try:
         make_private_folder(path.parent)
         # SQLite gives its other files the mode of this one; an existing file is never opened here, because
@@ -204,9 +232,14 @@ def open_store(path: Path) -> Path:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except OSError as problem:
         raise explained(problem, path) from problem
-    with contextlib.closing(connect(path, write=True)) as connection:
+    with contextlib.closing(connect(path, write=not why)) as connection:
         try:
             if schema_version(connection, path) != migrations.VERSION:
+                if why:
+                    raise StoreError(
+                        f"{path} is from an earlier tui-evals and can only be read: {why}. Copy it to where you may "
+                        "write; `tui-evals --db COPY runs` brings the copy up to date."
+                    )
                 _migrate(connection, path)
             elif path.stat().st_size < _CHECKED and (damage := page_errors(connection)):
                 raise damaged_error(path, damage[0])

@@ -18,11 +18,20 @@ from pathlib import Path
 
 from . import migrations
 from .damage import connect_damaged, highest_keys, in_readable_ranges, indexes, readable_number
-from .database import StoreError, StoreLock, check_files, explained, is_unreadable, page_errors, schema_version
+from .database import (
+    StoreError,
+    StoreLock,
+    check_files,
+    explained,
+    is_unreadable,
+    page_errors,
+    refuse_read_only,
+    schema_version,
+)
+from .read_only import copy_readable
 from .rows import dumps
 from .runlock import refuse_live_runs
 
-_BLOCK = 4096
 _PAGE = 1_000
 _SQLITE_READERS = 0x40000002, 510  # the bytes of a database that every open connection holds a lock on
 _REFERENCES = {
@@ -107,6 +116,7 @@ class Repair:
 def repairing(path: Path) -> Iterator[Repair]:
     """Save into a new store what can be read of one, which is not touched and which nobody else may have open."""
     connect_damaged(path).close()
+    refuse_read_only(path)
     refuse_live_runs(path)
     try:
         with contextlib.closing(StoreLock(path)) as lock, lock.held("repairing the store"), _alone(path):
@@ -164,28 +174,6 @@ def _salvage(path: Path, folder: Path) -> Repair:
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     _sync(new)
     return Repair(path, tuple(tables), new)
-
-
-def copy_readable(source: Path, copy: Path) -> None:
-    """Copy a file that its owner alone can read; what the disk does not give is zeros in the copy."""
-    with open(source, "rb", buffering=0) as file:
-        left = os.fstat(file.fileno()).st_size
-        with open(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as written:
-            at, size = 0, 256 * _BLOCK
-            while at < left:
-                try:
-                    piece = os.pread(file.fileno(), size, at)
-                except OSError as problem:
-                    if problem.errno != errno.EIO:
-                        raise
-                    if size > _BLOCK:  # so that no more is missing than has to be
-                        size = _BLOCK
-                        continue
-                    piece = b"\0" * min(_BLOCK, left - at)
-                if not piece:
-                    return
-                written.write(piece)
-                at += len(piece)
 
 
 # -- rows

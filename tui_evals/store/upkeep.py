@@ -10,13 +10,14 @@ from pathlib import Path
 
 from . import migrations
 from .damage import connect_damaged
-from .database import StoreError, StoreLock, connect, damaged_error, explained, page_errors
+from .database import StoreError, StoreLock, connect, damaged_error, explained, page_errors, refuse_read_only
 from .runlock import refuse_live_runs
 
 
 def vacuum(path: Path) -> tuple[int, int]:
     """Write the store anew without what was deleted in it, while no run is executed; its bytes before and after."""
     connect_damaged(path).close()
+    refuse_read_only(path)
     refuse_live_runs(path)
     before = _bytes(path)
     try:

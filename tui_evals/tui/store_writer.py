@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from tui_evals.present.stores import read_only_note
 from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 
@@ -21,6 +22,8 @@ class StoreWriter:
         self._variables = variables
         self._writer: Writer | None = None
         self._opening = asyncio.Lock()
+        self.read_only = read_only_note(database)
+        """Why nothing can be written; empty where it can."""
 
     async def write(self, step: Callable[[Writer], Written]) -> Written:
         """Do a step with the writer and wait until it is committed; StoreError says why it could not be."""

@@ -35,7 +35,7 @@ def write_report(file: Path, pieces: Iterable[str]) -> None:
 
     Answers are as private in it as in the store: a new file is its owner's alone, one that is there keeps its mode.
     """
-    write_file(file, pieces, private=True, after="; the run is kept")
+    write_file(file, pieces, private=True, after="; -o names another place, the run is kept")
 
 
 def kind_named(file: Path) -> str:
