@@ -42,7 +42,15 @@ def reader() -> Reader:
 
 def writer(environment: Mapping[str, str]) -> Writer:
     """The writing door of the project's store; what looks like a secret of the environment never passes it."""
-    return Writer(store_path(), secrets=secrets_of(environment))
+    # Not before something is written: who only reads need not wait for what checks settings.
+    from tui_evals.targets.base import ConfigurationError
+    from tui_evals.targets.config import load_settings
+
+    try:
+        durable = load_settings(project_root(Path.cwd())).durable
+    except ConfigurationError:  # which a command that needs the settings says
+        durable = False
+    return Writer(store_path(), secrets=secrets_of(environment), durable=durable)
 
 
 def run_named(reader: Reader, word: str) -> RunRow:

@@ -64,10 +64,11 @@ def is_unreadable(problem: object) -> bool:
     return getattr(problem, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_IOERR_READ"))
 
 
-def connect(path: Path, *, write: bool = False, damaged: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: bool = False) -> sqlite3.Connection:
     """A connection in which the caller begins and ends transactions; without `write` it cannot change a thing.
 
-    One to a store that may be `damaged` reads what is there where others refuse.
+    One to a store that may be `damaged` reads what is there where others refuse. What a `durable` one commits is on the
+    disk before it goes on, and so survives a power cut.
     """
     check_files(path)
     if not path.exists():
@@ -75,13 +76,13 @@ def connect(path: Path, *, write: bool = False, damaged: bool = False) -> sqlite
     if write:
         refuse_read_only(path)
     try:
-        return _open(f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}", write, damaged)
+        return _open(f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}", write, damaged, durable)
     except sqlite3.Error as problem:
         is_closed = getattr(problem, "sqlite_errorname", "").startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY"))
         if write or not is_closed or not why_read_only(path):
             raise explained(problem, path) from problem
     try:
-        return _open(frozen_address(path.absolute()), write, damaged)
+        return _open(frozen_address(path.absolute()), write, damaged, durable)
     except sqlite3.Error as problem:
         raise explained(problem, path) from problem
     except OSError as problem:
@@ -91,7 +92,7 @@ def connect(path: Path, *, write: bool = False, damaged: bool = False) -> sqlite
         ) from problem
 
 
-def _open(address: str, write: bool, damaged: bool) -> sqlite3.Connection:
+def _open(address: str, write: bool, damaged: bool, durable: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(
         address, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
     )
@@ -99,7 +100,8 @@ def _open(address: str, write: bool, damaged: bool) -> sqlite3.Connection:
         if damaged:  # which lets SQLite open a file that is shorter than its first page says
             connection.execute("PRAGMA writable_schema=ON")
         # Automatic checkpoints would run outside the lock between processes.
-        for pragma in ("busy_timeout=5000", "synchronous=NORMAL", "wal_autocheckpoint=0", "schema_version"):
+        synchronous = f"synchronous={'FULL' if durable else 'NORMAL'}"
+        for pragma in ("busy_timeout=5000", synchronous, "wal_autocheckpoint=0", "schema_version"):
             connection.execute(f"PRAGMA {pragma}")
         if not write:
             connection.execute("PRAGMA query_only=1")

@@ -43,13 +43,16 @@ def snapshot_hash(document: Mapping[str, Any]) -> str:
 
 
 class Writer:
-    """The one writing door of a process. Methods that wait do so until the commit; `secrets` are taken out of texts."""
+    """The one writing door of a process. Methods that wait do so until the commit; `secrets` are taken out of texts.
 
-    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
+    What a `durable` one has committed survives a power cut too, not only the end of the process.
+    """
+
+    def __init__(self, path: Path, secrets: Iterable[str] = (), *, durable: bool = False) -> None:
         self._path = path
         self._secrets = tuple(secrets)
         self._spellings = spellings(self._secrets)
-        self._thread = WriterThread(path)
+        self._thread = WriterThread(path, durable)
 
     # -- runs
 
