@@ -72,24 +72,24 @@ def _answers(path, run):
         return row, told
 
 
+REFERENCES = (
+    ("answers", "run", "SELECT id FROM runs"),
+    ("answers", "body", "SELECT id FROM bodies"),
+    ("scores", "answer", "SELECT id FROM answers"),
+    ("calls", "answer", "SELECT id FROM answers"),
+    ("group_scores", "run", "SELECT id FROM runs"),
+    ("runs", "snapshot", "SELECT hash FROM snapshots"),
+)
+
+
 def _loose(path):
     """Rows that refer to a row that is not there."""
     with sqlite3.connect(path) as connection:
         return {
-            f"{table}.{column}": count
-            for table, column, there in (
-                ("answers", "run", "SELECT id FROM runs"),
-                ("answers", "body", "SELECT id FROM bodies"),
-                ("scores", "answer", "SELECT id FROM answers"),
-                ("calls", "answer", "SELECT id FROM answers"),
-                ("group_scores", "run", "SELECT id FROM runs"),
-                ("runs", "snapshot", "SELECT hash FROM snapshots"),
-            )
-            if (
-                count := connection.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN ({there})").fetchone()[
-                    0
-                ]
-            )
+            f"{table}.{column}": rows
+            for table, column, there in REFERENCES
+            if (rows := connection.execute(f"SELECT {column} FROM {table} WHERE {column} NOT IN ({there})").fetchall())
+            and any(value is not None for (value,) in rows)
         }
 
 

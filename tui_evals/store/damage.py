@@ -66,6 +66,11 @@ def connect_damaged(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def is_lost(problem: sqlite3.Error) -> bool:
+    """Whether an error says that something of a store cannot be read: a page, or the page that describes a table."""
+    return is_unreadable(problem) or "no such table" in str(problem)
+
+
 def in_readable_ranges(attempt: Callable[[int, int], object], low: int, high: int) -> None:
     """Make an attempt at a range of keys, and where it meets what cannot be read, at each half of the range."""
     failures = 0
@@ -75,7 +80,7 @@ def in_readable_ranges(attempt: Callable[[int, int], object], low: int, high: in
         try:
             attempt(low, high)
         except sqlite3.DatabaseError as problem:
-            if not is_unreadable(problem):
+            if not is_lost(problem):
                 raise
             failures += 1
             middle = (low + high) // 2
@@ -90,7 +95,7 @@ def readable_number(connection: sqlite3.Connection, queries: Sequence[str]) -> i
         try:
             numbers += [number for (number,) in connection.execute(query) if isinstance(number, int)]
         except sqlite3.DatabaseError as problem:
-            if not is_unreadable(problem) and "no such table" not in str(problem):
+            if not is_lost(problem):
                 raise
     return max(numbers, default=None)
 
@@ -113,7 +118,7 @@ def indexes(connection: sqlite3.Connection, table: str) -> list[str]:
     try:
         return [str(name) for _, name, _, origin, _ in connection.execute(f"PRAGMA index_list({table})")]
     except sqlite3.DatabaseError as problem:
-        if not is_unreadable(problem):
+        if not is_lost(problem):
             raise
         return []
 

@@ -11,24 +11,25 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from . import migrations
-from .damage import connect_damaged, highest_keys, in_readable_ranges, indexes, readable_number
+from .damage import connect_damaged, highest_keys, in_readable_ranges, indexes, is_lost, readable_number
 from .database import (
     StoreError,
     StoreLock,
     check_files,
     explained,
-    is_unreadable,
     page_errors,
     refuse_read_only,
     schema_version,
 )
 from .read_only import copy_readable
+from .records import AnswerStatus, RunStatus
 from .rows import dumps
 from .runlock import refuse_live_runs
 
@@ -40,14 +41,16 @@ _REFERENCES = {
     **dict.fromkeys(("passes", "group_scores", "workers"), (("runs", "id"),)),
 }
 """The columns that hold keys of a table, saved before it."""
+_TYPES = {"INTEGER": "'integer', 'null'", "REAL": "'real', 'integer', 'null'", "TEXT": "'text', 'null'"}
+"""What SQLite may call the values of a column."""
 _JSON = {
-    "snapshots": ("document",),
-    "runs": ("targets", "prompts", "tags", "config"),
-    "bodies": ("request", "answer"),
-    "passes": ("config",),
-    "scores": ("details",),
-    "group_scores": ("details",),
-    "session": ("v",),
+    "snapshots": {"document": "object"},
+    "runs": {"targets": "array", "prompts": "array", "tags": "array", "config": "object"},
+    "bodies": {"request": "object", "answer": "object"},
+    "passes": {"config": "object"},
+    "scores": {"details": "object"},
+    "group_scores": {"details": "object"},
+    "session": {"v": "any"},
 }
 _OF_RUNS = ("answers", "passes", "group_scores", "calls", "labels", "baselines", "workers", "staged")
 _CONSISTENT = (
@@ -161,7 +164,7 @@ def _salvage(path: Path, folder: Path) -> Repair:
         migrations.make_tables(store, migrations.STEPS[: schema_version(damaged, path)])
         store.execute("BEGIN")
         known = _save_tables(damaged, store)
-        _drop_garbage(store)
+        _drop_garbage(store, known)
         readable = {table: _rows(store, table) for table in known}
         _make_consistent(store)
         store.execute("COMMIT")
@@ -238,7 +241,7 @@ def _is_readable(action: Callable[[], object]) -> bool:
     try:
         action()
     except sqlite3.DatabaseError as problem:
-        if not is_unreadable(problem) and "no such table" not in str(problem):
+        if not is_lost(problem):
             raise
         return False
     return True
@@ -262,20 +265,27 @@ def _known(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str) -
     return number
 
 
-def _drop_garbage(store: sqlite3.Connection) -> None:
-    """Leave out rows whose JSON cannot be read: a page of a long text may hold anything without SQLite knowing."""
-    store.create_function("is_json", 1, _is_json, deterministic=True)
+def _drop_garbage(store: sqlite3.Connection, tables: Iterable[str]) -> None:
+    """Leave out rows that hold what nobody wrote: SQLite takes every byte of a page that it can follow for data."""
+    for table in tables:
+        for _, name, kind, *_ in store.execute(f"PRAGMA table_info({table})").fetchall():
+            store.execute(f'DELETE FROM {table} WHERE typeof("{name}") NOT IN ({_TYPES[kind]})')
+    store.create_function("holds", 2, _holds, deterministic=True)
     for table, columns in _JSON.items():
-        for column in columns:
-            store.execute(f"DELETE FROM {table} WHERE NOT is_json({column})")
+        for column, kind in columns.items():
+            store.execute(f"DELETE FROM {table} WHERE NOT holds({column}, ?)", [kind])
+    for table, statuses in (("answers", get_args(AnswerStatus)), ("runs", get_args(RunStatus))):
+        store.execute(f"DELETE FROM {table} WHERE status NOT IN (SELECT value FROM json_each(?))", [dumps(statuses)])
+    store.execute("DELETE FROM answers WHERE pos < 0")
 
 
-def _is_json(text: str) -> bool:
+def _holds(text: str, kind: str) -> bool:
+    """Whether a text is JSON of a kind."""
     try:
-        json.loads(text or "{}")
+        value = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return False
-    return True
+    return isinstance(value, list) if kind == "array" else kind == "any" or isinstance(value, dict)
 
 
 def _make_consistent(store: sqlite3.Connection) -> None:
