@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
+from tests.tui.terminal import workbench
 from tui_evals.store import damage
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader
@@ -201,6 +202,18 @@ def test_a_repair_without_a_yes_leaves_everything_as_it_was(shell, store, sound,
         done = shell("db", "repair")
     assert done.code == 2 and "--yes" in done.err and " answers saved" in done.out
     assert store.read_bytes() == content and not list(store.parent.glob("*damaged*"))
+
+
+def test_a_person_at_a_terminal_is_asked_and_says_yes(store, folder, sound):
+    content = _broken(sound, 40)
+    store.write_bytes(content)
+    with workbench(folder, "db", "repair", size=(160, 24)) as terminal:
+        terminal.wait(r"3 of 3 runs saved")
+        terminal.wait(r"under another name\? \[y/N\]")
+        assert store.read_bytes() == content
+        terminal.press("y\r")
+        assert terminal.end() == 0
+    assert damage.check(store).problems == () and len(list(store.parent.glob("evals.db.damaged-*"))) >= 1
 
 
 def test_space_of_what_was_deleted_is_given_back(shell, store, sound):
