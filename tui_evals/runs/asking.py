@@ -32,7 +32,7 @@ from tui_evals.targets.base import (
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, WaitTooLong, persistent
-from .outage import Outage
+from .outage import IS_THERE, Outage
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
@@ -116,7 +116,7 @@ class PricedTarget:
         else:
             cost = self._cost(outcome)
         ledger.called(replace(self._call(1, started, clock() - began, outcome, cost), answer=None))
-        away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code != "agentRateLimited"
+        away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code not in IS_THERE
         return outcome if isinstance(outcome, TargetError) and away else None, cost or 0.0
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,16 +136,19 @@ class PricedTarget:
         if self.stopped is not None:
             raise self.stopped
         answers_before = self.answers
-        reserved = 0.0
+        most = 0.0
         if self.budget.most is not None and self.price is not None:
-            reserved = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
-        try:
-            await self.budget.reserve(reserved)
-        except BudgetSpent as spent:
-            raise Stopped(f"the budget is spent: {spent}", "budget") from None
+            most = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
+        reserved: float | None = None
         took = cost = charged = None
         probing = 0.0
         started = time.time()
+
+        async def set_aside() -> None:
+            nonlocal reserved
+            if reserved is None:
+                await self._reserve(most)
+                reserved = most
 
         async def probe() -> TargetError | None:
             nonlocal probing
@@ -154,11 +157,14 @@ class PricedTarget:
             return failure
 
         def note_attempt(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
-            nonlocal took, cost, charged
+            nonlocal took, cost, charged, reserved, probing
             took = seconds
             cost = self._cost(outcome)
             # An answer without counts was paid for as well, and may have cost what was set aside for it.
-            charged = reserved if cost is None and isinstance(outcome, Reply) else cost
+            charged = most if cost is None and isinstance(outcome, Reply) else cost
+            if isinstance(outcome, TargetError) and outcome.code == "agentResponseUnparseable":  # so may this one
+                self.budget.settle(most, most + probing)
+                reserved, probing = None, 0.0
             if isinstance(outcome, Reply) and outcome.usage is not None:
                 self.largest_answer = max(self.largest_answer, outcome.usage.output_tokens)
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
@@ -171,6 +177,7 @@ class PricedTarget:
                 self.room.gate,
                 self.outage,
                 flight=flight,
+                set_aside=set_aside,
                 note_attempt=note_attempt,
                 note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
                 probe=probe if self.cacheable else None,
@@ -185,8 +192,15 @@ class PricedTarget:
             self.room.gate.halt()
             raise self.stopped from None
         finally:
-            self.budget.settle(reserved, (charged or 0.0) + probing)
+            if reserved is not None:
+                self.budget.settle(reserved, (charged or 0.0) + probing)
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
+
+    async def _reserve(self, cost: float) -> None:
+        try:
+            await self.budget.reserve(cost)
+        except BudgetSpent as spent:
+            raise Stopped(f"the budget is spent: {spent}", "budget") from None
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):
