@@ -53,7 +53,26 @@ class TimedReply:
 
 def cache_key(identity: Mapping[str, Any], request: Request) -> str:
     """The key of an answer: target configuration, messages, tools, form, parameters and repeat."""
-    return hashlib.sha256(json.dumps(recipe(identity, request), sort_keys=True).encode("utf-8")).hexdigest()
+    return ConversationKeys().key(identity, request)
+
+
+class ConversationKeys:
+    """The keys of a conversation's answers, turn after turn: its messages, which only grow, are read once."""
+
+    def __init__(self) -> None:
+        self._known = 0
+        self._hash = hashlib.sha256(b'{"messages": [')
+
+    def key(self, identity: Mapping[str, Any], request: Request) -> str:
+        """The key of the answer to a request, whose messages begin with those of the request before."""
+        for message in request.messages[self._known :]:
+            self._hash.update(f"{', ' if self._known else ''}{json.dumps(dict(message), sort_keys=True)}".encode())
+            self._known += 1
+        # As JSON the recipe begins with its messages, for its keys are sorted.
+        rest = json.dumps(recipe(identity, replace(request, messages=())), sort_keys=True)
+        whole = self._hash.copy()
+        whole.update(rest.removeprefix('{"messages": [').encode())
+        return whole.hexdigest()
 
 
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
-from .records import OVER_STATUSES, RunRow, ScoreRecord, WorkerRow
+from .records import MESSAGES_BEFORE, OVER_STATUSES, AnswerRow, RunRow, ScoreRecord, WorkerRow
 from .rows import (
     ANSWER_COLUMNS,
     CALL_COLUMNS,
@@ -76,6 +77,9 @@ def detail(ask: Ask, answer: int) -> Detail:
     bodies = ask(
         "SELECT b.request, b.text, b.answer FROM answers JOIN bodies b ON b.id = body WHERE answers.id = ?", [answer]
     )
+    record = answer_record(*bodies[0]) if bodies else None
+    if record is not None and MESSAGES_BEFORE in record.request:
+        record = replace(record, request=whole_requests(ask, [row])[answer])
     scores = ask(
         f"SELECT s.pass, {SCORE} FROM scores s WHERE answer = ?1 "
         "AND s.pass <= (SELECT scoring_pass FROM runs WHERE id = ?2) ORDER BY s.pass, s.key",
@@ -92,12 +96,31 @@ def detail(ask: Ask, answer: int) -> Detail:
     labels = ask(f"SELECT {LABEL} FROM labels WHERE run = ? AND answer = ? ORDER BY id", [row.run, answer])
     return Detail(
         row,
-        answer_record(*bodies[0]) if bodies else None,
+        record,
         _by_pass(scores),
         _by_pass(together),
         tuple(call_record(call) for call in calls),
         tuple(map(label_row, labels)),
     )
+
+
+def whole_requests(ask: Ask, rows: Iterable[AnswerRow]) -> dict[int, Mapping[str, Any]]:
+    """What was sent for these answers; the chat of a turn is put together of what each turn before it added."""
+    whole: dict[int, Mapping[str, Any]] = {}
+    query = (
+        "SELECT answers.id, b.request FROM answers JOIN bodies b ON b.id = body "
+        "WHERE run = ? AND pos BETWEEN ? AND ? ORDER BY pos"
+    )
+    wanted = sorted(rows, key=lambda row: (row.run, row.pos))
+    for (run, first), of_cell in groupby(wanted, key=lambda row: (row.run, row.pos - row.turn)):
+        *_, last = answers = list(of_cell)
+        ids, messages = {row.id for row in answers}, list[Mapping[str, Any]]()
+        for answer, text in ask(query, [run, first, last.pos]):
+            request = json.loads(text) if text else {}
+            messages = [*messages[: request.pop(MESSAGES_BEFORE, 0)], *request.get("messages", ())]
+            if answer in ids:
+                whole[answer] = {**request, "messages": messages} if request else {}
+    return whole
 
 
 def together(ask: Ask, run: int, number: int, items: Iterable[int]) -> dict[tuple[int, int], tuple[ScoreRecord, ...]]:

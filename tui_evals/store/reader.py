@@ -19,6 +19,7 @@ from .database import StoreError, connect, explained, schema_version
 from .filters import Filter, compiled, like, ordered
 from .records import (
     LIVE_STATUSES,
+    MESSAGES_BEFORE,
     AnswerRecord,
     AnswerRow,
     AnswerStatus,
@@ -328,7 +329,11 @@ class Reader:
             f"SELECT answers.id, {'b.request' if requests else repr('')}, b.text, b.answer FROM json_each(?) j "
             "JOIN answers ON answers.id = j.value JOIN bodies b ON b.id = answers.body"
         )
-        return {body[0]: answer_record(*body[1:]) for body in self.query(query, [json.dumps(list(ids))])}
+        records = {body[0]: answer_record(*body[1:]) for body in self.query(query, [json.dumps(list(ids))])}
+        if in_part := [answer for answer, record in records.items() if MESSAGES_BEFORE in record.request]:
+            for answer, request in lookup.whole_requests(self.query, self.rows(in_part)).items():
+                records[answer] = replace(records[answer], request=request)
+        return records
 
     def detail(self, answer: int) -> Detail:
         """Everything known of one answer."""
@@ -410,9 +415,9 @@ class Reader:
         ]
 
     def cache_get(self, key: str) -> Cached | None:
-        """The cached answer of a key, None where there is none."""
+        """The cached answer of a key, without what was sent for it; None where there is none."""
         query = (
-            "SELECT c.key, c.recipe, c.target, c.created, b.request, b.text, b.answer FROM cache c "
+            "SELECT c.key, c.recipe, c.target, c.created, '', b.text, b.answer FROM cache c "
             "JOIN bodies b ON b.id = c.body WHERE c.key = ?"
         )
         for cache_key, recipe, target, created, *body in self.query(query, [key]):

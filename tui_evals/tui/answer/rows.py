@@ -11,7 +11,7 @@ from tui_evals.present.figures import duration, number, tokens
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
 from tui_evals.store.records import CallRecord, RunRow, ScoreRecord
-from tui_evals.store.rows import Detail, Label
+from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
 from tui_evals.text.measures import score_figures
 from tui_evals.text.money import money
@@ -274,7 +274,7 @@ def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterato
 
 
 def _turn_rows(
-    compared: ComparedAnswer, turn: Detail, view: AnswerView, width: int, *, titled: bool = True
+    compared: ComparedAnswer, turn: Detail | Told, view: AnswerView, width: int, *, titled: bool = True
 ) -> Iterator[Rows]:
     """The answer of one turn, against what was expected where something was."""
 
@@ -310,7 +310,7 @@ def _turn_rows(
         yield unified_rows(diff, width)
 
 
-def _text_rows(text: str, turn: Detail, raw: bool, width: int) -> Rows:
+def _text_rows(text: str, turn: Detail | Told, raw: bool, width: int) -> Rows:
     if not text or not (raw or text.strip()):
         calls = " The tool calls stand below." if turn.answer and turn.answer.tool_calls else ""
         return [row((missing_text(turn.row, turn.answer) + calls, "dim"))]
