@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -195,7 +195,10 @@ class Engine:
         waiting = {row.turn for row in unfinished}
         final = frozenset(range(turns)) - waiting
         ids = tuple(row.id for row in rows)
-        return self._make_cell(first, ids, known, final)
+        to_judge = {row.id: row.turn for row in unfinished if row.status == "answered"}
+        scores = self._reader.scores_of(tuple(to_judge), self._pass) if to_judge else {}
+        said = {to_judge[answer]: records for answer, records in scores.items()}
+        return replace(self._make_cell(first, ids, known, final), scores=said)
 
     def _make_cell(
         self, row: AnswerRow, answers: tuple[int, ...], known: Mapping[int, AnswerRecord], final: frozenset[int]
@@ -279,6 +282,8 @@ class Engine:
         """Put the answers to one item together to the evaluators that judge groups."""
         if not self._plan.judges_groups():
             return
+        kept = self._reader.group_scores(self._run.id, self._pass)
+        judged = {(score.item, score.turn, score.record.key) for score in kept}
         rows = self._reader.all_rows(self._run.id)
         for number, answers in groupby(rows, key=lambda row: row.item):
             item = self._plan.dataset.items[number]
@@ -286,7 +291,7 @@ class Engine:
                 assigned = [
                     entry
                     for entry in self._plan.evaluators(item, turn, self._judges.ask_of)
-                    if entry.evaluator.scope == "group"
+                    if entry.evaluator.scope == "group" and (number, turn, entry.key) not in judged
                 ]
                 for entry in assigned:
                     record = await recorded(entry, evidence, self._plan.without_judges)

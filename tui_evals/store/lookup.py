@@ -21,6 +21,7 @@ from .rows import (
     SCORE_COLUMNS,
     WORKER_COLUMNS,
     Detail,
+    EarlierAttempt,
     answer_record,
     answer_row,
     call_record,
@@ -101,6 +102,22 @@ def detail(ask: Ask, answer: int) -> Detail:
         _by_pass(together),
         tuple(call_record(call) for call in calls),
         tuple(map(label_row, labels)),
+        _earlier(ask, answer),
+    )
+
+
+def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
+    query = (
+        "SELECT e.time, b.text, b.answer, e.scores FROM earlier e LEFT JOIN bodies b ON b.id = e.body "
+        "WHERE e.answer = ? ORDER BY e.id"
+    )
+    return tuple(
+        EarlierAttempt(
+            time,
+            None if rest is None else answer_record("", text, rest),
+            tuple(score_record(tuple(score)) for score in json.loads(scores)),
+        )
+        for time, text, rest, scores in ask(query, [answer])
     )
 
 

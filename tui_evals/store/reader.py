@@ -187,6 +187,15 @@ class Reader:
         query = "SELECT ending, count(*) FROM answers WHERE run = ? AND ending != '' GROUP BY ending ORDER BY 2 DESC"
         return dict(self.query(query, [run]))
 
+    def errors(self, run: int) -> int:
+        """How many answers of a run ended as an error, or were not judged because an evaluator did."""
+        query = (
+            "SELECT count(*) FROM answers WHERE run = ?1 AND (status = 'error' OR EXISTS (SELECT 1 FROM scores s "
+            "WHERE s.answer = answers.id AND s.pass = (SELECT scoring_pass FROM runs WHERE id = ?1) "
+            "AND s.result = 'error'))"
+        )
+        return int(self.query(query, [run])[0][0])
+
     def repeated(self, run: int) -> bool:
         """Whether a run asks any item more than once."""
         return bool(self.query("SELECT 1 FROM answers WHERE run = ? AND repeat > 0 LIMIT 1", [run]))

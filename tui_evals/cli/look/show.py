@@ -15,6 +15,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
     answer_reason,
+    earlier_text,
     error_text,
     expected_text,
     missing_text,
@@ -292,6 +293,8 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
         _say_score(record, f"all answers to this {'turn' if len(units) > 1 else 'item'}: ")
     for label in detail.labels:
         say(f"  {label.author} {opinion(label)}{': ' + label.note if label.note else ''}")
+    for attempt in detail.earlier:
+        say(f"  {earlier_text(attempt)}", dim=True)
     for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls)).text):
         if line:
             say(f"  {line}", dim=True)

@@ -135,7 +135,8 @@ class LocalExecutor:
                 continue
             if turn not in cell.final:
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
-                judged = await judge(self._evaluators(cell.item, turn), evidence, self._plan, cell.item)
+                said, evaluators = cell.scores.get(turn, ()), self._evaluators(cell.item, turn)
+                judged = await judge(evaluators, evidence, self._plan, cell.item, said)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
             known_to_target = len(messages)
             messages.append(assistant(record.text, record.tool_calls))

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.present.answers import answer_facts, error_text, figures_text, missing_text, pretty_json, reference_text
+from tui_evals.present.answers import (
+    answer_facts,
+    earlier_text,
+    error_text,
+    figures_text,
+    missing_text,
+    pretty_json,
+    reference_text,
+)
 from tui_evals.present.figures import duration, number, tokens
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
@@ -94,8 +102,10 @@ def attempt_rows(detail: Detail, width: int) -> Iterator[Rows]:
     if detail.answer is not None and detail.answer.diagnostics:
         yield heading("Diagnostics")
         yield paragraph(pretty_json(detail.answer.diagnostics), width, "dim")
-    if detail.calls:
+    if detail.calls or detail.earlier:
         yield heading("Attempts")
+    for attempt in detail.earlier:
+        yield paragraph(earlier_text(attempt), width, "dim")
     for call in detail.calls:
         yield _attempt_rows(call, width)
 
