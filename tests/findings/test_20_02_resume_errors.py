@@ -23,7 +23,7 @@ def broken_run(project, count=8):
         PRICE.format(name="main") + JUDGED.format(url=project.server.url, price=PRICE.format(name="referee")),
         retries=0,
     )
-    project.server.behave("referee", markers=False, shares={"500": 0.5}, say=VERDICT)
+    project.server.behave("referee", markers=False, shares={"400": 0.5}, say=VERDICT)
     project.server.behave("test-model", shares={"wrong_json": 0.4})
     project.dataset(count, default_evaluators={"Includes": {}, "Relevance": {}})
     project.do("run", "data.json", "--target", "main", "--judge", "referee", "--quiet", code=None)
