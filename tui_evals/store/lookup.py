@@ -68,8 +68,8 @@ def workers(ask: Ask, run: RunRow) -> list[WorkerRow]:
     return records
 
 
-def detail(ask: Ask, answer: int) -> Detail:
-    """An answer with its text, request, scores, calls and labels."""
+def detail(ask: Ask, answer: int, whole: bool = True) -> Detail:
+    """An answer with its text, request (`whole`, or what its turn added), scores, calls and labels."""
     for columns in ask(f"SELECT {ANSWER} FROM answers WHERE id = ?", [answer]):
         row = answer_row(columns)
         break
@@ -79,7 +79,7 @@ def detail(ask: Ask, answer: int) -> Detail:
         "SELECT b.request, b.text, b.answer FROM answers JOIN bodies b ON b.id = body WHERE answers.id = ?", [answer]
     )
     record = answer_record(*bodies[0]) if bodies else None
-    if record is not None and MESSAGES_BEFORE in record.request:
+    if whole and record is not None and MESSAGES_BEFORE in record.request:
         record = replace(record, request=whole_requests(ask, [row])[answer])
     scores = ask(
         f"SELECT s.pass, {SCORE} FROM scores s WHERE answer = ?1 "

@@ -344,9 +344,9 @@ class Reader:
                 records[answer] = replace(records[answer], request=request)
         return records
 
-    def detail(self, answer: int) -> Detail:
-        """Everything known of one answer."""
-        detail = lookup.detail(self.query, answer)
+    def detail(self, answer: int, *, whole: bool = True) -> Detail:
+        """Everything known of one answer; of a long conversation its request may be left at what the turn added."""
+        detail = lookup.detail(self.query, answer, whole)
         return replace(detail, row=self._settle([detail.row])[0])
 
     # -- scores

@@ -262,13 +262,13 @@ def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) 
 
 
 def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
-    details = [reader.detail(row.id) for row in answers_to(reader, run, item)]
+    rows = answers_to(reader, run, item)
     if as_json:
-        say_json([asdict(detail) for detail in details])
+        say_json([asdict(reader.detail(row.id)) for row in rows])
         return
     document = reader.judged_by(run).document
-    for detail in details:
-        _say_detail(detail, run, document["items"][detail.row.item])
+    for row in rows:
+        _say_detail(reader.detail(row.id, whole=False), run, document["items"][row.item])
 
 
 def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
