@@ -188,11 +188,13 @@ class Reader:
         return dict(self.query(query, [run]))
 
     def errors(self, run: int) -> int:
-        """How many answers of a run ended as an error, or were not judged because an evaluator did."""
+        """How many answers of a run, or groups of them, are an error, or could not be judged by an evaluator."""
         query = (
-            "SELECT count(*) FROM answers WHERE run = ?1 AND (status = 'error' OR EXISTS (SELECT 1 FROM scores s "
-            "WHERE s.answer = answers.id AND s.pass = (SELECT scoring_pass FROM runs WHERE id = ?1) "
-            "AND s.result = 'error'))"
+            "WITH counts AS (SELECT scoring_pass AS pass FROM runs WHERE id = ?1) SELECT "
+            "(SELECT count(*) FROM answers WHERE run = ?1 AND (status = 'error' OR EXISTS (SELECT 1 FROM scores s "
+            "WHERE s.answer = answers.id AND s.pass = (SELECT pass FROM counts) AND s.result = 'error'))) + "
+            "(SELECT count(*) FROM group_scores WHERE run = ?1 AND result = 'error' "
+            "AND pass = (SELECT pass FROM counts))"
         )
         return int(self.query(query, [run])[0][0])
 
