@@ -287,6 +287,7 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
         connection.execute("ALTER TABLE runs DROP COLUMN staged_pass")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_total")
         connection.execute("DROP TABLE staged")
+        connection.execute("DROP TABLE earlier")
         connection.execute("PRAGMA user_version=5")
     connection.close()
     with Reader(open_store(path)) as reader:

@@ -176,6 +176,18 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierAttempt:
+    """What an answer was before it was asked or judged again in its run, because it had ended as an error."""
+
+    time: float
+    """When it was asked or judged again."""
+    answer: AnswerRecord | None
+    """The error; None where there was an answer, and only judging it had failed."""
+    scores: tuple[ScoreRecord, ...] = ()
+    """The errors of evaluators."""
+
+
+@dataclass(frozen=True, slots=True)
 class Detail:
     """Everything that is known of one answer; scores by the number of their pass."""
 
@@ -186,6 +198,8 @@ class Detail:
     """The score of all answers to its item and turn; counts into the status of none of them."""
     calls: tuple[CallRecord, ...]
     labels: tuple[Label, ...]
+    earlier: tuple[EarlierAttempt, ...] = ()
+    """What it was before, in order; the calls hold every attempt."""
 
 
 def dumps(value: object) -> str:

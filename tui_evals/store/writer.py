@@ -131,6 +131,11 @@ class Writer:
         """Forget the scoring that was begun."""
         self._thread.call(partial(housekeeping.drop_pass, run=run))
 
+    def reopen_errors(self, run: int) -> int:
+        """Have what ended as an error be asked or judged again in the run; says how many answers that are."""
+        count: int = self._thread.call(partial(housekeeping.reopen_errors, run=run))
+        return count
+
     def delete_run(self, run: RunRow) -> None:
         """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""
         if (source := self._thread.call(partial(housekeeping.measures, run=run.id))) is not None:
