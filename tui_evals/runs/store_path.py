@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from tui_evals.datasets.discover import make_project
-from tui_evals.store.database import open_store
+from tui_evals.store.database import StoreError, open_store
+from tui_evals.store.runlock import alive, executed_runs, run_lock
 
 DATABASE = "TUI_EVALS_DB"
 """The variable that names another store than the project's own."""
@@ -17,4 +18,17 @@ def store_of(root: Path) -> Path:
     named = os.environ.get(DATABASE)
     if not named:
         make_project(root)
-    return open_store(Path(named) if named else root / ".evals" / "evals.db")
+    path = Path(named) if named else root / ".evals" / "evals.db"
+    if not path.exists():
+        demand_unused(path)
+    return open_store(path)
+
+
+def demand_unused(path: Path) -> None:
+    """StoreError where no store is to be made, because a run that goes on writes into the one that stood there."""
+    for key in executed_runs(path):
+        if alive(run_lock(path, key)):
+            raise StoreError(
+                f"{path} was deleted while the run {key} writes into it. The run ends at once and writes it there "
+                "again; then try again."
+            )

@@ -24,6 +24,7 @@ LOCK_SECONDS = 5.0
 _CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked when somebody asks
 _WAL_LIMIT = 4 * 2**20
 _CHECKPOINT_PAUSE = 0.25
+_INDEX_SIZE = 32 * 2**10
 _SOMEBODY = "another program"
 _WRITING = "120"  # the byte of the index of a WAL that is locked by whoever writes
 
@@ -58,7 +59,8 @@ def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
     if isinstance(problem, UnsafeFile):
         return StoreError(f"{problem}.")
     name = getattr(problem, "sqlite_errorname", "")
-    if name == "SQLITE_FULL" or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+    is_full = name == "SQLITE_FULL" or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    if is_full or (name.startswith("SQLITE_IOERR") and _has_no_room(path)):
         return StoreTrouble(
             f"the disk that holds {path} is full. What was committed is safe; free some space, then resume.", "full"
         )
@@ -87,6 +89,15 @@ def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
         holder = _holder(path)
         return StoreTrouble(f"{holder} keeps {path} locked. End it, then try again.", "locked", holder)
     return StoreError(f"{path}: the database said: {problem}.")
+
+
+def _has_no_room(path: Path) -> bool:
+    """Whether the disk has no room for the smallest of the files that SQLite keeps beside a store."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _INDEX_SIZE
 
 
 def _holder(path: Path) -> str:
@@ -260,7 +271,7 @@ def open_store(path: Path) -> Path:
     return path
 
 
-def rescue(connection: sqlite3.Connection, held: StoreLock, path: Path, name: str) -> Path:
+def rescue(connection: sqlite3.Connection, path: Path, name: str) -> Path:
     """Write a store that was deleted while it was open to its path again; where another file stands, beside it.
 
     There, or where nothing can be written any more, it gets a name of its own.
@@ -270,8 +281,7 @@ def rescue(connection: sqlite3.Connection, held: StoreLock, path: Path, name: st
         copy = place / name
         try:
             make_private_folder(place)
-            with held.held("writing a deleted store again"):
-                migrations.back_up(connection, copy)
+            migrations.back_up(connection, copy)
             return _in_place(copy, path) if place == path.parent else copy
         except (sqlite3.Error, OSError) as failure:
             problem = failure
@@ -281,15 +291,15 @@ def rescue(connection: sqlite3.Connection, held: StoreLock, path: Path, name: st
 
 def _in_place(copy: Path, path: Path) -> Path:
     """Put a copy to the path of its store if nothing stands there; returns where it is."""
-    with contextlib.closing(StoreLock(path)) as lock, lock.held("writing a deleted store again"):
-        if os.path.lexists(path):
-            return copy
-        for end in ("-wal", "-shm"):  # what is left of the deleted file would be taken for what is new in this one
-            Path(f"{path}{end}").unlink(missing_ok=True)
-        try:
+    try:
+        with contextlib.closing(StoreLock(path)) as lock, lock.held("writing a deleted store again"):
+            if os.path.lexists(path):
+                return copy
+            for end in ("-wal", "-shm"):  # what is left of the deleted file would be taken for what is new in this one
+                Path(f"{path}{end}").unlink(missing_ok=True)
             os.link(copy, path)
-        except FileExistsError:
-            return copy
+    except (StoreError, OSError):  # somebody has it, or the disk knows no links: it stays beside it
+        return copy
     copy.unlink()
     return path
 

@@ -63,7 +63,7 @@ class WriterThread:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path = path = path.absolute()
         self._connection = connect(path, write=True)
         self._file = file_identity(path)
         self._lock = StoreLock(path)
@@ -132,7 +132,7 @@ class WriterThread:
 
     def write_again(self, name: str) -> Path:
         """Write all that is committed to the path of a store that was deleted or replaced; says where it is."""
-        return rescue(self._connection, self._lock, self._path, name)
+        return rescue(self._connection, self._path, name)
 
     def close(self) -> None:
         """Commit what is queued and end the thread; raises StoreError if something is left that cannot be."""

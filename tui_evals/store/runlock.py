@@ -25,6 +25,16 @@ def run_lock(store: Path, key: str) -> Path:
     return store.parent / "locks" / f"{key}.lock"
 
 
+def executed_runs(store: Path) -> tuple[str, ...]:
+    """The runs that were executed into a store, by the lock files they leave, which outlive it.
+
+    None where several stores share a folder, for then nobody knows whose they were.
+    """
+    if any(file.name != f"{store.name}.lock" for file in store.parent.glob("*.lock")):
+        return ()
+    return tuple(sorted(file.stem for file in (store.parent / "locks").glob("*.lock") if "-" not in file.stem))
+
+
 class RunLock:
     """The lock of a run while it is held; it carries what the store cannot, for whoever watches from elsewhere."""
 
