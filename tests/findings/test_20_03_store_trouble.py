@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from platformdirs import user_state_path
 
-from tests.runs.conftest import until
+from tests.runs.conftest import kill, until
 from tui_evals.store.reader import Reader
+from tui_evals.store.runlock import hold, run_lock
 
 MANY = 40
 
@@ -53,18 +54,14 @@ class Course:
         project.dataset(MANY, "question {} sesame-opened".format)
         project.server.behave(latency=0.1)
 
-    def command(self, *words, **environment):
-        return self.project.start("--db", self.database, *words, **environment)
-
     def start(self, **environment):
-        process = self.command("run", "data.json", "--target", "main", "--json", **environment)
+        words = ("--db", self.database, "run", "data.json", "--target", "main", "--json")
+        process = self.project.start(*words, **environment)
         until(lambda: self.answered >= 8)
         return process
 
-    def resume(self, **environment):
-        process = self.command("resume", "last", "--quiet", **environment)
-        out, err = process.communicate(timeout=60)
-        return process.returncode, out + err
+    def resume(self, code=0):
+        return self.project.do("--db", self.database, "resume", "last", "--quiet", code=code)
 
     @property
     def answered(self):
@@ -120,15 +117,13 @@ def test_what_cannot_be_stored_in_the_end_is_in_a_file_that_resume_stores(projec
     kept = sum(line.startswith('["answered"') for line in file.read_text().splitlines())
     assert 0 < kept <= 4
     fill(disk)  # the end of the process gave back what its WAL took
-    shown = course.command("show", "last").communicate(timeout=60)
-    assert "Traceback" not in shown[1] and (str(file) in shown[0] or "is full" in shown[1])
-    code, said = course.resume()
-    assert code == 1 and "is full" in said and "Traceback" not in said and file.exists()
+    shown = project.do("--db", course.database, "show", "last", code=None)
+    assert str(file) in shown or "is full" in shown
+    assert "is full" in course.resume(code=1) and file.exists()
     paid = project.server.counts()["asked"]
     assert paid == project.server.counts()["answered"]
     free(disk)
-    code, said = course.resume()
-    assert code == 0, said
+    course.resume()
     assert not file.exists()
     course.assert_whole()
 
@@ -140,6 +135,20 @@ connection.execute("BEGIN EXCLUSIVE")
 print("held", flush=True)
 sys.stdin.readline()
 """
+
+
+@pytest.mark.soak
+def test_a_run_that_is_killed_while_it_waits_loses_what_was_in_flight_and_no_more(project, disk):
+    course = Course(project, disk / "evals.db")
+    process = course.start()
+    fill(disk)
+    event(process, "wait")
+    until(lambda: project.server.counts()["in_flight"] == 0)
+    kill(process)
+    free(disk)
+    course.resume()
+    assert course.statuses() == ["pass"] * MANY
+    assert MANY < project.server.counts()["asked"] <= MANY + 4
 
 
 @contextmanager
@@ -175,6 +184,7 @@ def test_a_lock_that_is_held_for_a_minute_ends_nothing(project):
     course.assert_whole()
 
 
+@pytest.mark.soak
 def test_ctrl_c_while_nothing_can_be_stored_ends_the_run_and_loses_nothing(project):
     course = Course(project, project.database)
     process = course.start()
@@ -185,12 +195,12 @@ def test_ctrl_c_while_nothing_can_be_stored_ends_the_run_and_loses_nothing(proje
     assert process.returncode == 130 and '"status": "interrupted"' in out, out + err
     (file,) = project.database.parent.glob("unstored-*.jsonl")
     assert str(file) in project.do("show", "last")
-    assert course.resume() == (0, "")
+    assert course.resume() == ""
     assert not file.exists()
     course.assert_whole()
 
 
-@pytest.mark.parametrize("ends", [("", "-wal", "-shm"), ("",)])
+@pytest.mark.parametrize("ends", [("", "-wal", "-shm"), pytest.param(("",), marks=pytest.mark.soak)])
 def test_a_store_that_is_deleted_under_a_run_stops_it_and_is_written_again(project, ends):
     course = Course(project, project.database)
     process = course.start()
@@ -204,12 +214,13 @@ def test_a_store_that_is_deleted_under_a_run_stops_it_and_is_written_again(proje
     assert project.server.counts()["asked"] <= asked + 8 < MANY
     assert stat.S_IMODE(os.stat(course.database).st_mode) == 0o600
     assert [file.name for file in course.database.parent.iterdir() if ".of-" in file.name] == []
-    assert course.resume() == (0, "")
+    assert course.resume() == ""
     course.assert_whole()
     with sqlite3.connect(course.database) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+@pytest.mark.soak
 def test_where_another_file_was_put_in_its_place_the_store_is_beside_it(project, tmp_path):
     course = Course(project, project.database)
     other = tmp_path / "other.db"
@@ -221,7 +232,7 @@ def test_where_another_file_was_put_in_its_place_the_store_is_beside_it(project,
     (copy,) = (file for file in course.database.parent.iterdir() if ".of-" in file.name)
     assert str(copy) in json.loads(out.splitlines()[-1])["message"]
     course.database = copy
-    assert course.resume() == (0, "")
+    assert course.resume() == ""
     course.assert_whole()
 
 
@@ -232,6 +243,9 @@ def test_a_list_of_no_runs_says_that_there_were_some(project):
         key = reader.find_run("last").key
     for file in project.database.parent.glob("evals.db*"):
         file.unlink()
+    with hold(run_lock(project.database, key)):
+        assert f"was deleted while the run {key} writes into it" in project.do("runs", code=1)
+        assert not project.database.exists()
     for _ in range(2):  # the first look makes a new store
         said = project.do("runs", code=1)
         assert key in said and "no runs yet" not in said
