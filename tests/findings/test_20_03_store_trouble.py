@@ -180,7 +180,8 @@ def test_a_lock_that_is_held_for_a_minute_ends_nothing(project):
     process = course.start()
     with locked(course.database) as holder, suppress(subprocess.TimeoutExpired):
         holder.wait(60)
-    assert process.wait(60) == 0
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
     course.assert_whole()
 
 
