@@ -8,9 +8,10 @@ from rich.text import Text
 from textual import events
 from textual.widgets import TextArea
 
-from tui_evals.text.safe import safe
+from tui_evals.tui.messages import StatusMessage
 
 from .json_text import TOKENS, closes_block, new_line, tokens
+from .pasting import fit_paste
 
 
 class EditArea(TextArea):
@@ -33,15 +34,15 @@ class EditArea(TextArea):
         """Whether what is written is JSON."""
 
     def on_paste(self, event: events.Paste) -> None:
-        """Terminals send the ends of pasted lines as carriage returns."""
+        """What is pasted takes the place of what is selected; what had to be changed in it is said."""
         event.prevent_default()
         event.stop()
         if self.read_only:
             return
-        text = safe(event.text.replace("\r\n", "\n").replace("\r", "\n"))
-        if self.one_line:
-            text = " ".join(text.split())
+        text, says = fit_paste(event.text, one_line=self.one_line)
         self.replace(text, *self.selection, maintain_selection_offset=False)
+        if says:
+            self.post_message(StatusMessage(says, "warn"))
 
     def on_key(self, event: events.Key) -> None:
         """Enter is for whoever is around where it cannot add a line; a text that begins with one was never meant."""
