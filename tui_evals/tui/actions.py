@@ -162,6 +162,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("field", "save", "ctrl+s", "save", "Take it and save the dataset.", True),
     Action("field", "zoom", "ctrl+l", "zoom", "Give the box all of the pane, or only what it needs.", True),
     Action("field", "line", "ctrl+j,enter", "line", "Begin a new line; a field of one line is taken instead."),
+    Action("field", "undo", "ctrl+underscore", "untype", "Take back what was typed last, here in the box."),
+    Action("field", "redo", "ctrl+y", "retype", "Do again what was taken back in the box."),
     Action("field", "help", "f1", "help", "These keys."),
     Action("judges", "edit", "i", "options", "Edit the options of the evaluator; enter does the same.", True),
     Action("judges", "add", "a", "add", "Add an evaluator from the list.", True),
@@ -280,6 +282,7 @@ NAMES = {
     "asterisk": "*",
     "escape": "esc",
     "delete": "del",
+    "ctrl+underscore": "ctrl+_",
 }
 
 

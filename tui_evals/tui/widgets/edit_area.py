@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
 from tui_evals.tui.messages import StatusMessage
@@ -17,6 +18,8 @@ from .pasting import fit_paste
 class EditArea(TextArea):
     """A text area without what a terminal would obey; with `one_line` it holds one line, whatever is pasted."""
 
+    # In place of Textual's ctrl+z, which suspends here; a terminal sends the same for ctrl+_ and ctrl+/.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+underscore", "undo", "undo", show=False)]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"edit-area--json-{token}" for token in TOKENS}
 
     def __init__(
