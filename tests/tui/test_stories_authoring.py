@@ -471,12 +471,21 @@ def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder
         terminal.end()
     assert saved(folder)["items"][0] == ITEMS[0]
     with workbench(folder, "data.json") as terminal:
+        terminal.press("jjnnew words\t")  # by somebody who does not know that there is a question
+        terminal.wait("they are offered once this is done")
+        terminal.after("no answer\x1b", "enter takes · esc leaves")
+        terminal.after("\x1b", "new words")
+        terminal.after("\x13", "saved data.json")
+        assert saved(folder)["items"][2] == {"prompt": "new words", "expected_response": "no answer"}
+        terminal.press("q")
+        assert terminal.end() == 0
+    with workbench(folder, "data.json") as terminal:
         terminal.wait("unsaved edits of data.json were kept")
         terminal.after("\r", "edits recovered")
         terminal.after("\x13", "saved data.json")
         terminal.press("q")
         assert terminal.end() == 0
-    assert saved(folder)["items"][0]["prompt"] == "first typed before the crash"
+    assert saved(folder)["items"] == [{**ITEMS[0], "prompt": "first typed before the crash"}, *ITEMS[1:]]
 
 
 def _drafted(folder):
