@@ -471,7 +471,7 @@ def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder
         terminal.end()
     assert saved(folder)["items"][0] == ITEMS[0]
     with workbench(folder, "data.json") as terminal:
-        terminal.press("jjnnew words\t")  # by somebody who does not know that there is a question
+        terminal.press("gjjnnew words\t")  # by somebody who does not know that there is a question
         terminal.wait("they are offered once this is done")
         terminal.after("no answer\x1b", "enter takes · esc leaves")
         terminal.after("\x1b", "new words")
