@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import Any
 
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.datasets.paths import CannotEdit
+from tui_evals.datasets.problems import path_text
 from tui_evals.tui import external_editor
 from tui_evals.tui.item_edits import NO_ITEM, NOT_OPEN
 from tui_evals.tui.kept import keep_text
@@ -126,3 +128,12 @@ def put_into_file(workspace: Workspace, edit: FieldEdit, text: str) -> str:
     """Put a text that cannot be read into a file; the sentence that says where. OSError says why that cannot be."""
     file = keep_text(workspace.root, edit.name, fields.suffix_of(edit.kind, text), text)
     return f"what you wrote is kept in {file}; {edit.name} was left as it was"
+
+
+def value_under_cursor(workspace: Workspace, page: str | None, key: Hashable) -> dict[str, Any]:
+    """The field of this row, or the part of a field, by its name; nothing where the row is neither."""
+    if page is not None:
+        parts = parts_page.parts_at(workspace, page)
+        part = parts[key] if isinstance(key, int) and key < len(parts) else None
+        return {} if part is None else {path_text((page, *part.place)): part.value}
+    return {key: fields.value_at(workspace.data, workspace.where, key)} if isinstance(key, str) else {}

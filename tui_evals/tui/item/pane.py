@@ -13,6 +13,7 @@ from textual.timer import Timer
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.tui import item_edits
 from tui_evals.tui.actions import Where, bindings
+from tui_evals.tui.item_copies import copy_menu, copyable_values
 from tui_evals.tui.item_edits import go_to, step_to_neighbour
 from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
 from tui_evals.tui.pane import Pane
@@ -24,7 +25,16 @@ from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
 
 from . import field_edit, fields, parts_page
-from .field_actions import choose_field, clear_field, edit_externally, items_to_edit, make_edit, put_into_file, why_not
+from .field_actions import (
+    choose_field,
+    clear_field,
+    edit_externally,
+    items_to_edit,
+    make_edit,
+    put_into_file,
+    value_under_cursor,
+    why_not,
+)
 from .field_edit import FieldEdit
 from .rows import page_rows, title
 from .walk import neighbour_field
@@ -341,6 +351,11 @@ class EditorPane(Pane):
         elif isinstance(key, int):
             part = parts_page.parts_at(self.workspace, page)[key].place
             await edit_externally(self, page, self._edit_count, part)
+
+    async def do_copy(self) -> None:
+        """Copy what is under the cursor, or something of where one is."""
+        under_cursor = value_under_cursor(self.workspace, self.page, self.lines.key)
+        await copy_menu(self, under_cursor | copyable_values(self.workspace))
 
     async def do_whole(self) -> None:
         """Hand the item, or the marked ones, to $EDITOR as one file."""
