@@ -84,13 +84,13 @@ class EditorPane(Pane):
         self._tell()
         self._shown = (workspace.editing, workspace.where)
         moved = before != self._shown
-        edit, page, name = self._edit, self.page, title(workspace)
+        edit, page, name, lines = self._edit, self.page, title(workspace), self.lines
         if page is not None:
             part = None if edit is None else parts_page.number_of(workspace, page, edit.part)
-            self.lines.show(lambda width: parts_page.part_rows(workspace, page, width, part), at=part)
+            lines.show(lambda width: parts_page.part_rows(workspace, page, width, part, lines.size.height), at=part)
             self.entitle(f"{name} · {page}")
             return
-        lit, lines = edit.field if edit else None, self.lines
+        lit = edit.field if edit else None
         lines.show(
             lambda width: page_rows(workspace, width, lit, lines.size.height),
             at=lit or (self._landing() if moved else None),
