@@ -289,8 +289,8 @@ async def test_m_turns_extend_into_replace_and_the_list_follows_at_once(space):
 
 
 async def test_before_the_evaluators_are_found_nothing_is_said_of_no_dataset(space):
-    found, space.registry = space.registry, Registry({})
     async with bench(space) as pilot:
+        found, space.registry = space.registry, Registry({})
         pilot.app.pane.sync()
         assert "being found" in pilot.app.text and "No dataset" not in pilot.app.text
         space.registry = found
