@@ -11,7 +11,6 @@ from tui_evals.tui.actions import ACTIONS, PLACES, actions_at, bindings, footer_
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.app import COMMANDS, Workbench
 from tui_evals.tui.compare.screen import CompareScreen
-from tui_evals.tui.help_menu import help_menu
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.labels.screen import LabelScreen
@@ -21,6 +20,7 @@ from tui_evals.tui.rules.screen import RulesScreen
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 from tui_evals.tui.widgets.field import FieldBox
+from tui_evals.tui.widgets.help_menu import help_menu
 from tui_evals.tui.widgets.lines import Lines
 
 OWNERS = {

@@ -13,10 +13,10 @@ from textual.widgets import Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.actions import Action, bindings
-from tui_evals.tui.help_menu import help_menu
 
 from .edit_area import EditArea
 from .focus import HOLDS_KEYS, give_keys
+from .help_menu import help_menu
 
 Then = Literal["done", "next", "previous", "save"]
 """What is wanted after the text was taken: nothing more, the field after or before, the file saved."""
