@@ -92,3 +92,37 @@ def test_a_read_only_file_is_asked_about_before_it_is_written(tmp_path):
         assert file.stat().st_mode & 0o777 == 0o444
         terminal.press("q")
         assert terminal.end() == 0
+
+
+def test_a_deleted_file_is_noticed_and_written_again_and_one_that_comes_back_is_read(tmp_path):
+    file = project(tmp_path)
+    before = file.read_text()
+    with workbench(tmp_path, "support.json") as terminal:
+        terminal.wait("all keys")
+        terminal.calm()
+        since = len(terminal.raw)
+        file.unlink()
+        terminal.wait("support.json was deleted", since=since)
+        terminal.wait("ctrl.s save", since=since)
+        terminal.after("\x13", "saved support.json")
+        assert file.read_text() == before
+        since = len(terminal.raw)
+        file.unlink()
+        terminal.wait("support.json was deleted", since=since)
+        since = len(terminal.raw)
+        file.write_text(before.replace("two", "another"))
+        terminal.wait("read again", since=since)
+        terminal.wait("another", since=since)
+        since = len(terminal.raw)
+        file.unlink()
+        terminal.wait("support.json was deleted", since=since)
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert "unsaved edits of support.json are kept" in terminal.shown
+    with workbench(tmp_path, "support.json") as terminal:
+        terminal.wait("unsaved edits of support.json were kept")
+        terminal.after("\r", "edits recovered")
+        terminal.after("\x13", "saved support.json")
+        assert prompts(file) == ["one", "another", "three"]
+        terminal.press("q")
+        assert terminal.end() == 0

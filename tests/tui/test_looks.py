@@ -165,7 +165,8 @@ async def test_the_setting_draws_in_ascii_at_once(folder):
 
 
 def test_doctor_says_what_it_found_of_the_terminal(folder):
-    replies = {BACKGROUND: b"\x1b]11;rgb:ffff/ffff/ffff\x07", PLACE: b"\x1b[3;9R"} | WHO
+    typed = {question: b"ls -l\r" + answer for question, answer in WHO.items()}
+    replies = {BACKGROUND: b"\x1b]11;rgb:ffff/ffff/ffff\x07", PLACE: b"\x1b[3;9R"} | typed
     with Terminal([*COMMAND, "doctor"], folder, replies=replies, ESCDELAY="900", COLORTERM="truecolor") as terminal:
         terminal.end()
     for said in (
@@ -174,6 +175,7 @@ def test_doctor_says_what_it_found_of_the_terminal(folder):
         "colours +true colour",
         "background +light .the terminal says its background is #ffffff",
         "signs +.* take two cells",
+        "typed +“ls -l” came while the terminal was asked and went nowhere; type it again",
         "ESCDELAY +900 ms; your editor may wait",
         "inside +neither",
     ):

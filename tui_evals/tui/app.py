@@ -121,7 +121,6 @@ class Workbench(DeskApp):
         loop = asyncio.get_running_loop()
         for signal_ in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(signal_, self._hung_up)
-        self._work(offer_drafts(self), "drafts offered")
         self.call_after_refresh(self._equip, remarks)
         self.call_after_refresh(_settle_memory)
 
@@ -138,8 +137,17 @@ class Workbench(DeskApp):
         self.sync("judges")
         self._check_soon()
         self._typing = asyncio.create_task(self.key_queue.work())
+        self._work(self._ask_first(), "what is asked first")
+
+    async def _ask_first(self) -> None:
+        """Offer what was not saved, and show what is wrong with a dataset that was asked for and cannot be opened.
+
+        Not before keys are taken, for whatever waits for a picture of the panes would wait for the end of a dialog, and
+        not before those are done that were typed when no question was in sight.
+        """
+        await self.key_queue.idle.wait()
+        await offer_drafts(self)
         if self._first_dataset is not None and self.workspace.editing is None:
-            # Not before keys are taken: what waits for a picture of this screen would wait for the end of a dialog.
             self.post_message(OpenDataset(self._first_dataset))
 
     async def on_event(self, event: events.Event) -> None:

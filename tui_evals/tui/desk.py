@@ -142,6 +142,8 @@ class Command:
 
     run: Callable[[Desk], Coroutine[Any, Any, None] | None]
     why_not: Callable[[Desk], str | None] = never_refused
+    why_not_shown: Callable[[Desk], str | None] = never_refused
+    """Why the line of keys leaves it out though it can be done: as far as is known it leads nowhere."""
 
 
 Commands = Mapping[str, Command]

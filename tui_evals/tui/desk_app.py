@@ -196,7 +196,7 @@ class DeskApp(App[str]):
         self.query_one(Keys).offer(
             footer_actions(place, "everywhere") if place == self.front else footer_actions(place),
             lambda action: (
-                self.why_not(action.name)
+                self.why_not(action.name) or self._commands[action.name].why_not_shown(self)
                 if action.where == "everywhere"
                 else pane.why_not(action.name)
                 if action.where == self.front

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from . import layout
 from .actions import Action
 from .desk import Command, Commands, Desk
-from .help_menu import help_menu
 from .messages import Place
 from .palette import do, why_not
+from .widgets.help_menu import help_menu
 
 
 def to_pane(place: Place) -> Callable[[Desk], None]:
