@@ -104,6 +104,31 @@ def idle(seconds: float) -> None:
     figure("  on the wire", wire, "KiB/s")
 
 
+def wire(size: tuple[int, int]) -> None:
+    """What a key costs on the wire where a run of long answers is on screen."""
+    steps, switches = [], []
+    with folder() as here:
+        store(here, 1000, 1000, project(here, 1000))
+        with program(here, FILE, size=size) as terminal:
+            until(terminal, READY, 0)
+            for pane in "456123":  # a pane that is shown for the first time costs once what it shows
+                _sent(terminal, pane)
+            _sent(terminal, "4")
+            steps = [_sent(terminal, "j") for _ in range(10)]
+            switches = [_sent(terminal, pane) for pane in "123456414"]
+    where = f"at {size[0]}×{size[1]}"
+    figure(f"bytes of j in the results {where}", steps, "KiB", "goal ≤ 4")
+    figure(f"bytes of going to another pane {where}", switches, "KiB", "goal ≤ 15")
+
+
+def _sent(terminal: Terminal, key: str) -> float:
+    """The KiB a key brings until nothing comes any more."""
+    since = len(terminal.raw)
+    terminal.press(key)
+    terminal.calm(0.5)
+    return (len(terminal.raw) - since) / 1024
+
+
 # -- while results arrive
 
 
