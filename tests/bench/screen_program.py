@@ -45,7 +45,7 @@ def cpu(pid: int) -> float:
 def until(terminal: Terminal, wanted: bytes, since: int, seconds: float = 30.0) -> float:
     """Read until some bytes have come; the moment they had."""
     end = time.monotonic() + seconds
-    while wanted not in terminal.raw[since:]:
+    while wanted.decode() not in terminal.shown_since(since):
         assert terminal.read(0.2), terminal.shown[-2000:]
         assert time.monotonic() < end, f"{wanted!r} never came:\n{terminal.shown[-2000:]}"
     return time.monotonic()
@@ -265,7 +265,7 @@ def _lags(terminal: Terminal, rate: float, keys: int, first: int) -> list[float]
 
 
 def _came(terminal: Terminal, row: int, since: int) -> bool:
-    return terminal.raw.find(name_of(row).encode(), since) >= 0
+    return name_of(row) in terminal.shown_since(since)
 
 
 # -- long answers

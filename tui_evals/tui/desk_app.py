@@ -34,6 +34,7 @@ from .pane import Pane
 from .session import Session
 from .store_writer import StoreWriter
 from .watch import Watch
+from .wire import FrugalDriver, SentCells
 from .workspace import Workspace
 
 _PANES_BY_KEY = "1 dataset  2 item  3 evaluators  4 results  5 answer  6 runs"
@@ -50,7 +51,8 @@ class DeskApp(App[str]):
     def __init__(
         self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands, looks: Looks
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=FrugalDriver)
+        self.sent_cells = SentCells()
         self.animation_level = "none"
         self.no_color = bool(os.environ.get("NO_COLOR"))
         self.looks = looks
@@ -174,6 +176,7 @@ class DeskApp(App[str]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Another size shows other panes; the size that the application knows is still the one before."""
+        self.sent_cells.forget()
         self.arrange(event.size.width, event.size.height)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
