@@ -32,7 +32,7 @@ MODES = re.compile(r"\x1b\[\?([0-9;]+)([hl])")
 
 
 _PLACED = re.compile(
-    r"\x1b\[(\d+);(\d+)H|\x1b\[(\d+)C|(\n)"
+    r"\x1b\[(\d+);(\d+)H|\x1b\[(\d+)C|(\n)|(\x1b\[\?1049[hl])"
     r"|\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]|\x1b[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|([^\x00-\x1f\x7f-\x9f]+)|."
 )
 _CUT = re.compile(rb"\x1b[^a-zA-Z]{0,40}\Z")
@@ -49,13 +49,22 @@ class Rows:
         self._rest = b""
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
+    @property
+    def screen(self) -> str:
+        """All rows as they are now."""
+        return "\n".join("".join(self._cells[row]) for row in sorted(self._cells))
+
     def feed(self, chunk: bytes, offset: int) -> None:
         cut = _CUT.search(chunk := self._rest + chunk)
         self._rest = cut[0] if cut else b""
         touched: dict[tuple[int, int], int] = {}
-        for row, column, right, line, text in _PLACED.findall(self._decode(chunk.removesuffix(self._rest))):
+        for row, column, right, line, other, text in _PLACED.findall(self._decode(chunk.removesuffix(self._rest))):
             if row:
                 self._row, self._column = int(row), int(column)
+            elif other:
+                self._row = 0
+                self._cells.clear()
+                touched.clear()
             elif not self._row:
                 continue
             elif right:
@@ -188,10 +197,17 @@ class Terminal:
                 last, size = time.monotonic(), len(self.raw)
 
     def after(self, keys: str, pattern: str) -> None:
-        """Press keys and wait for what they bring."""
-        since = len(self.raw)
+        """Press keys and wait for what they bring, or leave as it stands on the screen."""
+        since = size = len(self.raw)
         self.press(keys)
-        self.wait(pattern, since=since)
+        deadline, last = time.monotonic() + 40, time.monotonic()
+        while not re.search(pattern, self.shown_since(since)):
+            if time.monotonic() - last > 0.5 and re.search(pattern, self.rows.screen):
+                return
+            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
+            assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+            if len(self.raw) != size:
+                last, size = time.monotonic(), len(self.raw)
 
     def end(self, seconds: float = 30.0) -> int:
         """Read to the end; the exit code."""

@@ -77,6 +77,9 @@ class Desk(Protocol):
     def arrange(self) -> None:
         """Show the panes that fit the terminal."""
 
+    def redraw(self) -> None:
+        """Send all that is on screen to the terminal again."""
+
     # -- commands
 
     def why_not(self, name: str) -> str | None:

@@ -34,7 +34,7 @@ from .pane import Pane
 from .session import Session
 from .store_writer import StoreWriter
 from .watch import Watch
-from .wire import FrugalDriver, SentCells
+from .wire import SentCells
 from .workspace import Workspace
 
 _PANES_BY_KEY = "1 dataset  2 item  3 evaluators  4 results  5 answer  6 runs"
@@ -51,7 +51,7 @@ class DeskApp(App[str]):
     def __init__(
         self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands, looks: Looks
     ) -> None:
-        super().__init__(driver_class=FrugalDriver)
+        super().__init__()
         self.sent_cells = SentCells()
         self.animation_level = "none"
         self.no_color = bool(os.environ.get("NO_COLOR"))
@@ -167,7 +167,7 @@ class DeskApp(App[str]):
         self._boxes = lambda width, height: layout.boxes(shown, width, height, recent, weights, wanted)
         for place, pane in panes.items():
             pane.display = any(place in column for column in shown)
-        self.query_one("#panes").refresh(layout=True)
+        panes[self.front].refresh(repaint=False, layout=True)  # has what holds the panes place them anew
 
     def arrange_for_another(self) -> None:
         """Another dataset has other names, for which a pane may want another width."""
@@ -176,7 +176,7 @@ class DeskApp(App[str]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Another size shows other panes; the size that the application knows is still the one before."""
-        self.sent_cells.forget()
+        self.redraw()
         self.arrange(event.size.width, event.size.height)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
@@ -187,6 +187,11 @@ class DeskApp(App[str]):
                 self.front = node.place
                 self.arrange()
                 self.offer_keys()
+
+    def redraw(self) -> None:
+        """Send all that is on screen again: the terminal may show something else by now."""
+        self.sent_cells.forget()
+        self.screen.refresh()
 
     def install_screen(self, screen: Screen[Any], name: str) -> None:
         """Keep a screen while it is not shown, with what leaving would lose of it."""

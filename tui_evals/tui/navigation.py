@@ -101,5 +101,6 @@ COMMANDS: Commands = {
     "narrower": Command(widen(-1), why_not_wider),
     "wider": Command(widen(1), why_not_wider),
     "back": Command(back),
+    "redraw": Command(lambda desk: desk.redraw()),
     "help": Command(show_help),
 }

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
 
 from rich.cells import cell_len
-from textual.drivers.linux_driver import LinuxDriver
 
 _DRAWING = re.compile(
     r"\x1b\[[0-9]+;[0-9]+H(?:\x1b\[[0-9]+;[0-9]+H|\x1b\[[0-9;:]*m|[^\x00-\x09\x0b-\x1f\x7f-\x9f]+|\n)+"
@@ -136,22 +134,3 @@ class _Sent:
             self._parts.append("\x1b[0m")
         self._go(row, column)
         return "".join(self._parts)
-
-
-class HasSentCells(Protocol):
-    """The application, which knows when the terminal shows something else."""
-
-    sent_cells: SentCells
-
-
-class FrugalDriver(LinuxDriver):
-    """The terminal of an application that knows what was sent to it."""
-
-    def __init__(self, app: Any, **options: Any) -> None:
-        super().__init__(app, **options)
-        self._sent_cells: SentCells = app.sent_cells
-
-    def write(self, data: str) -> None:
-        """Write what the terminal does not show yet."""
-        if different := self._sent_cells.difference(data):
-            super().write(different)
