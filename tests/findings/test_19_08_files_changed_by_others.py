@@ -38,7 +38,7 @@ def prompts(file):
 def type_in_prompt(terminal: Terminal, words: str) -> None:
     terminal.after("\r", "esc done")
     terminal.after(words, words)
-    terminal.after("\x1b", "not saved")
+    terminal.after("\x1b", "u undo")
 
 
 def test_what_others_write_into_an_open_dataset_is_read_and_merged(tmp_path):

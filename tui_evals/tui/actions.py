@@ -65,6 +65,16 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "next_pane", "tab", "next", "Go to the next pane on screen."),
     Action("everywhere", "previous_pane", "shift+tab", "previous", "Go to the previous pane on screen."),
     Action("everywhere", "zoom", "z", "zoom", "Show only this pane, or all again."),
+    Action(
+        "everywhere",
+        "arrangement",
+        "Z",
+        "arrange",
+        "Other panes together: all that fit, to write, to watch, to compare.",
+    ),
+    Action(
+        "everywhere", "redraw", "ctrl+l", "redraw", "Draw everything again, where something else wrote to the terminal."
+    ),
     Action("everywhere", "narrower", "left_square_bracket", "narrower", "Make this pane narrower."),
     Action("everywhere", "wider", "right_square_bracket", "wider", "Make this pane wider."),
     Action(
@@ -296,7 +306,7 @@ NAMES = {
 
 _ELSEWHERE = frozenset(("help", *(f"pane_{digit}" for digit in range(1, 7)), "next_pane", "previous_pane", "back"))
 """What the line of keys need not show: the line above it does, or its own end, or nobody knows where it leads."""
-_OF_LAYOUT = frozenset(("zoom", "narrower", "wider"))
+_OF_LAYOUT = frozenset(("zoom", "arrangement", "redraw", "narrower", "wider"))
 _NO_LETTER = re.compile(r"(ctrl|shift)\+.+|tab|f\d+|esc")
 
 

@@ -45,10 +45,11 @@ from .desk import Commands
 from .desk_app import DeskApp
 from .disk_changes import DiskChanges
 from .drafts import leave, offer_drafts
+from .driver import TerminalDriver
 from .feature_screen import FeatureScreen
 from .kept import LONGEST_PASTE, keep_paste
 from .key_queue import KeyQueue
-from .keyboard import Keyboard, KeyboardDriver
+from .keyboard import Keyboard
 from .looks import Looks
 from .messages import CompareRuns, CopyText, LabelRun, OpenDataset, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
@@ -99,7 +100,7 @@ class Workbench(DeskApp):
     def get_driver_class(self) -> type[Driver]:
         """The terminal, read in our way; another driver where one is asked for."""
         usual = super().get_driver_class()
-        return KeyboardDriver if usual is LinuxDriver else usual
+        return TerminalDriver if usual is LinuxDriver else usual
 
     async def on_mount(self) -> None:
         """Read the project, put back what was on screen last, and begin to look."""
