@@ -11,7 +11,6 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-import textual._wait
 from hypothesis import settings
 
 from tests import warm
@@ -28,8 +27,6 @@ settings.register_profile("untimed", deadline=None, max_examples=20)
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=250)
 settings.load_profile("untimed")
 
-# A pilot sleeps so long for each key, and again until the process has done next to nothing meanwhile.
-textual._wait.SLEEP_GRANULARITY = 0.005
 # Of the collected tests, which are kept, a search for garbage would find none.
 gc.disable()
 
