@@ -183,13 +183,14 @@ def _staging(database: Database) -> None:
 
 def _earlier(database: Database) -> None:
     """What answers were that were asked or judged again in the same run, because they had ended as errors."""
-    database.executescript(
+    _execute_each(
+        database,
         """
         CREATE TABLE earlier(
           id INTEGER PRIMARY KEY, run INTEGER NOT NULL, answer INTEGER NOT NULL, time REAL NOT NULL, body INTEGER,
           scores TEXT NOT NULL);
         CREATE INDEX earlier_answer ON earlier(answer);
-        """
+        """,
     )
 
 
