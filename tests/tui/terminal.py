@@ -6,7 +6,6 @@ import codecs
 import contextlib
 import fcntl
 import os
-import pty
 import re
 import select
 import signal
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
+
+from tests import warm
 
 OURS = re.compile(
     r"\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]"  # styles, places, modes
@@ -107,14 +108,10 @@ class Terminal:
         replies: Mapping[bytes, bytes] = WHO,
         **environment: str,
     ) -> None:
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.chdir(folder)
-            os.environ |= {"TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **environment}
-            os.environ.pop("TMUX", None)
-            # With the environment as Python knows it: readline has put another size into the one of the process.
-            os.execve(command[0], list(command), os.environ)
-        self.resize(*size)
+        # The environment as Python knows it: readline has put another size into the one of the process.
+        environment = {**os.environ, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **environment}
+        environment.pop("TMUX", None)
+        self.pid, self.master, self._end = warm.at_terminal(command, folder, environment, size)
         self.raw = b""
         self.rows = Rows()
         self.replies = replies
@@ -215,7 +212,7 @@ class Terminal:
         while self.read():
             assert time.monotonic() < deadline, f"it never ended:\n{self.shown[-3000:]}"
         if self.code is None:
-            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            self.code = self._end()
         return self.code
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -236,7 +233,7 @@ class Terminal:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             if self.code is None:
                 os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
+                self._end()
         os.close(self.master)
 
     def __enter__(self) -> Terminal:
