@@ -13,11 +13,10 @@ import struct
 import sys
 import termios
 import time
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from rich.cells import cell_len
 
 from tests import warm
 
@@ -37,6 +36,11 @@ _PLACED = re.compile(
     r"|\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]|\x1b[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|([^\x00-\x1f\x7f-\x9f]+)|."
 )
 _CUT = re.compile(rb"\x1b[^a-zA-Z]{0,40}\Z")
+
+
+def _cells(sign: str) -> int:
+    """How wide a sign is; with the standard library alone, because a first look at a new machine has no other."""
+    return 0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
 class Rows:
@@ -79,9 +83,9 @@ class Rows:
 
     def _put(self, text: str) -> int:
         cells = self._cells.setdefault(self._row, [])
-        cells.extend(" " * (self._column - 1 + cell_len(text) - len(cells)))
+        cells.extend(" " * (self._column - 1 + sum(map(_cells, text)) - len(cells)))
         for sign in text:
-            width = cell_len(sign)
+            width = _cells(sign)
             if width:
                 cells[self._column - 1 : self._column - 1 + width] = [sign, *[""] * (width - 1)]
                 self._column += width
