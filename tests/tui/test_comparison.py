@@ -8,9 +8,10 @@ from tests.tui.stored_runs import HOSTILE, text_of
 from tui_evals.compare.runs import KINDS
 from tui_evals.store.records import AnswerRecord
 from tui_evals.text.safe import safe_line
+from tui_evals.tui.answer_context import answer_as_text
 from tui_evals.tui.compare.pair import PairView, beside_words, line_rows
 from tui_evals.tui.compare.rows import LineRows, columns_of, empty_lines, head_lines, line_row, verdict_style
-from tui_evals.tui.compare.state import JudgedLine, answer_as_text, lines_of_kinds
+from tui_evals.tui.compare.state import JudgedLine, lines_of_kinds
 
 KIND_WORDS = ["✗ broken", "✓ fixed", "~ changed", "= same", "‹ gone", "› new", "? not comparable"]
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from . import figures, lookup, migrations
+from . import figures, grid, lookup, migrations
 from .database import StoreError, connect, explained, schema_version
 from .filters import Filter, compiled, like, ordered
 from .records import (
@@ -288,6 +288,22 @@ class Reader:
         condition, values = compiled(where, None)
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE {condition} ORDER BY answers.id DESC LIMIT ?"
         return self._answers(query, [*values, limit])
+
+    def grid_rows(self, run: int, where: Filter | None = None, order: grid.GridOrder = "plan") -> list[grid.GridRow]:
+        """The rows of a run's grid: each turn of an item with an answer that a filter lets through."""
+        if where is None:
+            return grid.grid_rows(self.query, run, order)
+        return grid.grid_rows(self.query, run, order, *compiled(where, run, in_flight=self._in_flight(run)))
+
+    def grid_lines(self, run: int, rows: Iterable[grid.GridRow]) -> Iterator[grid.GridLine]:
+        """What is in the cells of some rows of a run's grid, read in pages."""
+        waiting, in_flight = iter(rows), self._in_flight(run)
+        while page := list(islice(waiting, _BODIES)):
+            yield from grid.grid_lines(self.query, page, in_flight)
+
+    def column_latencies(self, run: int) -> dict[grid.Column, float]:
+        """The median time to an answer of each prompt and target of a run, in milliseconds, without cached answers."""
+        return grid.column_latencies(self.query, run)
 
     def told(self, run: RunRow, rows: Iterable[AnswerRow], *, requests: bool = False) -> Iterator[Told]:
         """Answers of a run with their texts and scores, read in pages; what was sent only where `requests` are wanted.

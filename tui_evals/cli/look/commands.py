@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tui_evals.cli.options import environment, trusting
+from tui_evals.store.grid import GRID_ORDERS
 
 _file = click.Path(path_type=Path)
 _BY = ["category", "target", "prompt", "evaluator", "repeats"]
@@ -43,6 +44,10 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 @click.option("--only", metavar="FILTER", help="Only answers that a filter finds: `fail`, `error`, `category:x`.")
 @click.option(
     "--by", type=click.Choice(_BY), help="Totals by this; repeats: how steady it is, and whose noise that is."
+)
+@click.option("--grid", is_flag=True, help="The items as rows, each prompt and target as a column.")
+@click.option(
+    "--sort", "order", type=click.Choice(GRID_ORDERS), default="plan", show_default=True, help="With --grid: the rows."
 )
 @_as_json
 def show_command(run: str, **options: Any) -> None:

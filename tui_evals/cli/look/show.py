@@ -42,11 +42,14 @@ from tui_evals.present.runs import (
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
 from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.filters import parse_filter
+from tui_evals.store.grid import GridOrder
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
 from tui_evals.store.runlock import executed_runs
 from tui_evals.text.money import money
+
+from .grid import show_grid
 
 _LISTED = 20
 
@@ -159,11 +162,19 @@ def _run_figures(reader: Reader, run: RunRow) -> str:
     return f"{final_count(total)}/{run.total}  {short_counts(total)}"
 
 
-def show(word: str, *, item: str | None, only: str | None, by: By | None, as_json: bool) -> None:
+def show(
+    word: str, *, item: str | None, only: str | None, by: By | None, grid: bool, order: GridOrder, as_json: bool
+) -> None:
     """A run, or one item of it."""
+    if order != "plan" and not grid:
+        raise Stop("--sort orders the rows of a grid; add --grid")
+    if grid and (item is not None or by is not None):
+        raise Stop("--grid shows every item in every column; leave --item and --by out, or --grid")
     with project.reader() as reader:
         run = project.run_named(reader, word)
-        if item is not None:
+        if grid:
+            show_grid(reader, run, project.filter_or_stop(only), order, as_json)
+        elif item is not None:
             _show_item(reader, run, item, as_json)
         elif by is not None:
             _show_by(reader, run, by, as_json)
