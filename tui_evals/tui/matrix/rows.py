@@ -18,6 +18,8 @@ _LEAST, _MOST = 15, 26
 """Cells of a column."""
 _BESIDE = 50
 """Cells that an answer needs beside another one."""
+_VERDICT = 10
+"""Cells of a status, so that the scores stand below each other."""
 _EDGE, _GAP = "│", " │ "
 
 
@@ -106,6 +108,7 @@ class MatrixRows(LazyRows):
 
 
 def _line_row(line: GridLine, shown: Layout) -> Row:
+    verdict = min(_VERDICT, shown.cell)
     pieces = [fit(line_name(line) or "deleted", shown.name)]
     for number in shown.seen:
         cell = line.cells.get(shown.columns[number].place)
@@ -115,8 +118,8 @@ def _line_row(line: GridLine, shown: Layout) -> Row:
             continue
         look, score = cell_look(cell), cell_score(cell)
         pieces += [
-            fit(look.text, shown.cell - len(score), tone_style(look.tone)),
-            Piece(score, "dim"),
+            fit(look.text, verdict, tone_style(look.tone)),
+            fit(f" {score}", shown.cell - verdict, "dim"),
         ]
     return Row((*pieces, shown.edge(shown.seen.stop)), (line.item, line.turn))
 
