@@ -196,6 +196,8 @@ KINDS: dict[str, Answerer] = {
     "cut": cut,
 }
 BROKEN = {"reset", "drip", "cut"}
+UNBILLED = {"redirect", "echo", "html502"}
+"""Kinds that no provider charges for, beside those that are a status."""
 
 
 def refused(kind: str, call: Call) -> web.Response:

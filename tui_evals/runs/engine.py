@@ -31,11 +31,11 @@ from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.text.box import TemplateError
 
-from .asking import RECIPE, PricedTarget
+from .asking import RECIPE, REPLY, PricedTarget
 from .judges import Judges
 from .plan import Plan
 from .prompting import PromptUnderTest, assistant, chat_for, question_of
-from .scoring import evidence_for, recorded
+from .scoring import JudgeQuestions, evidence_for, questions, recorded
 from .status import Status
 
 _POLL = 0.25
@@ -103,6 +103,7 @@ class Engine:
                 await self._judge_groups()
                 if again:
                     self._writer.count_pass(self._run.id)
+                self._writer.drop_replies(self._run.id, self._pass)
                 outcome = Outcome(True)
         except Stopped as reason:
             outcome = Outcome(False, str(reason), reason.code)
@@ -269,12 +270,16 @@ class Engine:
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""
+        if key.startswith(REPLY):
+            return self._reader.reply(self._run.id, self._pass, key)
         kept = self._reader.cache_get(key)
         return kept.answer if kept else None
 
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
         """Keep a judge's reply."""
-        if self._use_cache:
+        if key.startswith(REPLY):
+            await self._writer.reply_put(self._run.id, self._pass, key, record)
+        elif self._use_cache:
             await self._writer.cache_put(CacheKey(key, str(RECIPE), target), record)
 
     async def _judge_groups(self) -> None:
@@ -294,6 +299,7 @@ class Engine:
                 if not assigned:
                     continue
                 evidence = self._group_evidence(item, turn, answer_rows)
+                questions.set(JudgeQuestions(f"item {number} turn {turn}"))
                 for entry in assigned:
                     record = await recorded(entry, evidence, self._plan.without_judges)
                     await self._writer.group_scored(self._run.id, self._pass, number, turn, record)

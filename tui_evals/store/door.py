@@ -38,6 +38,8 @@ _BATCH_ORDER: tuple[Kind, ...] = (
     results.scored,
     results.group_scored,
     results.called,
+    results.reserved,
+    results.replied,
     results.beaten,
     results.heard,
     run_steps,
@@ -93,6 +95,15 @@ class WriterThread:
                 self._let_in()  # whoever stands behind may have this one's place
                 raise
         waiter = loop.create_future()
+        self._add(_Entry(kind, row, waiter))
+        return await waiter
+
+    async def wait_in_order(self, kind: Kind, row: Any) -> Any:
+        """Hand over a row at once, however full the queue is, and wait until it is committed.
+
+        For what must not be overtaken by what is handed over later.
+        """
+        waiter = asyncio.get_running_loop().create_future()
         self._add(_Entry(kind, row, waiter))
         return await waiter
 

@@ -38,9 +38,10 @@ _WIDTH = 14  # columns of _TOTALS
 
 def totals(ask: Ask, run: int) -> Totals:
     """The whole run."""
-    ((judged,),) = ask("SELECT total(cost) FROM calls WHERE run = ? AND kind = 'judge'", [run])
+    query = "SELECT total(CASE WHEN kind = 'judge' THEN cost END), total(may_cost) FROM calls WHERE run = ?"
+    ((judged, unsure),) = ask(query, [run])
     (row,) = ask(f"SELECT {_TOTALS} FROM answers WHERE run = ?", [run])
-    return _totals(row, judged)
+    return _totals(row, judged, unsure)
 
 
 def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
@@ -50,15 +51,15 @@ def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
     group = _GROUPS[by]
     qualified = ", ".join(f"answers.{column}" for column in group.split(", "))
     judged = ask(
-        f"SELECT total(calls.cost), {qualified} FROM calls JOIN answers ON answers.id = calls.answer "
-        f"WHERE calls.run = ? AND kind = 'judge' GROUP BY {qualified}",
+        f"SELECT total(CASE WHEN kind = 'judge' THEN calls.cost END), total(may_cost), {qualified} "
+        f"FROM calls JOIN answers ON answers.id = calls.answer WHERE calls.run = ? GROUP BY {qualified}",
         [run],
     )
-    judges = {tuple(key): cost for cost, *key in judged}
+    costs = {tuple(key): (cost, unsure) for cost, unsure, *key in judged}
     by_group: dict[Any, Totals] = {}
     for row in ask(f"SELECT {_TOTALS}, {group} FROM answers WHERE run = ? GROUP BY {group}", [run]):
         key = row[_WIDTH:]
-        by_group[key if by == "column" else key[0]] = _totals(row, judges.get(key, 0.0))
+        by_group[key if by == "column" else key[0]] = _totals(row, *costs.get(key, (0.0, 0.0)))
     return by_group
 
 
@@ -67,6 +68,12 @@ def spent(ask: Ask, run: int) -> tuple[float, int]:
     query = "SELECT total(cost), total(cost IS NULL AND code IS NULL AND from_cache = 0) FROM calls WHERE run = ?"
     ((cost, unpriced),) = ask(query, [run])
     return cost, int(unpriced)
+
+
+def may_cost(ask: Ask, run: int) -> float:
+    """What calls may have cost of which that is not known."""
+    ((cost,),) = ask("SELECT total(may_cost) FROM calls WHERE run = ?", [run])
+    return float(cost)
 
 
 _NUMBER = re.compile(r"(?<!\d)(?<!answered )\d+(?:\.\d+)?")
@@ -181,7 +188,7 @@ def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]
     return {(left, right) for left, right in ask(query, [json.dumps(pairs)])}
 
 
-def _totals(row: Sequence[Any], judge_cost: float) -> Totals:
+def _totals(row: Sequence[Any], judge_cost: float, may_cost: float) -> Totals:
     counts = [int(count) for count in row[:10]]
     total, pending, running, answered, passed, failed, partial, errored, unjudged, scored = counts
     cost, unpriced, input_tokens, output_tokens = row[10:_WIDTH]
@@ -201,4 +208,5 @@ def _totals(row: Sequence[Any], judge_cost: float) -> Totals:
         judge_cost=judge_cost,
         unjudged=unjudged,
         scored=scored,
+        may_cost=may_cost,
     )

@@ -167,9 +167,22 @@ def _staging(database: Database) -> None:
     )
 
 
+def _reservations(database: Database) -> None:
+    """What calls may cost before anybody knows, and the replies of judges to what is not judged to its end."""
+    database.executescript(
+        """
+        ALTER TABLE runs ADD COLUMN reserved REAL NOT NULL DEFAULT 0;
+        ALTER TABLE calls ADD COLUMN may_cost REAL;
+        CREATE TABLE replies(
+          run INTEGER NOT NULL, pass INTEGER NOT NULL, key TEXT NOT NULL, text TEXT, reply TEXT NOT NULL,
+          PRIMARY KEY(run, pass, key)) WITHOUT ROWID;
+        """
+    )
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
-    *(_measures, _unjudged, _endings, _waits, _staging),
+    *(_measures, _unjudged, _endings, _waits, _staging, _reservations),
 )
 VERSION = len(STEPS)
 

@@ -183,6 +183,14 @@ class Writer:
         call = replace(call, target=self.clean(call.target), message=message)
         self._thread.put(results.called, (run, *call_values(call)))
 
+    async def secure(self, run: int, amount: float) -> None:
+        """Commit what calls of a run may cost that are out or about to go out."""
+        await self._thread.wait_in_order(results.reserved, (run, amount))
+
+    def reserved(self, run: int, amount: float) -> None:
+        """Say that amount anew once a call is noted; does not wait."""
+        self._thread.put(results.reserved, (run, amount))
+
     def workers(self, run: int, rows: Sequence[WorkerRow]) -> None:
         """Say how the workers of a run are; those that are not named stay as they were. Does not wait."""
         values = [worker_values(replace(row, name=self.clean(plain(row.name)))) for row in rows]
@@ -193,6 +201,15 @@ class Writer:
         """Keep an answer that belongs to no cell, such as a judge's, for the next time the same is asked."""
         row = self._answered(0, record, "answered", key)
         await self._thread.wait(results.cached, (row.cache, row.body, row.now))
+
+    async def reply_put(self, run: int, number: int, key: str, record: AnswerRecord) -> None:
+        """Keep what a judge said in a scoring pass of a run, until the pass is whole."""
+        body = self._answered(0, record, "answered", None).body
+        await self._thread.wait(results.replied, (run, number, key, body))
+
+    def drop_replies(self, run: int, number: int) -> None:
+        """Forget what judges said in a scoring pass, because its scores are all there."""
+        self.write("DELETE FROM replies WHERE run = ? AND pass = ?", run, number)
 
     # -- people
 

@@ -14,7 +14,7 @@ from tui_evals.runs.asking import PricedTarget, TimedReply, cache_key, current_a
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.prompting import Chat, assistant, chat_for
-from tui_evals.runs.scoring import evidence_for, judge
+from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, questions
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text.box import TemplateError
@@ -136,6 +136,7 @@ class LocalExecutor:
                 chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, messages[:-1])
                 prompt = self._plan.asked_prompts[cell.prompt]
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
+                questions.set(JudgeQuestions(f"answer {answer}"))
                 judged = await judge(self._evaluators(cell.item, turn), evidence, self._plan, cell.item)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
 

@@ -455,9 +455,8 @@ async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
 
     def faults(values: Values) -> Faults:
         budget = values.get("budget")
-        return (
-            {} if budget is not None and budget > spent else {"budget": f"more than the {money(spent)} that is spent"}
-        )
+        least = f"more than the {money(spent)} that is or may be spent"
+        return {} if budget is not None and budget > spent else {"budget": least}
 
     field = Field("budget", "number", "Stop before more US dollars are spent, those before included.")
     suggested_limit = {"budget": float(f"{2 * max(limit, spent):.3g}")}
@@ -467,7 +466,7 @@ async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
 
 def _spent(database: Path, run: int) -> float:
     with Reader(database) as reader:
-        return reader.spent(run)[0]
+        return reader.spent(run)[0] + reader.may_cost(run) + reader.reserved(run)
 
 
 async def pause(app: Desk) -> None:
