@@ -1,0 +1,11 @@
+"""Finding 4: kills and faults of the network, a round of each; `python -m tests.bench.nightly` does as many as one likes."""
+
+import pytest
+
+from tests.bench.nightly import COURSES, Tally, play
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("course", COURSES, ids=lambda course: course.name)
+def test_nothing_is_lost_asked_again_beyond_its_limit_or_counted_wrongly(course):
+    assert play(course, 1, seed=20) == Tally(1)
