@@ -102,10 +102,11 @@ def write_project(project: Project, fault: str = "", **target: Any) -> None:
     """Write the configuration and the dataset of a round."""
     settings = {"concurrency": AT_ONCE, **target}
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
-    paid = f"price = {{ input_per_million = 0.0, output_per_million = {1e6 * PRICE} }}\nparams = {{ max_tokens = {LONGEST} }}\n"
+    lines += f"price = {{ input_per_million = 0.0, output_per_million = {1e6 * PRICE} }}\n"
+    lines += f"params = {{ max_tokens = {LONGEST} }}\n"
     project.configure(
         "".join(
-            f'[targets.{name}]\nmodel = "openai/{name}-model"\nbase_url = "{project.server.url}"\n{lines}{paid}'
+            f'[targets.{name}]\nmodel = "openai/{name}-model"\nbase_url = "{project.server.url}"\n{lines}'
             for name in ("one", "two", "judge")
         )
         + '[judge]\ntarget = "judge"\n'
@@ -149,14 +150,8 @@ def rows_of(project: Project) -> dict[Any, Any]:
 
 def asked_of(server: Server, word: str = "asked") -> Counter[tuple[str, str]]:
     """How often each question was asked, the short one that looks for a target apart."""
-    questions = server.counts()["questions"]
-    return Counter(
-        {
-            (one["model"], one["key"]): one[word]
-            for one in questions
-            if not one["text"].startswith("Reply with the word")
-        }
-    )
+    questions = (one for one in server.counts()["questions"] if not one["text"].startswith("Reply with the word"))
+    return Counter({(one["model"], one["key"]): one[word] for one in questions})
 
 
 def billed(server: Server) -> float:

@@ -1,6 +1,7 @@
 """Finding 4: kill and resume paid 1.36 of a limit of 1.00, and what timed out was booked as free."""
 
 import json
+import signal
 
 import pytest
 
@@ -135,3 +136,16 @@ def test_the_short_question_never_waits_for_money_that_those_hold_who_wait_for_i
     finally:
         kill(process)
     assert {row[4] for row in project.table()} == {"agentRequestFailed", None}
+
+
+def test_calls_that_are_given_up_while_they_are_out_may_have_been_paid_for(project):
+    project.configure(A_CENT + LONGEST, concurrency=3)
+    project.dataset(9, "question {} [[hang]]".format)
+    process = project.start("run", "data.json", "--target", "main", "--max-cost", 1)
+    until(lambda: project.server.counts()["asked"] == 3)
+    process.send_signal(signal.SIGINT)
+    assert any("Ctrl-C again stops now" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert money_of(project) == pytest.approx((0.0, 0.15))

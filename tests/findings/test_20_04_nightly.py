@@ -1,4 +1,4 @@
-"""Finding 4: kills and faults of the network, a round of each; `python -m tests.bench.nightly` does as many as one likes."""
+"""Finding 4: a round of each fault of `python -m tests.bench.nightly`, which does as many as one likes."""
 
 import pytest
 

@@ -287,12 +287,15 @@ async def recalled(
     ledger: Ledger,
     key: str,
     worth: Callable[[str], bool] = lambda text: True,
+    *,
+    may_be_kept: bool = True,
 ) -> AnswerRecord:
     """The reply that is kept, or else one asked for, and kept if it is whole and worth it; TargetError without one.
 
-    With the empty key nothing is kept or recalled. The limit that a budget sets to an answer is no part of the key.
+    With the empty key nothing is kept or recalled, and what cannot be there is not looked for. The limit that a budget
+    sets to an answer is no part of the key.
     """
-    if key and (kept := await ledger.cached(key)) is not None:
+    if key and may_be_kept and (kept := await ledger.cached(key)) is not None:
         if not key.startswith(REPLY):  # the call that asked for that is in the run itself
             ledger.called(_cached_call(target))
         return kept

@@ -40,7 +40,7 @@ class Judges:
 
     def cached(self, name: str | None) -> bool:
         """Whether the replies of a judge go into the cache."""
-        return self._use_cache and self._judges[name].cacheable
+        return self._caches(self._judges[name])
 
     def halt(self) -> None:
         """Give up the questions that wait; the run is stopping."""
@@ -50,17 +50,17 @@ class Judges:
     async def _reply(self, judge: PricedTarget, question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens, **judge.config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
+        judging = None if self._caches(judge) else questions.get()
+        key = kept_key(judge, request) if self._caches(judge) or judging is not None else ""
+        if judging is not None:  # kept for this judging alone, which a crash may cut short
+            key = f"{REPLY}{judging.number(key)}"
         try:
-            kept = await recalled(judge, request, self._ledger, self._key(judge, request))
+            kept = await recalled(judge, request, self._ledger, key, may_be_kept=judging is None or judging.again)
         except TargetError as problem:
             code = _CODES.get(problem.code, "evaluatorError")
             raise CannotJudge(code, f"the judge {judge.config.name} gave no verdict: {problem}") from None
         scripted.set(kept.scripted or scripted.get())
         return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)
 
-    def _key(self, judge: PricedTarget, request: Request) -> str:
-        """Where the reply is kept: in the cache, or for this judging alone, which a crash may cut short."""
-        if self._use_cache and judge.cacheable:
-            return kept_key(judge, request)
-        judging = questions.get()
-        return "" if judging is None else f"{REPLY}{judging.number(kept_key(judge, request))}"
+    def _caches(self, judge: PricedTarget) -> bool:
+        return self._use_cache and judge.cacheable

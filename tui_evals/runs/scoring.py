@@ -32,6 +32,8 @@ class JudgeQuestions:
 
     about: str
     """What is judged, as no other in the run is called."""
+    again: bool = True
+    """Whether it may have been judged in part before, by a process that vanished."""
     counts: Counter[str] = field(default_factory=Counter)
 
     def number(self, question: str) -> str:

@@ -136,7 +136,7 @@ class LocalExecutor:
                 chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, messages[:-1])
                 prompt = self._plan.asked_prompts[cell.prompt]
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
-                questions.set(JudgeQuestions(f"answer {answer}"))
+                questions.set(JudgeQuestions(f"answer {answer}", again=turn in cell.known))
                 judged = await judge(self._evaluators(cell.item, turn), evidence, self._plan, cell.item)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
 

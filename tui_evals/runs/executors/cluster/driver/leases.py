@@ -158,11 +158,11 @@ class BudgetLeases:
         self._held = 0.0
         """What all workers that are not lost may be spending now."""
         self._secured = 0.0
-        """What the store knows of what the lost ones may be spending too."""
+        """What the store was told last of what they may be spending, the lost ones too."""
 
     async def secure(self) -> None:
         """Return once the store knows what the workers may be spending, before they hear of it."""
-        if self._budget.lent != self._secured:
+        if self._budget.lent or self._secured:
             self._secured = self._budget.lent
             await self._budget.secure()
 
