@@ -229,7 +229,7 @@ class Money(Exchanging):
             finally:
                 self.reserved -= cost
                 self.spent += real or 0.0
-                worker.purse.settle(cost, real)
+                worker.purse.settle(cost, real or 0.0)
 
         self.do(lambda: worker.tasks.append(asyncio.create_task(pay(asyncio.Event()))))
 
