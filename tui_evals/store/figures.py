@@ -37,11 +37,15 @@ _WIDTH = 14  # columns of _TOTALS
 
 
 def totals(ask: Ask, run: int) -> Totals:
-    """The whole run."""
-    query = "SELECT total(CASE WHEN kind = 'judge' THEN cost END), total(may_cost) FROM calls WHERE run = ?"
-    ((judged, unsure),) = ask(query, [run])
+    """The whole run, with the short questions that looked for a target, which belong to no answer."""
+    query = (
+        "SELECT total(CASE WHEN kind = 'judge' THEN cost END), total(may_cost), "
+        "total(CASE WHEN kind = 'target' AND answer IS NULL THEN cost END) FROM calls WHERE run = ?"
+    )
+    ((judged, unsure, looking),) = ask(query, [run])
     (row,) = ask(f"SELECT {_TOTALS} FROM answers WHERE run = ?", [run])
-    return _totals(row, judged, unsure)
+    counted = _totals(row, judged, unsure)
+    return replace(counted, cost=counted.cost + looking)
 
 
 def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
