@@ -12,7 +12,8 @@ import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
 from tui_evals.store import database, migrations
-from tui_evals.store.database import StoreError, StoreLock, connect, open_store, problems
+from tui_evals.store.damage import check
+from tui_evals.store.database import StoreError, StoreLock, connect, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
@@ -109,13 +110,13 @@ def test_a_file_that_is_no_database_is_reported_and_left_alone(tmp_path, content
 def test_damage_inside_is_reported_and_left_alone(path):
     with Writer(path) as writer:
         writer.plan(new_run(), cells(2_000))
-    assert problems(path) == []
+    assert check(path).problems == ()
     content = bytearray(path.read_bytes())
     content[len(content) // 2 :: 7] = b"\xff" * len(content[len(content) // 2 :: 7])
     path.write_bytes(content)
     with pytest.raises(StoreError, match=r"damaged.*left as it is"):
         open_store(path)
-    assert problems(path)
+    assert check(path).problems
     assert path.read_bytes() == bytes(content)
 
 
@@ -290,6 +291,7 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
         connection.execute("ALTER TABLE runs DROP COLUMN reserved")
         connection.execute("ALTER TABLE calls DROP COLUMN may_cost")
         connection.execute("DROP TABLE replies")
+        connection.execute("DROP TABLE earlier")
         connection.execute("PRAGMA user_version=5")
     connection.close()
     with Reader(open_store(path)) as reader:
@@ -323,11 +325,11 @@ def test_a_store_of_schema_4_learns_how_its_answers_ended(path, monkeypatch):
         assert [row.ending for row in reader.window(1, 0, 9)] == ["length", "refusal", ""]
 
 
-def test_a_store_of_schema_9_learns_what_calls_may_cost(path, monkeypatch):
+def test_a_store_of_schema_10_learns_what_calls_may_cost(path, monkeypatch):
     path.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", migrations.STEPS[:9])
-        patch.setattr(migrations, "VERSION", 9)
+        patch.setattr(migrations, "STEPS", migrations.STEPS[:10])
+        patch.setattr(migrations, "VERSION", 10)
         open_store(path)
         with contextlib.closing(connect(path, write=True)) as connection:
             connection.execute(

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.runs.executors.base import Ledger, Stopped
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, CallRecord, StopCode, Wait
 from tui_evals.store.results import CacheKey
@@ -31,7 +32,7 @@ from tui_evals.targets.base import (
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, WaitTooLong, one_attempt, persistent
-from .outage import Outage
+from .outage import IS_THERE, Outage
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
@@ -52,7 +53,26 @@ class TimedReply:
 
 def cache_key(identity: Mapping[str, Any], request: Request) -> str:
     """The key of an answer: target configuration, messages, tools, form, parameters and repeat."""
-    return hashlib.sha256(json.dumps(recipe(identity, request), sort_keys=True).encode("utf-8")).hexdigest()
+    return ConversationKeys().key(identity, request)
+
+
+class ConversationKeys:
+    """The keys of a conversation's answers, turn after turn: its messages, which only grow, are read once."""
+
+    def __init__(self) -> None:
+        self._known = 0
+        self._hash = hashlib.sha256(b'{"messages": [')
+
+    def key(self, identity: Mapping[str, Any], request: Request) -> str:
+        """The key of the answer to a request, whose messages begin with those of the request before."""
+        for message in request.messages[self._known :]:
+            self._hash.update(f"{', ' if self._known else ''}{json.dumps(dict(message), sort_keys=True)}".encode())
+            self._known += 1
+        # As JSON the recipe begins with its messages, for its keys are sorted.
+        rest = json.dumps(recipe(identity, replace(request, messages=())), sort_keys=True)
+        whole = self._hash.copy()
+        whole.update(rest.removeprefix('{"messages": [').encode())
+        return whole.hexdigest()
 
 
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
@@ -114,7 +134,7 @@ class PricedTarget:
             raise
         finally:
             account.close()
-        away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code != "agentRateLimited"
+        away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code not in IS_THERE
         return outcome if isinstance(outcome, TargetError) and away else None
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,6 +218,8 @@ class _Account:
             await budget.reserve(cost)
         except BudgetSpent as spent:
             raise Stopped(f"the budget is spent: {spent}", "budget") from None
+        except StoreError as problem:
+            raise Stopped(str(problem), "failed") from None
         self._out = cost
         self._began = time.time()
 
