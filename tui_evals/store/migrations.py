@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
+
+    Tables: TypeAlias = "Database | _New"
 
 APPLICATION = 0x7E5A15  # says "a store of tui-evals" in the header of the file
 
@@ -63,11 +65,11 @@ CREATE TABLE session(k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
-def _first(database: Database) -> None:
+def _first(database: Tables) -> None:
     database.executescript(_FIRST)
 
 
-def _comparing(database: Database) -> None:
+def _comparing(database: Tables) -> None:
     database.executescript(
         """
         CREATE TABLE baselines(
@@ -81,7 +83,7 @@ def _comparing(database: Database) -> None:
     )
 
 
-def _workers(database: Database) -> None:
+def _workers(database: Tables) -> None:
     database.executescript(
         """
         CREATE TABLE workers(
@@ -93,7 +95,7 @@ def _workers(database: Database) -> None:
     )
 
 
-def _reasons(database: Database) -> None:
+def _reasons(database: Tables) -> None:
     database.executescript(
         """
         ALTER TABLE runs ADD COLUMN message TEXT NOT NULL DEFAULT '';
@@ -102,7 +104,7 @@ def _reasons(database: Database) -> None:
     )
 
 
-def _measures(database: Database) -> None:
+def _measures(database: Tables) -> None:
     """What scores are in; of those kept until now the names of the limits tell."""
     for table in ("scores", "group_scores"):
         database.executescript(
@@ -115,7 +117,7 @@ def _measures(database: Database) -> None:
         )
 
 
-def _unjudged(database: Database) -> None:
+def _unjudged(database: Tables) -> None:
     """Answers that were called passed though nothing could fail them, and what the gates of a run came to."""
     current = (
         "SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run "
@@ -136,7 +138,7 @@ def _unjudged(database: Database) -> None:
     )
 
 
-def _endings(database: Database) -> None:
+def _endings(database: Tables) -> None:
     database.executescript(
         """
         ALTER TABLE answers ADD COLUMN ending TEXT NOT NULL DEFAULT '';
@@ -151,11 +153,11 @@ def _endings(database: Database) -> None:
     )
 
 
-def _waits(database: Database) -> None:
+def _waits(database: Tables) -> None:
     database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
 
 
-def _staging(database: Database) -> None:
+def _staging(database: Tables) -> None:
     """What a scoring pass under way makes of answers, until it is whole and counts."""
     database.executescript(
         """
@@ -167,7 +169,7 @@ def _staging(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (
+STEPS: tuple[Callable[[Tables], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
     *(_measures, _unjudged, _endings, _waits, _staging),
 )
@@ -176,18 +178,50 @@ VERSION = len(STEPS)
 
 def migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
     """Take the steps a store of this version has not seen, after a backup; only for the holder of the lock."""
-    from sqlite_utils import Database  # a tenth of a second that an up-to-date store need not pay
-
     if version:
         back_up(connection, Path(f"{path}.bak.{version}"))
     connection.execute("PRAGMA journal_mode=WAL")
-    database = Database(connection, recursive_triggers=False, execute_plugins=False)
-    with database.atomic():
+    database = _upgraded(connection) if version else _New(connection)
+    with _transaction(connection):
         for step in STEPS[version:]:
             step(database)
-        database.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(STEPS)])
+        connection.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(STEPS)])
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         connection.execute(f"PRAGMA user_version={len(STEPS)}")
+
+
+def _upgraded(connection: sqlite3.Connection) -> Database:
+    from sqlite_utils import Database  # a tenth of a second, and a whole one where pandas is installed
+
+    return Database(connection, recursive_triggers=False, execute_plugins=False)
+
+
+class _New:
+    """A new store, whose steps are scripts: the first run of a project does not wait for the import above."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def executescript(self, script: str) -> None:
+        """Execute the statements of a script within the transaction, which `sqlite3` itself would commit first."""
+        statement = ""
+        for piece in script.split(";")[:-1]:
+            statement += f"{piece};"
+            if sqlite3.complete_statement(statement):
+                self._connection.execute(statement)
+                statement = ""
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def back_up(connection: sqlite3.Connection, copy: Path) -> None:
