@@ -59,7 +59,7 @@ class WriterThread:
         self._connection = connect(path, write=True)
         self._lock = StoreLock(path)
         self._queue: deque[_Entry] = deque()
-        self._wake = threading.Condition()
+        self._wake = threading.Condition(threading.Lock())
         self._awaited = False
         self._closed = False
         self._checkpointed = 0.0
@@ -119,6 +119,8 @@ class WriterThread:
 
     def _room(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any] | None:
         """Nothing while the queue takes more, else what to wait for before asking again."""
+        if len(self._queue) < _QUEUE:
+            return None
         with self._wake:
             if len(self._queue) < _QUEUE:
                 return None

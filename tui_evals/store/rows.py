@@ -188,9 +188,12 @@ class Detail:
     labels: tuple[Label, ...]
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def dumps(value: object) -> str:
     """Compact JSON that SQLite takes, whatever halves of characters a model wrote."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _encoded(value)
     return text if storable(text) else json.dumps(value, separators=(",", ":"))
 
 
