@@ -134,7 +134,7 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
             [
                 ComparedRun(
                     row,
-                    reader.all_rows(row.id),
+                    reader.compared(row.id),
                     documents[row.snapshot],
                     reader.judged(row.id),
                     reader.judged_by(row, documents[row.snapshot]),
