@@ -123,13 +123,21 @@ class RunAnswers:
             answer = Answer(row.id, status, row.score, hash((row.preview, row.code)))
             self.cells[row.item][keys.setdefault(key, key)] = answer
             self.statuses[category, status] += 1
-        alike: dict[tuple[Judging, ...], tuple[Judging, ...]] = {}
-        for score in ran.judged:
-            if score.score is None or isfinite(score.score):  # an endless score has no mean
-                judgings = (*self.judged.get(score.answer, ()), Judging._make(score[1:]))
-                self.judged[score.answer] = alike.setdefault(judgings, judgings)
-                if score.measure:
-                    self.measures[score.key] = score.measure
+        judgings: dict[tuple[Any, ...], Judging] = {}
+        longer: dict[tuple[int, int], tuple[Judging, ...]] = {}
+        none: tuple[Judging, ...] = ()
+        for answer_id, *said in ran.judged:
+            judging = judgings.get(made := tuple(said))
+            if judging is None:
+                judging = judgings[made] = Judging._make(made)
+            if judging.score is None or isfinite(judging.score):  # an endless score has no mean
+                before = self.judged.get(answer_id, none)
+                place = (id(before), id(judging))  # both are kept, and each once
+                if place not in longer:
+                    longer[place] = (*before, judging)
+                self.judged[answer_id] = longer[place]
+                if judging.measure:
+                    self.measures[judging.key] = judging.measure
 
     def rate(self, category: str | None = None) -> Rate:
         """How many answers pass, of all or of a category."""
