@@ -77,8 +77,9 @@ class Writer:
 
     def snapshot(self, document: Mapping[str, Any], name: str) -> str:
         """Keep a dataset document as it is now; returns its hash, the same for the same content."""
-        text = cleaned(dumps(document), self.clean)
-        digest = snapshot_hash(json.loads(text))
+        written = dumps(document)
+        text = cleaned(written, self.clean)
+        digest = snapshot_hash(document if text is written else json.loads(text))
         self.write("INSERT OR IGNORE INTO snapshots VALUES (?,?,?,?)", digest, name, text, time.time())
         return digest
 
