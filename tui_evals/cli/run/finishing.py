@@ -9,7 +9,7 @@ from tui_evals.atomic_files import CannotSave, descriptor_of, write_atomically
 from tui_evals.cli.output import Stop, say, say_data
 from tui_evals.present.causes import cause_texts
 from tui_evals.private_files import UnsafeFile, is_private, make_private_folder
-from tui_evals.reports.kinds import endings, kind_of, write
+from tui_evals.reports.kinds import endings, kind_of, report_kind, write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import FailureCause, RunRow
 
@@ -28,16 +28,20 @@ def write_results(
 ) -> None:
     """Write a run, or runs compared, as a report of the given kind or of the file's ending."""
     kind = kind or kind_named(file)
+    if why := report_kind(kind).missing():
+        raise Stop(why)
+    if is_output(file) and not report_kind(kind).is_text:
+        raise Stop(f"a {kind} report is no text that could be printed; name a file with -o FILE")
     write_report(file, write(kind, reader, runs, raw=raw))
 
 
-def write_report(file: Path, pieces: Iterable[str]) -> None:
-    """Write a text piece by piece to a file in a folder that need not be there, or end the command.
+def write_report(file: Path, pieces: Iterable[str | bytes]) -> None:
+    """Write a report piece by piece to a file in a folder that need not be there, or end the command.
 
     Answers are as private in it as in the store: a new file is its owner's alone, one that is there keeps its mode.
     """
     if is_output(file):
-        say_data(pieces)
+        say_data(piece for piece in pieces if isinstance(piece, str))
         return
     try:
         if file.parent.exists() and not file.parent.is_dir():
@@ -45,13 +49,17 @@ def write_report(file: Path, pieces: Iterable[str]) -> None:
         if is_private(file):
             make_private_folder(file.parent)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, (piece.encode() for piece in pieces), private=True)
+        write_atomically(file, map(_as_bytes, pieces), private=True)
     except UnsafeFile as problem:
         raise Stop(f"{problem}; the run is kept", 1) from None
     except OSError as problem:
         raise Stop(f"{file} could not be written: {problem.strerror}; the run is kept", 1) from None
     except CannotSave as problem:
         raise Stop(f"{problem}; the run is kept", 1) from None
+
+
+def _as_bytes(piece: str | bytes) -> bytes:
+    return piece.encode() if isinstance(piece, str) else piece
 
 
 def is_output(file: Path) -> bool:
@@ -64,4 +72,6 @@ def kind_named(file: Path) -> str:
     kind = kind_of(file)
     if kind is None:
         raise Stop(f"{file}: the ending says what is written, and must be one of {endings()}")
+    if why := report_kind(kind).missing():
+        raise Stop(f"{file}: {why}")
     return kind
