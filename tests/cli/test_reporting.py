@@ -128,6 +128,6 @@ def test_half_a_character_in_json_becomes_its_escape(shell, project):
     store(project, Ran(items, every(good())), Ran(items, every(good())))
     assert shell("report", "-o", "x.json").code == 0
     assert json.loads((project / "x.json").read_text())["items"][0]["prompt"] == "x\ud800"
-    for kind in names():
+    for kind in TEXTS:
         assert shell("report", "--to", kind, "-o", "y").code == 0
         (project / "y").read_text("utf-8")
