@@ -82,7 +82,7 @@ def runs(tries: int) -> None:
         large = [pair(server, 10_000, 50) for _ in range(max(1, tries // 2))]
     first, bare = min(one, key=lambda found: found.first), min(found.bare.wall for found in one)
     Row("from Enter to the first call, wall", "<= 0.40 s", f"{first.first:.2f} s", f"all of it {bare:.2f} s").say()
-    started, floor = (min(found[side].cpu for found in one) for side in (0, 1))
+    started, floor = min(found.ours.cpu for found in one), min(found.bare.cpu for found in one)
     Row("  a run of one item, CPU of the process", "", f"{started:.2f} s", f"{floor:.2f} s").say()
     ratio_row("1,000 items at 50 ms x 50, wall", "<= 1.25 x", small)
     ratio_row("10,000 items at 50 ms x 50, wall", "<= 1.05 x", large)

@@ -123,9 +123,8 @@ class LocalExecutor:
                     if not begun and not await self._sink.may_begin(answer):
                         return
                     begun = True
-                    record = await self._answer(cell, turn, chat, failed)
-                    key, target = self._key(cell, turn, chat, record), self._targets[cell.target].config.name
-                    first = await self._sink.answered(answer, record, key, target)
+                    record, key = await self._answer(cell, turn, chat, failed)
+                    first = await self._sink.answered(answer, record, key, self._targets[cell.target].config.name)
                 if not first:
                     return
             if record.text is None:
@@ -158,32 +157,30 @@ class LocalExecutor:
         """The request to the target of a cell for a turn."""
         return request_for_turn(self._plan.dataset, cell, turn, chat, self._targets[cell.target].with_params({}))
 
-    def _key(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, record: AnswerRecord) -> str | None:
-        priced = self._targets[cell.target]
-        if not isinstance(chat, tuple) or record.text is None or record.from_cache or not self._caches(priced):
-            return None
-        return cache_key(priced.identity, self.request(cell, turn, chat))
-
     def _caches(self, priced: PricedTarget) -> bool:
         return self._use_cache and priced.cacheable
 
-    async def _answer(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, failed: bool) -> AnswerRecord:
+    async def _answer(
+        self, cell: Cell, turn: int, chat: Chat | TemplateError | None, failed: bool
+    ) -> tuple[AnswerRecord, str | None]:
+        """The answer, and under what key it is to be kept; None where it is not."""
         if failed:
-            return _failed_record("turnSkipped", "Turn not attempted: preceding turn failed", {})
+            return _failed_record("turnSkipped", "Turn not attempted: preceding turn failed", {}), None
         if not isinstance(chat, tuple):
-            return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {})
+            return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {}), None
         priced, request = self._targets[cell.target], self.request(cell, turn, chat)
         sent = {"messages": list(request.messages), "params": dict(request.params)}
         if request.tools:
             sent["tools"] = list(request.tools)
-        cached = await self._sink.cached(cache_key(priced.identity, request)) if self._caches(priced) else None
+        key = cache_key(priced.identity, request) if self._caches(priced) else None
+        cached = await self._sink.cached(key) if key is not None else None
         if cached is not None:
-            return _from_cache(cached, sent)
+            return _from_cache(cached, sent), None
         try:
             timed = await priced.ask(request, self._sink, _InFlight(self._sink, cell.answers[turn]))
         except TargetError as problem:
-            return _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback)
-        return _answer_record(timed, sent)
+            return _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback), None
+        return _answer_record(timed, sent), key
 
 
 def request_for_turn(dataset: Dataset, cell: Cell, turn: int, chat: Chat, params: Mapping[str, Any]) -> Request:
