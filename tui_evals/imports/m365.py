@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from tui_evals.datasets.model import CURRENT_VERSION, SUPERSET, Item, Turn
+from tui_evals.datasets.model import CURRENT_VERSION, PORTABLE_TURNS, SUPERSET, Item, Turn
 
 _KEEP = "tui_evals"
 Refusal = Callable[[str, Mapping[str, Any]], str | None]
@@ -37,8 +37,13 @@ def _item(number: int, item: Mapping[str, Any], refusal: Refusal, lost: list[str
     if not single:
         written["turns"] = [
             _unit(turn, SUPERSET[Turn], refusal, f"{where}.turns[{place}]", lost)
-            for place, turn in enumerate(item["turns"])
+            for place, turn in enumerate(item["turns"][:PORTABLE_TURNS])
         ]
+        if later := item["turns"][PORTABLE_TURNS:]:
+            extensions = written.get("extensions") or {}
+            kept = {**(extensions.get(_KEEP) or {}), "turns": later}
+            written["extensions"] = {**extensions, _KEEP: kept}
+            lost.append(f"{where}: the turns from number {PORTABLE_TURNS + 1} on moved under extensions.{_KEEP}")
     return written
 
 

@@ -51,6 +51,7 @@ def pace_parts(rate: float | None, left: int) -> list[str]:
 _WAIT_REASONS: Mapping[str, str] = {
     "agentRateLimited": "rate limited",
     "agentTimeout": "no answer in time",
+    "agentResponseUnparseable": "unreadable answer",
     "outage": "away",
 }
 

@@ -116,7 +116,7 @@ def stop_reason(run: RunRow) -> str:
 
 def run_seconds(run: RunRow) -> float | None:
     """How long a finished run took."""
-    return None if run.started is None or run.finished is None else max(run.finished - run.started, 0.0)
+    return None if run.started is None or run.finished is None else run.finished - run.started
 
 
 def run_duration(run: RunRow) -> str:

@@ -7,9 +7,10 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
@@ -34,7 +35,7 @@ from tui_evals.text.box import TemplateError
 from .asking import RECIPE, PricedTarget
 from .judges import Judges
 from .plan import Plan
-from .prompting import PromptUnderTest, assistant, chat_for, question_of
+from .prompting import PromptUnderTest, assistant, opening_of, question_of
 from .scoring import evidence_for, recorded
 from .status import Status
 
@@ -91,7 +92,8 @@ class Engine:
     async def execute(self, *, again: bool = False) -> Outcome:
         """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
         cells = self.answered_cells if again else self.cells
-        begun = {} if again else {"started": self._run.started or time.time()}
+        since, begun_at = time.monotonic(), max(time.time(), self._run.started or 0.0)
+        begun = {} if again else {"started": self._run.started or begun_at}
         before = self._run.status
         self._writer.run_status(self._run.id, "running", pid=os.getpid(), host=socket.gethostname(), **begun)
         watcher = asyncio.create_task(self._watch())
@@ -112,7 +114,9 @@ class Engine:
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
-            ended = {"finished": time.time()} if outcome.finished and not again else {}
+            # A clock that was set back meanwhile does not count.
+            now = max(time.time(), begun_at + time.monotonic() - since)
+            ended = {"finished": now} if outcome.finished and not again else {}
             finished = self._is_finished(before, outcome) if again else outcome.finished
             why = {} if finished else {"message": outcome.message, "code": outcome.code}
             self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended, **why)
@@ -180,7 +184,7 @@ class Engine:
         for _, group in groupby(rows, key=lambda row: row.cell):
             answered = [row for row in group if row.status not in ("pending", "running")]
             if any(row.id not in judged for row in answered):
-                known = {row.turn: self._stored_answer(row) for row in answered}
+                known = self._stored_answers(answered)
                 first, ids = answered[0], tuple(row.id for row in answered)
                 yield self._make_cell(first, ids, known, frozenset(row.turn for row in answered if row.id in judged))
 
@@ -190,14 +194,14 @@ class Engine:
         rows = unfinished
         if turns != len(unfinished):
             rows = self._reader.window(self._run.id, first.pos - first.turn, turns)
-        known: dict[int, AnswerRecord] = {}
-        for row in rows:
-            if row.status not in ("pending", "running"):
-                known[row.turn] = self._stored_answer(row)
+        known = self._stored_answers(rows)
         waiting = {row.turn for row in unfinished}
         final = frozenset(range(turns)) - waiting
         ids = tuple(row.id for row in rows)
-        return self._make_cell(first, ids, known, final)
+        to_judge = {row.id: row.turn for row in unfinished if row.status == "answered"}
+        scores = self._reader.scores_of(tuple(to_judge), self._pass) if to_judge else {}
+        said = {to_judge[answer]: records for answer, records in scores.items()}
+        return replace(self._make_cell(first, ids, known, final), scores=said)
 
     def _make_cell(
         self, row: AnswerRow, answers: tuple[int, ...], known: Mapping[int, AnswerRecord], final: frozenset[int]
@@ -205,16 +209,16 @@ class Engine:
         item = self._plan.dataset.items[row.item]
         return Cell(item, row.name, row.item, row.prompt, row.target, row.repeat, answers, known, final)
 
-    def _stored_answer(self, row: AnswerRow) -> AnswerRecord:
-        answer = self._reader.detail(row.id).answer
-        return answer if answer is not None else AnswerRecord(text=None, request={}, code="agentRequestFailed")
+    def _stored_answers(self, rows: Sequence[AnswerRow]) -> dict[int, AnswerRecord]:
+        """What was answered in the turns of a conversation, by turn, where anything was."""
+        answered = [row for row in rows if row.status not in ("pending", "running")]
+        records = self._reader.records(row.id for row in answered)
+        lost = AnswerRecord(text=None, request={}, code="agentRequestFailed")
+        return {row.turn: records.get(row.id, lost) for row in answered}
 
     def known(self, cell: Cell) -> Mapping[int, AnswerRecord]:
         """The answers of a cell that are committed by now, by turn."""
-        rows = self._reader.rows(cell.answers)
-        return {
-            turn: self._stored_answer(row) for turn, row in enumerate(rows) if row.status not in ("pending", "running")
-        }
+        return self._stored_answers(self._reader.rows(cell.answers))
 
     def workers(self, rows: Sequence[WorkerRow]) -> None:
         """Show the workers as they are."""
@@ -281,33 +285,35 @@ class Engine:
         """Put the answers to one item together to the evaluators that judge groups."""
         if not self._plan.judges_groups():
             return
+        kept = self._reader.group_scores(self._run.id, self._pass)
+        judged = {(score.item, score.turn, score.record.key) for score in kept}
         rows = self._reader.all_rows(self._run.id)
         for number, answers in groupby(rows, key=lambda row: row.item):
             item = self._plan.dataset.items[number]
-            answer_rows = list(answers)
-            for turn in range(len(item.units)):
+            for turn, evidence in enumerate(self._group_evidence(item, list(answers))):
                 assigned = [
                     entry
                     for entry in self._plan.evaluators(item, turn, self._judges.ask_of)
-                    if entry.evaluator.scope == "group"
+                    if entry.evaluator.scope == "group" and (number, turn, entry.key) not in judged
                 ]
-                if not assigned:
-                    continue
-                evidence = self._group_evidence(item, turn, answer_rows)
                 for entry in assigned:
                     record = await recorded(entry, evidence, self._plan.without_judges)
                     await self._writer.group_scored(self._run.id, self._pass, number, turn, record)
 
-    def _group_evidence(self, item: Item, turn: int, rows: Sequence[AnswerRow]) -> Evidence:
-        """The answers to a turn with what was asked: the chat of the first of them, without prompts that differ."""
-        prompts, first = self._plan.asked_prompts, rows[0]
+    def _group_evidence(self, item: Item, rows: Sequence[AnswerRow]) -> Iterator[Evidence]:
+        """The answers to each turn with what was asked: the chat of the first cell, without prompts that differ."""
+        prompts = self._plan.asked_prompts
         prompt = prompts[0] if len(prompts) == 1 else PromptUnderTest()
-        before = [self._stored_answer(row) for row in rows if row.cell == first.cell and row.turn < turn]
-        messages = [assistant(answer.text, answer.tool_calls) for answer in before]
-        try:
-            chat = chat_for(self._plan.dataset, item, turn, prompt, messages)
-        except TemplateError:  # every answer has it as its error
-            chat = tuple(question_of(item.units[turn]))
-        texts = [self._stored_answer(row).text for row in rows if row.turn == turn]
         nothing = AnswerRecord(text=None, request={})
-        return evidence_for(self._plan, item, turn, prompt, chat, nothing, [text for text in texts if text is not None])
+        records = self._reader.records(row.id for row in rows)
+        by_turn: list[list[AnswerRecord]] = [[] for _ in item.units]
+        for row in rows:
+            by_turn[row.turn].append(records.get(row.id, nothing))
+        messages: list[Mapping[str, Any]] = []
+        with suppress(TemplateError):  # every answer has it as its error
+            messages = [*opening_of(self._plan.dataset, item, prompt)]
+        for turn, (unit, answers) in enumerate(zip(item.units, by_turn, strict=True)):
+            messages += question_of(unit)
+            texts = [answer.text for answer in answers if answer.text is not None]
+            yield evidence_for(self._plan, item, turn, prompt, tuple(messages), nothing, texts)
+            messages.append(assistant(answers[0].text, answers[0].tool_calls))

@@ -18,7 +18,7 @@ from tui_evals.datasets.validate import dataset_of, document_of_data
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, FailureCause, NewRun, RunRow, StopCode, Totals
+from tui_evals.store.records import LIVE_STATUSES, AnswerRow, FailureCause, NewRun, RunRow, StopCode, Totals
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
@@ -293,14 +293,34 @@ def _target_configs(words: Sequence[str | TargetConfig], settings: Settings) -> 
     return tuple(find_typed(word, settings) if isinstance(word, str) else word for word in words)
 
 
-def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
-    """A stored run ready to be executed again; CannotPlan or ConfigurationError says what has changed since."""
+def stored_job(
+    run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
+) -> Job:
+    """A stored run ready to be executed again; CannotPlan or ConfigurationError says what has changed since.
+
+    `own_evaluators` are those that are given as code.
+    """
     settings = settings_of_run(run, reader, project.settings)
     project = replace(project, settings=settings)
     registry = with_prompt_metrics(project.registry, metrics_folder(run, reader, project.root))
+    registry = replace(registry, by_name={**registry.by_name, **(own_evaluators or {})})
     plan = stored_plan(run, reader, settings, project.environment, registry)
     plan.check_evaluators()
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
+
+
+def demand_errors(reader: Reader, run: RunRow) -> None:
+    """CannotPlan where the errors of a run cannot be asked again in place."""
+    if run.status in LIVE_STATUSES:
+        raise CannotPlan(
+            f"{run.key} is {run.status} where it is executed; its errors can be asked again once it is over"
+        )
+    if RECORDED in run.config:
+        raise CannotPlan(f"{run.key} was made elsewhere, so that none of its targets can be asked here")
+    if run.staged_pass:
+        raise CannotPlan(f"{run.key} is being judged again; `tui-evals resume {run.key}` ends that first")
+    if run.status == "finished" and not reader.errors(run.id):
+        raise CannotPlan(f"{run.key} is finished and has no errors; nothing was asked")
 
 
 def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
@@ -371,9 +391,11 @@ def judged_again(
     return replace(job, run=replace(job.run, staged_pass=0), plan=plan, terms=terms)
 
 
-def judged_onwards(run: RunRow, reader: Reader, project: Project) -> Job:
+def judged_onwards(
+    run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
+) -> Job:
     """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
-    job = stored_job(run, reader, project)
+    job = stored_job(run, reader, project, own_evaluators)
     kept, _ = reader.staged_pass(run)
     plan = job.plan
     if kept["dataset"]:
@@ -420,9 +442,18 @@ Companion = Callable[[Engine, "asyncio.Task[Outcome]"], Coroutine[Any, Any, None
 
 
 async def execute(
-    job: Job, writer: Writer, *, again: bool = False, gates: Gates | None = None, companion: Companion | None = None
+    job: Job,
+    writer: Writer,
+    *,
+    again: bool = False,
+    errors: bool = False,
+    gates: Gates | None = None,
+    companion: Companion | None = None,
 ) -> RunOutcome:
-    """Execute a stored run here, or judge its answers `again`; the store says why where it does not begin or end."""
+    """Execute a stored run here, or judge its answers `again`; the store says why where it does not begin or end.
+
+    With `errors` what ended as one is asked or judged again in place.
+    """
     run, path = job.run, job.project.store
     with hold(run_lock(path, run.key)), Reader(path) as reader:
         writer.control(run.id, "")
@@ -431,6 +462,8 @@ async def execute(
         except ConfigurationError as problem:
             note_refusal(writer, run, problem)
             raise
+        if errors:
+            writer.reopen_errors(run.id)
         work = asyncio.create_task(engine.execute(again=again))
         beside_it = asyncio.create_task(companion(engine, work)) if companion is not None else None
         try:

@@ -54,9 +54,9 @@ class _Entry:
 class WriterThread:
     """Takes rows from any thread or event loop and answers when they are committed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, durable: bool = False) -> None:
         self._path = path
-        self._connection = connect(path, write=True)
+        self._connection = connect(path, write=True, durable=durable)
         self._lock = StoreLock(path)
         self._queue: deque[_Entry] = deque()
         self._wake = threading.Condition(threading.Lock())

@@ -26,6 +26,10 @@ ENDINGS: Mapping[str, str] = {
 """How an answer can end that is none as it was asked for, and what that means."""
 
 
+MESSAGES_BEFORE = "messages before"
+"""The key in a stored request for how many messages of the turn before stand before its own; readers put them there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
     """A run about to be planned; `config` is what it takes to resume it and holds no secret."""

@@ -55,6 +55,21 @@ def alive(path: Path) -> bool:
     return False
 
 
+def live_runs(path: Path) -> list[str]:
+    """The runs that are being executed in the folder of a store, whatever can be read of it."""
+    locks = sorted((path.parent / "locks").glob("*.lock"))
+    return [lock.stem for lock in locks if alive(lock)]
+
+
+def refuse_live_runs(path: Path) -> None:
+    """StoreError where a run is being executed, with how to end it."""
+    if live := live_runs(path):
+        raise StoreError(
+            f"run {', '.join(live)} is being executed, and would lose what it writes. "
+            f"`tui-evals stop {live[0]}` first, then try again."
+        )
+
+
 def _acquire(file: int, path: Path) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:

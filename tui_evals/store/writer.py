@@ -43,13 +43,16 @@ def snapshot_hash(document: Mapping[str, Any]) -> str:
 
 
 class Writer:
-    """The one writing door of a process. Methods that wait do so until the commit; `secrets` are taken out of texts."""
+    """The one writing door of a process. Methods that wait do so until the commit; `secrets` are taken out of texts.
 
-    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
+    What a `durable` one has committed survives a power cut too, not only the end of the process.
+    """
+
+    def __init__(self, path: Path, secrets: Iterable[str] = (), *, durable: bool = False) -> None:
         self._path = path
         self._secrets = tuple(secrets)
         self._spellings = spellings(self._secrets)
-        self._thread = WriterThread(path)
+        self._thread = WriterThread(path, durable)
 
     # -- runs
 
@@ -128,6 +131,11 @@ class Writer:
     def drop_pass(self, run: int) -> None:
         """Forget the scoring that was begun."""
         self._thread.call(partial(housekeeping.drop_pass, run=run))
+
+    def reopen_errors(self, run: int) -> int:
+        """Have what ended as an error be asked or judged again in the run; says how many answers that are."""
+        count: int = self._thread.call(partial(housekeeping.reopen_errors, run=run))
+        return count
 
     def delete_run(self, run: RunRow) -> None:
         """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""

@@ -48,6 +48,8 @@ class Settings:
     judge: str | None = None
     targets: Mapping[str, TargetConfig] = field(default_factory=dict)
     ui: Mapping[str, Any] = field(default_factory=dict)
+    durable: bool = False
+    """Whether everything that is stored waits until it is on the disk."""
 
     @property
     def variables(self) -> frozenset[str]:
@@ -126,6 +128,10 @@ class _Judge(_Part):
     target: str | None = Field(None, min_length=1)
 
 
+class _Store(_Part):
+    durable: bool = False
+
+
 class _Price(_Part):
     input_per_million: float = Field(ge=0)
     output_per_million: float = Field(ge=0)
@@ -150,6 +156,7 @@ class _Target(_Part):
 class _File(_Part):
     run: _Run = _Run()
     judge: _Judge = _Judge()
+    store: _Store = _Store()
     targets: dict[str, _Target] = {}
     ui: dict[str, Any] = {}
 
@@ -158,6 +165,7 @@ _PARTS: Mapping[str, type[_Part]] = {
     "": _File,
     "run": _Run,
     "judge": _Judge,
+    "store": _Store,
     "targets.*": _Target,
     "targets.*.price": _Price,
 }
@@ -235,7 +243,7 @@ def _build_settings(read: _File, file: Path, text: str) -> Settings:
         name: _target_config(name, target, run, f"{FILE}:{_line_of(text, ('targets', name))}")
         for name, target in read.targets.items()
     }
-    return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui)
+    return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui, durable=read.store.durable)
 
 
 def _target_config(name: str, target: _Target, run: RunDefaults, where: str) -> TargetConfig:

@@ -133,7 +133,7 @@ class Workbench(DeskApp):
 
     def _equip(self, remarks: list[str]) -> None:
         """Behind the first picture: find the evaluators, check the dataset with them, and take what is typed."""
-        for remark in [*remarks, *self.workspace.equip()][:1]:
+        for remark in [*filter(None, [self.writer.read_only]), *remarks, *self.workspace.equip()][:1]:
             self.tell(remark, "warn")
         self.sync("judges")
         self._check_soon()

@@ -61,7 +61,7 @@ class DeskApp(App[str]):
         self.stylesheet.set_variables(self.get_css_variables())
         self.workspace = Workspace(root, database)
         self.watching = Watch(database)
-        self.writer = StoreWriter(database, lambda: self.workspace.variables)
+        self.writer = StoreWriter(database, lambda: self.workspace.variables, lambda: self.workspace.settings)
         self.session = Session(root, self.writer, self.watching.reader)
         self.front: Place = "tree"
         self.visited: list[Place] = []

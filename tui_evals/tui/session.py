@@ -61,8 +61,8 @@ class Session:
         }
 
     async def keep(self) -> None:
-        """Write what has changed since it was written last."""
-        if self.values != self._kept:
+        """Write what has changed since it was written last, where anything can be written."""
+        if self.values != self._kept and not self._writer.read_only:
             values = dict(self.values)
             await self._writer.write(lambda writer: writer.session_put(_KEY, values))
             self._kept = values

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from tui_evals.present.stores import read_only_note
 from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
+from tui_evals.targets.config import Settings
 
 Written = TypeVar("Written")
 
@@ -16,17 +18,23 @@ Written = TypeVar("Written")
 class StoreWriter:
     """The writing door of the workbench; nothing that looks like a secret of the environment passes it."""
 
-    def __init__(self, database: Path, variables: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self, database: Path, variables: Callable[[], Mapping[str, str]], settings: Callable[[], Settings] = Settings
+    ) -> None:
         self._database = database
         self._variables = variables
+        self._settings = settings
         self._writer: Writer | None = None
         self._opening = asyncio.Lock()
+        self.read_only = read_only_note(database)
+        """Why nothing can be written; empty where it can."""
 
     async def write(self, step: Callable[[Writer], Written]) -> Written:
         """Do a step with the writer and wait until it is committed; StoreError says why it could not be."""
         async with self._opening:
             if self._writer is None:
-                self._writer = await asyncio.to_thread(Writer, self._database, secrets_of(self._variables()))
+                secrets, durable = secrets_of(self._variables()), self._settings().durable
+                self._writer = await asyncio.to_thread(Writer, self._database, secrets, durable=durable)
         return await asyncio.to_thread(step, self._writer)
 
     async def close(self) -> None:

@@ -186,8 +186,11 @@ def say_estimate(
     return code
 
 
-def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = False) -> int:
-    """Execute a run in this process, or judge its answers `again`; show how it goes, and end with its exit code."""
+def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = False, errors: bool = False) -> int:
+    """Execute a run in this process, or judge its answers `again`, or ask its `errors` again.
+
+    Shows how it goes, and ends with its exit code.
+    """
     keep_output_to_ourselves()
     progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json)
     go_on = f"`tui-evals resume {job.run.key}` goes on"
@@ -219,7 +222,9 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     with stop_about(job.run):
         try:
             with refusals():
-                outcome = asyncio.run(execute(job, writer, again=again, gates=how.gates, companion=companion))
+                outcome = asyncio.run(
+                    execute(job, writer, again=again, errors=errors, gates=how.gates, companion=companion)
+                )
         except StoreError as problem:
             raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
         with Reader(job.project.store) as reader:
