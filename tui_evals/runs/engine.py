@@ -16,6 +16,7 @@ from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
 from tui_evals.runs.executors.base import Cell, Executor, Stopped, WaitCut
 from tui_evals.runs.executors.local import LocalExecutor
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import (
     AnswerRecord,
@@ -25,6 +26,7 @@ from tui_evals.store.records import (
     RunStatus,
     ScoreRecord,
     StopCode,
+    StoreWait,
     Wait,
     WorkerRow,
 )
@@ -38,6 +40,7 @@ from .plan import Plan
 from .prompting import PromptUnderTest, assistant, opening_of, question_of
 from .scoring import evidence_for, recorded
 from .status import Status
+from .storing import Storing
 
 _POLL = 0.25
 _HEARTBEAT = 5.0
@@ -68,6 +71,7 @@ class Engine:
         reader: Reader,
         targets: Sequence[PricedTarget],
         judges: Mapping[str | None, PricedTarget],
+        storing: Storing,
         *,
         use_cache: bool = True,
         elsewhere: Callable[[Engine], AbstractAsyncContextManager[Executor]] | None = None,
@@ -77,13 +81,14 @@ class Engine:
         self._writer = writer
         self._reader = reader
         self._targets = targets
+        self._storing = storing
         self._use_cache = use_cache
         self._elsewhere = elsewhere
         self._judges = Judges(judges, self, use_cache)
         self._priced_targets = (*targets, *judges.values())
         self._pass = run.staged_pass or run.scoring_pass
         self._stop = False
-        self._paused = False
+        self._paused = self._held = False
         self._unpaused = asyncio.Event()
         self._unpaused.set()
         self._wait_shown = 0.0
@@ -95,16 +100,18 @@ class Engine:
         since, begun_at = time.monotonic(), max(time.time(), self._run.started or 0.0)
         begun = {} if again else {"started": self._run.started or begun_at}
         before = self._run.status
-        self._writer.run_status(self._run.id, "running", pid=os.getpid(), host=socket.gethostname(), **begun)
-        watcher = asyncio.create_task(self._watch())
+        self._storing.watch(self)
         outcome = STOPPED
+        watcher = asyncio.create_task(self._watch())
         try:
+            owner = {"pid": os.getpid(), "host": socket.gethostname()}
+            await self._writer.patient_run_status(self._run.id, "running", **owner, **begun)
             async with self._executor() as executor:
                 await executor.execute({number: cells(number) for number in range(len(self._targets))})
             if not self._stop:
                 await self._judge_groups()
                 if again:
-                    self._writer.count_pass(self._run.id)
+                    await self._writer.patient_count_pass(self._run.id)
                 outcome = Outcome(True)
         except Stopped as reason:
             outcome = Outcome(False, str(reason), reason.code)
@@ -116,12 +123,32 @@ class Engine:
             await asyncio.gather(watcher, return_exceptions=True)
             # A clock that was set back meanwhile does not count.
             now = max(time.time(), begun_at + time.monotonic() - since)
-            ended = {"finished": now} if outcome.finished and not again else {}
-            finished = self._is_finished(before, outcome) if again else outcome.finished
-            why = {} if finished else {"message": outcome.message, "code": outcome.code}
-            self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended, **why)
+            outcome = await self._store_end(outcome, before, again, now)
             await asyncio.gather(*(priced.target.close() for priced in self._priced_targets))
         return outcome
+
+    async def _store_end(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> Outcome:
+        """Store how the execution ended; where that cannot be, the store says so by what is beside it."""
+        if not outcome.finished:
+            self._storing.give_up()
+        try:
+            if not self._storing.is_spilled:
+                await self._store_status(self._checked(outcome), before, again, now)
+        except StoreError:
+            if not self._storing.is_lost:
+                raise
+        return self._checked(outcome)
+
+    def _checked(self, outcome: Outcome) -> Outcome:
+        """The outcome, unless the store is why the run had to end."""
+        return Outcome(False, self._storing.reason, "store") if self._storing.is_lost else outcome
+
+    async def _store_status(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> None:
+        ended = {"finished": now} if outcome.finished and not again else {}
+        finished = self._is_finished(before, outcome) if again else outcome.finished
+        why = {} if finished else {"message": outcome.message, "code": outcome.code}
+        status: RunStatus = "finished" if finished else "interrupted"
+        await self._writer.patient_run_status(self._run.id, status, **ended, **why)
 
     def _is_finished(self, before: RunStatus, outcome: Outcome) -> bool:
         """Whether nothing is left to do once answers were judged again; a pass that judged none is forgotten."""
@@ -141,9 +168,31 @@ class Engine:
     def stop(self) -> None:
         """Start nothing new; what is in flight is let finish, and what waits is not."""
         self._stop = True
+        self._storing.give_up()
         self._unpaused.set()
         for priced in self._priced_targets:
             priced.room.gate.halt()
+
+    def hold_asking(self) -> None:
+        """Begin no question, because what comes of it could not be stored."""
+        self._hold(True)
+
+    def go_on_asking(self) -> None:
+        """Begin questions again."""
+        self._hold(False)
+
+    def _hold(self, held: bool) -> None:
+        self._held = held
+        for priced in self._priced_targets:
+            priced.room.gate.hold(held)
+        self._let_begin()
+
+    def _let_begin(self) -> None:
+        """Let questions begin, or not, as things stand."""
+        if self._stop or not (self._paused or self._held):
+            self._unpaused.set()
+        else:
+            self._unpaused.clear()
 
     async def _watch(self) -> None:
         """Obey pause, resume and stop, which other processes write into the store, and show that we live."""
@@ -160,16 +209,16 @@ class Engine:
 
     def _obey(self, word: str) -> None:
         if word == "stop" and not self._stop:
-            self._writer.run_status(self._run.id, "stopping")
+            self._writer.run_goes(self._run.id, "stopping")
             self.stop()
         elif word == "pause" and not self._paused:
             self._paused = True
-            self._unpaused.clear()
-            self._writer.run_status(self._run.id, "paused")
+            self._let_begin()
+            self._writer.run_goes(self._run.id, "paused")
         elif word == "" and self._paused:
             self._paused = False
-            self._unpaused.set()
-            self._writer.run_status(self._run.id, "running")
+            self._let_begin()
+            self._writer.run_goes(self._run.id, "running")
 
     def cells(self, target: int) -> Iterator[Cell]:
         """The conversations with a target that are not finished, in the order of the run."""
@@ -228,8 +277,13 @@ class Engine:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing new is to start until the run is resumed."""
-        return self._paused
+        """Whether nothing new is to start for the time being."""
+        return not self._unpaused.is_set()
+
+    @property
+    def store_wait(self) -> StoreWait | None:
+        """What keeps the run from asking, where it is its store."""
+        return self._storing.wait
 
     @property
     def stopping(self) -> bool:

@@ -60,6 +60,10 @@ class Limits(Protocol):
         """Let time pass before another attempt; WaitCut when the run stops meanwhile."""
         ...
 
+    def hold(self, held: bool) -> None:
+        """Let nobody call until told so: what came of it could not be stored."""
+        ...
+
     def halt(self) -> None:
         """The run is stopping: whoever waits for time to pass, now or later, is given up with WaitCut."""
         ...
@@ -86,6 +90,7 @@ class Gate:
         self._tokens = 60.0 / config.tokens_per_minute if config.tokens_per_minute else 0.0
         self._waiters: list[asyncio.Future[None]] = []
         self._halted = asyncio.Event()
+        self._held = False
 
     async def enter(self) -> None:
         """Take a place among the calls in flight, once one is free and the pause after a 429 is over."""
@@ -93,7 +98,9 @@ class Gate:
         while True:
             if (pause := self._opens_at - loop.time()) > 0:
                 await self.rest(pause)
-            elif self.in_flight < int(self.now):
+            elif self._held and self._halted.is_set():
+                raise WaitCut
+            elif self.in_flight < int(self.now) and not self._held:
                 break
             else:
                 waiter: asyncio.Future[None] = loop.create_future()
@@ -148,6 +155,14 @@ class Gate:
     def halt(self) -> None:
         """Give up those who wait for a pause to end; those who wait for a place look whether there is one."""
         self._halted.set()
+        self._wake_all()
+
+    def hold(self, held: bool) -> None:
+        """Let nobody call, or let those call who waited."""
+        self._held = held
+        self._wake_all()
+
+    def _wake_all(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():

@@ -42,6 +42,7 @@ from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, judge_configs, needed_judges
 from .selection import ItemSelection, find_run, items_in_run, select_items
 from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
+from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
 
 
@@ -190,7 +191,7 @@ class RunOutcome:
     def exit_code(self) -> int:
         """The exit code of a command that executed the run."""
         if not self.finished:
-            return 3 if self.code == "configuration" else 1
+            return {"configuration": 3, "store": 130}.get(self.code, 1)
         return 0 if self.gates.met else 1
 
 
@@ -455,10 +456,12 @@ async def execute(
     With `errors` what ended as one is asked or judged again in place.
     """
     run, path = job.run, job.project.store
-    with hold(run_lock(path, run.key)), Reader(path) as reader:
+    with hold(run_lock(path, run.key)) as lock, Reader(path) as reader:
+        await writer.take_spilled(run)
         writer.control(run.id, "")
+        storing = Storing(writer, path, run, lock, _longest_wait(job))
         try:
-            engine = assemble(job, writer, reader, again=again)
+            engine = assemble(job, writer, reader, storing, again=again)
         except ConfigurationError as problem:
             note_refusal(writer, run, problem)
             raise
@@ -475,10 +478,20 @@ async def execute(
             outcome = STOPPED
         if beside_it is not None:
             await beside_it
-        writer.flush()
         ended = _run_outcome(reader, run, outcome, gates or Gates())
-    writer.verdict(run.id, ended.run.verdict)
+        if ended.run.verdict != run.verdict:
+            await writer.patient_verdict(run.id, ended.run.verdict)
+        if storing.is_lost:
+            message = await storing.conclude()
+            stored = replace(ended.run, status="interrupted", message=message, code="store")
+            return replace(ended, run=stored, finished=False, message=message, code="store")
     return ended
+
+
+def _longest_wait(job: Job) -> float:
+    """How long a run waits for its store: as long as for a target."""
+    asked = (*job.plan.targets, *needed_judges(job.plan, job.project.settings))
+    return max(config.max_outage for config in asked)
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -600,7 +613,7 @@ def _unchanged_target(
     return config
 
 
-def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -> Engine:
+def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, again: bool = False) -> Engine:
     """The engine of a run, its targets and judges opened; to judge `again` it begins a pass or goes on with one.
 
     On a cluster the targets are opened by the workers, and here only once something asks them; so is a judge that no
@@ -639,7 +652,8 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
             trusting=project.trusting,
         )
         elsewhere = partial(cluster_executor, place, plan, targets, judges, budget, terms.use_cache)
-    return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache, elsewhere=elsewhere)
+    cached = terms.use_cache
+    return Engine(plan, run, writer, reader, targets, judges, storing, use_cache=cached, elsewhere=elsewhere)
 
 
 def _pass_config(

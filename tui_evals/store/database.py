@@ -12,6 +12,9 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
+
+from platformdirs import user_state_path
 
 from tui_evals.private_files import UnsafeFile, check_private, make_private_folder, open_private
 
@@ -22,10 +25,34 @@ LOCK_SECONDS = 5.0
 _CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked when somebody asks
 _WAL_LIMIT = 4 * 2**20
 _CHECKPOINT_PAUSE = 0.25
+_INDEX_SIZE = 32 * 2**10
+_SOMEBODY = "another program"
+_WRITING = "120"  # the byte of the index of a WAL that is locked by whoever writes
+
+TroubleCode = Literal["full", "locked", "unwritable", "damaged", "moved"]
+"""Why nothing can be stored; what was moved was deleted, or another file stands in its place."""
 
 
 class StoreError(Exception):
     """The store cannot be used: what happened, where, and what to do next."""
+
+
+class StoreTrouble(StoreError):
+    """Nothing can be stored for the time being, in a sentence and as a code with its cause, which is who or why."""
+
+    def __init__(self, message: str, code: TroubleCode, cause: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.cause = cause
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Which file stands at a path, whatever it is called by now; None where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
@@ -33,35 +60,67 @@ def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
     if isinstance(problem, UnsafeFile):
         return StoreError(f"{problem}.")
     name = getattr(problem, "sqlite_errorname", "")
-    if name == "SQLITE_FULL" or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-        return StoreError(
-            f"the disk that holds {path} is full. What was committed is safe; free some space, then resume."
+    is_full = name == "SQLITE_FULL" or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    if is_full or (name.startswith("SQLITE_IOERR") and _has_no_room(path)):
+        return StoreTrouble(
+            f"the disk that holds {path} is full. What was committed is safe; free some space, then resume.", "full"
         )
     if name.startswith("SQLITE_IOERR"):
-        return StoreError(
+        return StoreTrouble(
             f"{path} cannot be written or read ({problem}). What was committed is safe; "
-            "look at the disk, its free space and your quota, then resume."
+            "look at the disk, its free space and your quota, then resume.",
+            "unwritable",
+            str(problem),
         )
     if name == "SQLITE_NOTADB":
-        return StoreError(
+        return StoreTrouble(
             f"{path} is damaged or is not a tui-evals store ({problem}: another kind of file, or encrypted). It was "
-            "left as it is; move it away to start a new one, or put a backup in its place."
+            "left as it is; move it away to start a new one, or put a backup in its place.",
+            "damaged",
+            str(problem),
         )
     if is_unreadable(problem):
         return damaged_error(path, str(problem))
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) or isinstance(problem, OSError):
-        return StoreError(
+        return StoreTrouble(
             f"{path} cannot be opened for this ({problem}). Make sure that you may write in the folder "
-            f"{path.parent}, or name another store with --db."
+            f"{path.parent}, or name another store with --db.",
+            "unwritable",
+            str(problem),
         )
     if name.startswith("SQLITE_BUSY"):
-        return StoreError(f"another program keeps {path} locked. End it, then try again.")
+        holder = _holder(path)
+        return StoreTrouble(f"{holder} keeps {path} locked. End it, then try again.", "locked", holder)
     return StoreError(f"{path}: the database said: {problem}.")
 
 
 def is_unreadable(problem: object) -> bool:
     """Whether an error says that a page cannot be read, or holds what no page of a store does."""
     return getattr(problem, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_IOERR_READ"))
+
+
+def _has_no_room(path: Path) -> bool:
+    """Whether the disk has no room for the smallest of the files that SQLite keeps beside a store."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _INDEX_SIZE
+
+
+def _holder(path: Path) -> str:
+    """Who writes in the store by a transaction that has not ended, where the system tells."""
+    try:
+        index = os.stat(f"{path}-shm").st_ino
+        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return _SOMEBODY
+    for words in map(str.split, locks):
+        # 12: POSIX ADVISORY WRITE 4321 fe:00:1234 120 120
+        if words[1:4] == ["POSIX", "ADVISORY", "WRITE"] and words[5].endswith(f":{index}") and words[6] == _WRITING:
+            with contextlib.suppress(OSError):
+                return f"process {words[4]} ({Path(f'/proc/{words[4]}/comm').read_text(encoding='utf-8').strip()})"
+    return _SOMEBODY
 
 
 def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: bool = False) -> sqlite3.Connection:
@@ -191,9 +250,11 @@ class StoreLock:
 
     def _taken(self) -> StoreError:
         holder = os.pread(self._file, 200, 0).decode("utf-8", "replace") or "another process"
-        return StoreError(
+        return StoreTrouble(
             f"{self._path} has been locked for more than {LOCK_SECONDS:g} s by {holder}. If it is stopped (Ctrl-Z) "
-            "let it go on or end it, then try again."
+            "let it go on or end it, then try again.",
+            "locked",
+            holder,
         )
 
 
@@ -250,6 +311,44 @@ def open_store(path: Path) -> Path:
     return path
 
 
+def rescue(connection: sqlite3.Connection, path: Path, name: str) -> Path:
+    """Write a store that was deleted while it was open to its path again; where another file stands, beside it.
+
+    There, or where nothing can be written any more, it gets a name of its own.
+    """
+    problem: sqlite3.Error | OSError = FileNotFoundError(errno.ENOENT, "there is no place", str(path))
+    for place in spill_places(path):
+        copy = place / name
+        try:
+            make_private_folder(place)
+            migrations.back_up(connection, copy)
+            return _in_place(copy, path) if place == path.parent else copy
+        except (sqlite3.Error, OSError) as failure:
+            problem = failure
+            copy.unlink(missing_ok=True)
+    raise explained(problem, path)
+
+
+def _in_place(copy: Path, path: Path) -> Path:
+    """Put a copy to the path of its store if nothing stands there; returns where it is."""
+    try:
+        with contextlib.closing(StoreLock(path)) as lock, lock.held("writing a deleted store again"):
+            if os.path.lexists(path):
+                return copy
+            for end in ("-wal", "-shm"):  # what is left of the deleted file would be taken for what is new in this one
+                Path(f"{path}{end}").unlink(missing_ok=True)
+            os.link(copy, path)
+    except (StoreError, OSError):  # somebody has it, or the disk knows no links: it stays beside it
+        return copy
+    copy.unlink()
+    return path
+
+
+def spill_places(path: Path) -> tuple[Path, ...]:
+    """Where what a store does not take may be put: beside it, among the user's own state, among temporary files."""
+    return path.parent, user_state_path("tui_evals"), Path(tempfile.gettempdir())
+
+
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     with contextlib.closing(StoreLock(path)) as lock, lock.held("bringing the store up to date"):
         version = schema_version(connection, path)
@@ -271,9 +370,11 @@ def page_errors(connection: sqlite3.Connection, check: str = "quick_check") -> l
     return [line for text in messages for line in text.splitlines() if line != "ok" and not line.startswith("***")]
 
 
-def damaged_error(path: Path, damage: str) -> StoreError:
+def damaged_error(path: Path, damage: str) -> StoreTrouble:
     """The sentence about a store of which not everything can be read."""
-    return StoreError(
+    return StoreTrouble(
         f"{path} is damaged ({damage}). It was left as it is; `tui-evals db repair` saves what can be read of it "
-        "into a new store, or put a backup in its place."
+        "into a new store, or put a backup in its place.",
+        "damaged",
+        damage,
     )

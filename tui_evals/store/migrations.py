@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    Tables: TypeAlias = "Database | _New"
+    Tables: TypeAlias = Database | sqlite3.Connection
 
 APPLICATION = 0x7E5A15  # says "a store of tui-evals" in the header of the file
 
@@ -65,12 +65,20 @@ CREATE TABLE session(k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
+def _execute_each(database: Tables, statements: str) -> None:
+    """Do statements that end where a line ends; sqlite-utils would look for their ends letter by letter."""
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            database.execute(statement)
+
+
 def _first(database: Tables) -> None:
-    database.executescript(_FIRST)
+    _execute_each(database, _FIRST)
 
 
 def _comparing(database: Tables) -> None:
-    database.executescript(
+    _execute_each(
+        database,
         """
         CREATE TABLE baselines(
           source TEXT PRIMARY KEY, run INTEGER NOT NULL, author TEXT NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
@@ -79,41 +87,44 @@ def _comparing(database: Tables) -> None:
           first TEXT, second TEXT, reason TEXT NOT NULL, time REAL NOT NULL,
           PRIMARY KEY(left, right, judge, question)) WITHOUT ROWID;
         ALTER TABLE labels ADD COLUMN blind INTEGER NOT NULL DEFAULT 0;
-        """
+        """,
     )
 
 
 def _workers(database: Tables) -> None:
-    database.executescript(
+    _execute_each(
+        database,
         """
         CREATE TABLE workers(
           run INTEGER NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL CHECK(state IN ('alive', 'silent', 'gone')),
           cells INTEGER NOT NULL, calls INTEGER NOT NULL, rate REAL NOT NULL, errors INTEGER NOT NULL,
           seen REAL NOT NULL, PRIMARY KEY(run, name)) WITHOUT ROWID;
         INSERT INTO meta VALUES ('workers', 0);
-        """
+        """,
     )
 
 
 def _reasons(database: Tables) -> None:
-    database.executescript(
+    _execute_each(
+        database,
         """
         ALTER TABLE runs ADD COLUMN message TEXT NOT NULL DEFAULT '';
         ALTER TABLE runs ADD COLUMN code TEXT NOT NULL DEFAULT '';
-        """
+        """,
     )
 
 
 def _measures(database: Tables) -> None:
     """What scores are in; of those kept until now the names of the limits tell."""
     for table in ("scores", "group_scores"):
-        database.executescript(
+        _execute_each(
+            database,
             f"""
             ALTER TABLE {table} ADD COLUMN measure TEXT NOT NULL DEFAULT '';
             UPDATE {table} SET measure = iif(substr(reason, 1, 8) = 'negated:', 'at least ', 'at most ')
               || CASE evaluator WHEN 'Latency' THEN 'ms' WHEN 'Cost' THEN 'USD' ELSE 'tokens' END
               WHERE evaluator IN ('Latency', 'Cost', 'Tokens');
-            """
+            """,
         )
 
 
@@ -127,19 +138,21 @@ def _unjudged(database: Tables) -> None:
         "SELECT 1 FROM group_scores g JOIN runs r ON r.id = g.run WHERE g.run = answers.run "
         "AND g.pass = r.scoring_pass AND g.item = answers.item AND g.turn = answers.turn AND g.result IS NOT 'skipped'"
     )
-    database.executescript(
+    _execute_each(
+        database,
         f"""
         ALTER TABLE runs ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
         UPDATE answers SET status =
           CASE WHEN EXISTS ({current} AND s.result IS NULL) OR EXISTS ({together}) THEN 'scored' ELSE 'unjudged' END
           WHERE status = 'pass' AND NOT EXISTS ({current} AND s.result IN ('pass', 'fail'))
           AND run NOT IN (SELECT id FROM runs WHERE json_extract(config, '$.recorded') IS NOT NULL);
-        """
+        """,
     )
 
 
 def _endings(database: Tables) -> None:
-    database.executescript(
+    _execute_each(
+        database,
         """
         ALTER TABLE answers ADD COLUMN ending TEXT NOT NULL DEFAULT '';
         UPDATE answers SET ending = ifnull((
@@ -149,35 +162,37 @@ def _endings(database: Tables) -> None:
             WHEN lower(json_extract(b.answer, '$.finish_reason')) = 'content_filter' THEN 'content_filter'
             ELSE '' END
           FROM bodies b WHERE b.id = answers.body), '');
-        """
+        """,
     )
 
 
 def _waits(database: Tables) -> None:
-    database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
+    _execute_each(database, "ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
 
 
 def _staging(database: Tables) -> None:
     """What a scoring pass under way makes of answers, until it is whole and counts."""
-    database.executescript(
+    _execute_each(
+        database,
         """
         ALTER TABLE runs ADD COLUMN staged_pass INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE runs ADD COLUMN staged_total INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE staged(answer INTEGER PRIMARY KEY, run INTEGER NOT NULL, status TEXT NOT NULL, score REAL);
         CREATE INDEX staged_run ON staged(run);
-        """
+        """,
     )
 
 
 def _earlier(database: Tables) -> None:
     """What answers were that were asked or judged again in the same run, because they had ended as errors."""
-    database.executescript(
+    _execute_each(
+        database,
         """
         CREATE TABLE earlier(
           id INTEGER PRIMARY KEY, run INTEGER NOT NULL, answer INTEGER NOT NULL, time REAL NOT NULL, body INTEGER,
           scores TEXT NOT NULL);
         CREATE INDEX earlier_answer ON earlier(answer);
-        """
+        """,
     )
 
 
@@ -198,7 +213,7 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
 def make_tables(connection: sqlite3.Connection, steps: Sequence[Callable[[Tables], None]], version: int = 0) -> None:
     """Take those of the steps that a store of this version has not seen, all or none."""
     connection.execute("PRAGMA journal_mode=WAL")
-    database = _upgraded(connection) if version else _New(connection)
+    database = _upgraded(connection) if version else connection
     with _transaction(connection):
         for step in steps[version:]:
             step(database)
@@ -208,25 +223,10 @@ def make_tables(connection: sqlite3.Connection, steps: Sequence[Callable[[Tables
 
 
 def _upgraded(connection: sqlite3.Connection) -> Database:
-    from sqlite_utils import Database  # a tenth of a second, and a whole one where pandas is installed
+    """An older store with what steps may need; a new one is spared the import, which takes a second beside pandas."""
+    from sqlite_utils import Database
 
     return Database(connection, recursive_triggers=False, execute_plugins=False)
-
-
-class _New:
-    """A new store, whose steps are scripts: the first run of a project does not wait for the import above."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def executescript(self, script: str) -> None:
-        """Execute the statements of a script within the transaction, which `sqlite3` itself would commit first."""
-        statement = ""
-        for piece in script.split(";")[:-1]:
-            statement += f"{piece};"
-            if sqlite3.complete_statement(statement):
-                self._connection.execute(statement)
-                statement = ""
 
 
 @contextlib.contextmanager

@@ -51,12 +51,14 @@ from .rows import (
     run_row,
     score_record,
 )
-from .runlock import alive, run_lock
+from .runlock import alive, run_lock, store_wait
 from .snapshots import StoredDataset, stored_dataset
+from .spill import spilled_files
 
 _PAGE = 1_000
 _BODIES = 250
 """How many answers are held at once with their texts, each of which may be long."""
+_SPILLED = "nothing could be stored any more; {} has what was left, and to resume the run stores it"
 _KILLED = "its process ended without a word: it was killed, or the machine went down"
 
 
@@ -487,8 +489,14 @@ class Reader:
     def _run(self, row: tuple[Any, ...]) -> RunRow:
         """The run, interrupted if its owner is gone; on another host nobody can tell."""
         run = run_row(row)
-        if run.status in LIVE_STATUSES and run.host in (None, self._host) and not alive(run_lock(self._path, run.key)):
-            run = replace(run, status="interrupted", message=_KILLED, code="killed")
+        lock = run_lock(self._path, run.key)
+        if run.status in LIVE_STATUSES and run.host in (None, self._host):
+            if alive(lock):
+                run = replace(run, waiting=store_wait(lock) or run.waiting)
+            elif files := spilled_files(self._path, run.key):
+                run = replace(run, status="interrupted", message=_SPILLED.format(files[0]), code="store")
+            else:
+                run = replace(run, status="interrupted", message=_KILLED, code="killed")
         if run.waiting is not None and (run.status not in LIVE_STATUSES or run.waiting.until <= time.time()):
             return replace(run, waiting=None)
         return run

@@ -36,7 +36,7 @@ from .runlock import refuse_live_runs
 _PAGE = 1_000
 _SQLITE_READERS = 0x40000002, 510  # the bytes of a database that every open connection holds a lock on
 _REFERENCES = {
-    "bodies": (("answers", "body"), ("cache", "body")),
+    "bodies": (("answers", "body"), ("cache", "body"), ("earlier", "body")),
     **dict.fromkeys(("scores", "staged", "bouts"), (("answers", "id"),)),
     **dict.fromkeys(("passes", "group_scores", "workers"), (("runs", "id"),)),
 }
@@ -50,21 +50,24 @@ _JSON = {
     "passes": {"config": "object"},
     "scores": {"details": "object"},
     "group_scores": {"details": "object"},
+    "earlier": {"scores": "array"},
     "session": {"v": "any"},
 }
-_OF_RUNS = ("answers", "passes", "group_scores", "calls", "labels", "baselines", "workers", "staged")
+_OF_RUNS = ("answers", "passes", "group_scores", "calls", "labels", "baselines", "workers", "staged", "earlier")
 _CONSISTENT = (
     *(f"DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)" for table in _OF_RUNS),
     *(
         f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM answers)"
-        for table, column in (("scores", "answer"), ("labels", "answer"), ("staged", "answer"))
+        for table, column in (("scores", "answer"), ("labels", "answer"), ("staged", "answer"), ("earlier", "answer"))
     ),
     "DELETE FROM bouts WHERE left NOT IN (SELECT id FROM answers) OR right NOT IN (SELECT id FROM answers)",
     "DELETE FROM cache WHERE body NOT IN (SELECT id FROM bodies)",
     "UPDATE answers SET body = NULL WHERE body NOT IN (SELECT id FROM bodies)",
+    "UPDATE earlier SET body = NULL WHERE body NOT IN (SELECT id FROM bodies)",
     "UPDATE calls SET answer = NULL WHERE answer NOT IN (SELECT id FROM answers)",
     "UPDATE runs SET parent = NULL WHERE parent NOT IN (SELECT id FROM runs)",
-    "DELETE FROM bodies WHERE id NOT IN (SELECT body FROM answers WHERE body) AND id NOT IN (SELECT body FROM cache)",
+    "DELETE FROM bodies WHERE id NOT IN (SELECT body FROM answers WHERE body) AND id NOT IN (SELECT body FROM cache) "
+    "AND id NOT IN (SELECT body FROM earlier WHERE body)",
     "INSERT OR IGNORE INTO passes SELECT id, scoring_pass, created, config FROM runs",
     "UPDATE meta SET v = max(v, (SELECT ifnull(max(seq), 0) FROM answers)) WHERE k = 'seq'",
     "UPDATE meta SET v = v + 1 WHERE k = 'generation'",

@@ -32,6 +32,8 @@ class StoreWriter:
     async def write(self, step: Callable[[Writer], Written]) -> Written:
         """Do a step with the writer and wait until it is committed; StoreError says why it could not be."""
         async with self._opening:
+            if self._writer is not None and self._writer.is_elsewhere:  # another store stands at its path by now
+                await self.close()
             if self._writer is None:
                 secrets, durable = secrets_of(self._variables()), self._settings().durable
                 self._writer = await asyncio.to_thread(Writer, self._database, secrets, durable=durable)

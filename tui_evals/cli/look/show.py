@@ -31,6 +31,7 @@ from tui_evals.present.measures import distribution, run_measures, target_measur
 from tui_evals.present.pace import wait_sentence
 from tui_evals.present.runs import (
     destination_lines,
+    lost_runs_sentence,
     overshoot_sentence,
     run_data,
     run_facts,
@@ -44,6 +45,7 @@ from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
+from tui_evals.store.runlock import executed_runs
 from tui_evals.text.money import money
 
 _LISTED = 20
@@ -131,8 +133,12 @@ def list_runs(limit: int, as_json: bool) -> None:
     """The runs, newest first."""
     with project.reader() as reader:
         runs = reader.runs(limit=limit)
+        lost = () if runs else executed_runs(reader.path)
         if as_json:
             say_json([run_data(run) for run in runs])
+        if lost:
+            raise Stop(lost_runs_sentence(reader.path, lost), 1)
+        if as_json:
             return
         if not runs:
             say("no runs yet; `tui-evals run DATASET --target demo` makes one")

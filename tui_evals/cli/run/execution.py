@@ -217,7 +217,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, pressed)
-        await progress.follow(job.project.store, work)
+        await progress.follow(job.project.store, work, lambda: engine.store_wait)
 
     with stop_about(job.run):
         try:
@@ -227,10 +227,12 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
                 )
         except StoreError as problem:
             raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
-        with Reader(job.project.store) as reader:
-            for file in how.outputs:
-                write_results(reader, [outcome.run], file)
-            measures = target_measures(reader, outcome.run, outcome.totals)
+        measures: Mapping[int, Sequence[str]] = {}
+        if outcome.code != "store":  # what stands at its place need not be that store, nor hold all of the run
+            with Reader(job.project.store) as reader:
+                for file in how.outputs:
+                    write_results(reader, [outcome.run], file)
+                measures = target_measures(reader, outcome.run, outcome.totals)
     code = 130 if presses and not outcome.finished else outcome.exit_code
     _say_end(outcome, how, code, measures)
     if not outcome.finished:

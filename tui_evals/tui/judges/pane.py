@@ -65,7 +65,8 @@ class JudgesPane(Pane):
             lines.show(_empty)
             return
         if not self.workspace.registry.by_name:
-            return  # they are found behind the first picture
+            lines.show(lambda width: [row(("The evaluators are being found …", "dim"))])  # behind the first picture
+            return
         here = self._here()
         shown = judges_page(self.workspace, here, self._tried)
         name = "dataset" if here.of_dataset else shown.name
