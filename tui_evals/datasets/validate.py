@@ -113,7 +113,9 @@ class Checker:
             return self._validated(document, catalogue, frozenset(custom))
 
     def _validated(self, document: Document, catalogue: Catalogue, custom: frozenset[str]) -> ValidationReport:
-        data, catalogue = document.data, {**dict.fromkeys(custom, portable.Custom), **catalogue}
+        data = document.data
+        if catalogue is PUBLIC:
+            catalogue = dict(catalogue)  # PUBLIC itself stands for what is asked about portability
         dataset, problems = parse_dataset(_without_items(data))
         checks: Sequence[_ItemCheck] = ()
         if not any(problem.path in ((), ("items",)) for problem in problems):
@@ -488,9 +490,8 @@ def _check_evaluator(
         if public:
             yield Problem(f"'{name}' is not an evaluator of runevals")
         else:
-            yield Problem(
-                f"unknown evaluator '{name}'{did_you_mean(name, catalogue)}; `tui-evals evaluators` lists all"
-            )
+            hint = did_you_mean(name, [*catalogue, *custom])
+            yield Problem(f"unknown evaluator '{name}'{hint}; `tui-evals evaluators` lists all")
         return
     try:
         model.model_validate({field: value for field, value in options.items() if field != "type"})

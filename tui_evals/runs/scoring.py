@@ -100,7 +100,9 @@ def evidence_for(
 def _generated_text(plan: Plan, item: Item, name: str) -> str | None:
     """A text that a generation wrote about the prompt: the item's, else the dataset's."""
     for place in (item, plan.dataset):
-        own = (place.extensions or {}).get("promptpex")
+        if place.extensions is None:
+            continue
+        own = place.extensions.get("promptpex")
         value = own.get(name) if isinstance(own, dict) else None
         if isinstance(value, str):
             return value

@@ -160,6 +160,8 @@ class WriterThread:
 
     def _room(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any] | None:
         """Nothing while the queue takes more, else what to wait for before asking again."""
+        if len(self._queue) < _QUEUE:
+            return None
         with self._wake:
             if len(self._queue) < _QUEUE:
                 return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from .records import ENDINGS, FailureCause, Totals
+from .records import ENDINGS, AnswerStatus, FailureCause, Totals
 from .rows import EvaluatorMean
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -23,6 +23,23 @@ class Judged(NamedTuple):
     result: str | None
     threshold: float | None
     measure: str = ""
+
+
+class ComparedRow(NamedTuple):
+    """An answer as comparisons need it; hundreds of thousands are made at once, so it is a plain tuple."""
+
+    id: int
+    item: int
+    turn: int
+    prompt: int
+    target: int
+    repeat: int
+    name: str
+    category: str
+    status: AnswerStatus
+    score: float | None
+    code: str | None
+    preview: str
 
 
 _GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "column": "prompt, target"}
@@ -173,14 +190,34 @@ def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
     return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
 
 
-def judged(ask: Ask, run: int, number: int) -> list[Judged]:
-    """What a comparison needs of every score of a pass that says something."""
+_PAGE = 2_000
+"""How many answers are looked at in one query."""
+
+
+def judged(ask: Ask, run: int, number: int) -> Iterator[Judged]:
+    """What a comparison needs of every score of a pass that says something, in pages in the order of the plan."""
     query = (
         "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.measure "
-        "FROM answers JOIN scores s ON s.answer = answers.id "
-        "WHERE answers.run = ? AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
+        "FROM answers JOIN scores s ON s.answer = answers.id WHERE answers.run = ? AND pos >= ? AND pos < ? "
+        "AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
     )
-    return [Judged(*row) for row in ask(query, [run, number])]
+    for start in _pages(ask, run):
+        yield from map(Judged._make, ask(query, [run, start, start + _PAGE, number]))
+
+
+def compared(ask: Ask, run: int) -> Iterator[ComparedRow]:
+    """What a comparison needs of every answer, in pages in the order of the plan."""
+    query = (
+        "SELECT id, item, turn, prompt, target, repeat, name, category, status, score, code, preview FROM answers "
+        "WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
+    )
+    for start in _pages(ask, run):
+        yield from map(ComparedRow._make, ask(query, [run, start, start + _PAGE]))
+
+
+def _pages(ask: Ask, run: int) -> range:
+    ((last,),) = ask("SELECT ifnull(max(pos), -1) FROM answers WHERE run = ?", [run])
+    return range(0, last + 1, _PAGE)
 
 
 def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:

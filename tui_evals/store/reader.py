@@ -414,9 +414,15 @@ class Reader:
         """How often each evaluator gave each label without a verdict, in the scoring that counts."""
         return figures.label_counts(self.query, run, self.run(run).scoring_pass)
 
-    def judged(self, run: int, number: int | None = None) -> list[figures.Judged]:
-        """The scores of a pass (None: the one that counts), as a comparison needs them."""
+    def judged(self, run: int, number: int | None = None) -> Iterator[figures.Judged]:
+        """The scores of a pass (None: the one that counts) as a comparison needs them, paged."""
         return figures.judged(self.query, run, number or self.run(run).scoring_pass)
+
+    def compared(self, run: int) -> Iterator[figures.ComparedRow]:
+        """Every answer of a run as a comparison needs it, paged; what nobody can answer any more is pending."""
+        in_flight = self._in_flight(run)
+        for row in figures.compared(self.query, run):
+            yield row._replace(status="pending") if row.status == "running" and not in_flight else row
 
     def differing(self, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
         """Those pairs of answers that differ in what they say or in the tools they call."""
