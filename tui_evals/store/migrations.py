@@ -198,14 +198,15 @@ def _earlier(database: Tables) -> None:
 
 def _reservations(database: Tables) -> None:
     """What calls may cost before anybody knows, and the replies of judges to what is not judged to its end."""
-    database.executescript(
+    _execute_each(
+        database,
         """
         ALTER TABLE runs ADD COLUMN reserved REAL NOT NULL DEFAULT 0;
         ALTER TABLE calls ADD COLUMN may_cost REAL;
         CREATE TABLE replies(
           run INTEGER NOT NULL, pass INTEGER NOT NULL, key TEXT NOT NULL, text TEXT, reply TEXT NOT NULL,
           PRIMARY KEY(run, pass, key)) WITHOUT ROWID;
-        """
+        """,
     )
 
 
