@@ -7,8 +7,9 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path as File
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.text import strictjson
@@ -16,12 +17,14 @@ from tui_evals.text import strictjson
 from .document import Document, dialect_of_name, digest_of, load
 from .layout import pretty_json
 from .merging import Merge, merge
-from .model import CURRENT_VERSION
 from .patches import Patch, patch_between
 from .paths import CannotEdit, Data, same_data
 from .save import ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
-from .validate import Checker
+from .versions import CURRENT_VERSION
+
+if TYPE_CHECKING:
+    from .validate import Checker
 
 _MAX_UNDO = 1000
 
@@ -62,8 +65,6 @@ class Editing:
         self._saved_ids: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
         self._dirty: tuple[Document, int, bool] | None = None
-        self.checker = Checker()
-        """Validates the data as it is now, and of its items those that changed."""
         self._disk = threading.Lock()
         """Held while the file is read or written, so that our own writing is not taken for somebody else's."""
 
@@ -74,6 +75,14 @@ class Editing:
             raise CannotSave(f"{file} is no name for a new dataset; give it one that ends in .json")
         data = {"schemaVersion": CURRENT_VERSION, "items": [new_item()]}
         return cls(Document(file, pretty_json(data), "", "document", data))
+
+    @cached_property
+    def checker(self) -> Checker:
+        """Validates the data as it is now, and of its items those that changed."""
+        # Imported when it is wanted, because a dataset is shown before it is checked.
+        from .validate import Checker
+
+        return Checker()
 
     @property
     def in_file(self) -> bool:

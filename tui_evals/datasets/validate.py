@@ -20,11 +20,12 @@ from tui_evals.text.nearest import did_you_mean
 from . import portable
 from .document import Document
 from .layout import Path
-from .model import CURRENT_VERSION, TURN_ONLY_FIELDS, Dataset, Item, Turn
+from .model import TURN_ONLY_FIELDS, Dataset, Item, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
 from .tools import schema_problems, tool_problems
+from .versions import CURRENT_VERSION
 
 _TYPE_WORDS = {
     dict: "an object",

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
-from tui_evals.plugins import installed_classes
 from tui_evals.text.nearest import did_you_mean
 
-from .base import Ask, Evaluator
-from .compliance import discover_metrics, metric_evaluator
-from .custom import custom_evaluator, discover_custom_evaluators, name_problem
 from .trust import Trust
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from .base import Ask, Evaluator
 
 GROUP = "tui_evals.evaluators"
 _MODULES = (
@@ -79,6 +78,9 @@ class Registry:
 @cache
 def built_in() -> Mapping[str, type[Evaluator]]:
     """The evaluators that come with tui_evals, by name and alias."""
+    # Imported when they are wanted, as everything below: a project is shown before its evaluators are found.
+    from .base import Evaluator
+
     modules = [importlib.import_module(f".{name}", __package__) for name in _MODULES]
     kinds = [
         kind
@@ -92,6 +94,8 @@ def built_in() -> Mapping[str, type[Evaluator]]:
 
 def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_folder: Path | None = None) -> Registry:
     """The evaluators of the project at `root`, with the metrics beside its prompt under test."""
+    from .custom import custom_evaluator, discover_custom_evaluators, name_problem
+
     trust = trust or Trust()
     installed = dict(built_in())
     problems: list[str] = []
@@ -107,6 +111,8 @@ def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_f
 
 def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Registry:
     """The registry with the metrics beside a prompt under test; a name that is known keeps its meaning."""
+    from .compliance import discover_metrics, metric_evaluator
+
     metrics = discover_metrics(prompt_folder) if prompt_folder else {}
     added = {name: metric_evaluator(name, path) for name, path in metrics.items() if name not in registry.by_name}
     return replace(registry, by_name={**registry.by_name, **added}) if added else registry
@@ -114,6 +120,10 @@ def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Regis
 
 def _installed_evaluators(problems: list[str]) -> dict[str, type[Evaluator]]:
     """Evaluators of installed packages; a package that cannot be loaded is a problem, not the end."""
+    from tui_evals.plugins import installed_classes
+
+    from .base import Evaluator
+
     offered = installed_classes(GROUP, Evaluator, "evaluator")
     problems += offered.problems
     added: dict[str, type[Evaluator]] = {}

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tui_evals.private_files import make_private_folder, private_opener
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, load_settings
+from tui_evals.targets.config import Settings, load_looks
 from tui_evals.terminal_facts import Answers, Question, colour_count, shade, why_ascii
 
 from .looks import Looks, Signs
@@ -53,9 +53,9 @@ def open_workbench(
 
 
 def _settings(root: Path) -> Settings:
-    """What is configured; where it cannot be read the workbench says so itself."""
+    """How the workbench is to look; where that cannot be read it says so itself."""
     try:
-        return load_settings(root)
+        return load_looks(root)
     except ConfigurationError:
         return Settings()
 
