@@ -274,7 +274,10 @@ class Workbench(DeskApp):
             return
         report = await asyncio.to_thread(check_dataset, editing, self.workspace.registry)
         if self.is_running and self.workspace.editing is editing and editing.version == version[1]:
+            first = self.workspace.report is None
             self.workspace.report, self.workspace.reported = report, version
+            if first:
+                gc.freeze()  # the items as they were checked stay, and full collections of them would hold up keys
             self.sync("tree", "editor", "judges")
 
     def _work(self, work: object, name: str) -> None:

@@ -32,6 +32,7 @@ def open_workbench(
 ) -> tuple[int, str]:
     """Show the workbench until it is left; returns the exit code and what is to be said on the terminal."""
     gc.disable()  # nothing of what is made up to the first picture can go, and to look for it costs 100 ms
+    sys.setswitchinterval(0.001)  # a thread that checks or writes gives way to a key in this time, 5 ms by default
     settings = _settings(root)
     ascii_alone = bool(why_ascii(sys.stdout.encoding, os.environ))
     unsure = not ascii_alone and settings.ui.get("ascii") is not True

@@ -43,6 +43,7 @@ class Drafts:
                 text = await asyncio.to_thread(editing.draft)
                 await self._writer.write(partial(_put, file=file, digest=version[1], text=text))
             else:
+                editing.forget_draft()
                 await self._writer.write(partial(_drop, file=file))
             self._written[file] = version
 
