@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
@@ -12,7 +13,6 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import Draft
-from tui_evals.store.writer import Writer
 from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu
 
 from .desk import Command, Commands, Desk
@@ -20,6 +20,9 @@ from .layout import PLACES
 from .messages import StateChanged
 from .store_writer import StoreWriter
 from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
 
 _POSTPONED = "\t"
 """Stands in the name of a draft that is to be offered again, before the time it was written at."""

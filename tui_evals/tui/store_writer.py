@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from tui_evals.store.redact import secrets_of
-from tui_evals.store.writer import Writer
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
 
 Written = TypeVar("Written")
 
@@ -26,8 +26,15 @@ class StoreWriter:
         """Do a step with the writer and wait until it is committed; StoreError says why it could not be."""
         async with self._opening:
             if self._writer is None:
-                self._writer = await asyncio.to_thread(Writer, self._database, secrets_of(self._variables()))
+                self._writer = await asyncio.to_thread(self._opened)
         return await asyncio.to_thread(step, self._writer)
+
+    def _opened(self) -> Writer:
+        # Imported when it is wanted, because nothing is written before the first picture.
+        from tui_evals.store.redact import secrets_of
+        from tui_evals.store.writer import Writer
+
+        return Writer(self._database, secrets_of(self._variables()))
 
     async def close(self) -> None:
         """Commit what is left and end."""

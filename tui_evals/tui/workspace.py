@@ -18,13 +18,13 @@ from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
-from tui_evals.runs.project import Project, load_project
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, load_looks
 
 if TYPE_CHECKING:
     from tui_evals.datasets.model import Dataset
     from tui_evals.datasets.validate import ValidationReport
+    from tui_evals.runs.project import Project
 
 NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
 """Why what needs a dataset cannot be done."""
@@ -82,6 +82,9 @@ class Workspace:
 
     def project(self) -> Project:
         """The project as its files are now, with the store of the workbench; ConfigurationError says what is wrong."""
+        # Imported when it is wanted, because a dataset is shown before the project is read.
+        from tui_evals.runs.project import load_project
+
         return replace(load_project(self.root), database=self.database)
 
     def equip(self) -> list[str]:
