@@ -68,6 +68,8 @@ class Editing:
         self._drafted: Sequence[Any] = ()
         """The items of the last draft, and below the text of each."""
         self._drafts: list[str] = []
+        self._drafting = threading.Lock()
+        """Held by the one thread that makes a draft."""
         self._disk = threading.Lock()
         """Held while the file is read or written, so that our own writing is not taken for somebody else's."""
 
@@ -267,12 +269,14 @@ class Editing:
 
     def draft(self) -> str:
         """The unsaved data as text, for a recovery file."""
-        fields = (f"{json.dumps(name)}: {self._json(name, value)}" for name, value in self.data.items())
-        return f"{{{', '.join(fields)}}}"
+        with self._drafting:
+            fields = (f"{json.dumps(name)}: {self._json(name, value)}" for name, value in self.data.items())
+            return f"{{{', '.join(fields)}}}"
 
     def forget_draft(self) -> None:
         """Give back what the next draft would begin from; there is nothing unsaved now."""
-        self._drafted, self._drafts = (), []
+        with self._drafting:
+            self._drafted, self._drafts = (), []
 
     def _json(self, name: str, value: Any) -> str:
         """A field as JSON, of the items only those anew that changed since the last draft: all would hold up keys."""
