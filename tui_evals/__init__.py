@@ -8,7 +8,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from tui_evals import bench as bench
-    from tui_evals.api.evaluating import EveryCallFailed, RunStopped, aevaluate, evaluate
+    from tui_evals.api.evaluating import EveryCallFailed, RunStopped, aevaluate, evaluate, resume
     from tui_evals.api.gating import GateResults, gate
     from tui_evals.api.importing import import_from
     from tui_evals.api.results import Answer, Run
@@ -59,10 +59,11 @@ __all__ = [
     "evaluate",
     "gate",
     "import_from",
+    "resume",
 ]
 
 _MODULES = {
-    "api.evaluating": ("evaluate", "aevaluate", "RunStopped", "EveryCallFailed"),
+    "api.evaluating": ("evaluate", "aevaluate", "resume", "RunStopped", "EveryCallFailed"),
     "api.gating": ("gate", "GateResults"),
     "api.importing": ("import_from",),
     "api.results": ("Run", "Answer"),

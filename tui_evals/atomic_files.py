@@ -65,6 +65,11 @@ def descriptor_of(file: Path) -> int | None:
     return None
 
 
+def is_stream(file: Path) -> bool:
+    """Whether a path stands for something that is written into and never replaced: a pipe, a device, an open file."""
+    return descriptor_of(file) is not None or (file.exists() and not (file.is_file() or file.is_dir()))
+
+
 def _open_stream(file: Path) -> int | None:
     """A descriptor to write into, where a path leads to a device, a pipe, a socket or something open; else None."""
     try:

@@ -23,6 +23,11 @@ def idle(chosen: argparse.Namespace) -> None:
     screen_program.idle(chosen.seconds)
 
 
+def wire(chosen: argparse.Namespace) -> None:
+    for size in ((80, 24), (120, 40), (160, 45), (220, 60)):
+        screen_program.wire(size)
+
+
 def live(chosen: argparse.Namespace) -> None:
     screen_program.live(10_000, chosen.rate, chosen.seconds, chosen.tries)
 
@@ -55,6 +60,7 @@ def edits(chosen: argparse.Namespace) -> None:
 SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "paint": paint,
     "idle": idle,
+    "wire": wire,
     "live": live,
     "held": held,
     "typed": typed,

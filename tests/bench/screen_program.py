@@ -45,7 +45,7 @@ def cpu(pid: int) -> float:
 def until(terminal: Terminal, wanted: bytes, since: int, seconds: float = 30.0) -> float:
     """Read until some bytes have come; the moment they had."""
     end = time.monotonic() + seconds
-    while wanted not in terminal.raw[since:]:
+    while wanted.decode() not in terminal.shown_since(since):
         assert terminal.read(0.2), terminal.shown[-2000:]
         assert time.monotonic() < end, f"{wanted!r} never came:\n{terminal.shown[-2000:]}"
     return time.monotonic()
@@ -102,6 +102,31 @@ def idle(seconds: float) -> None:
             share, wire = load(terminal, seconds)
     figure(f"nothing happens for {seconds:.0f} s", share, "% CPU")
     figure("  on the wire", wire, "KiB/s")
+
+
+def wire(size: tuple[int, int]) -> None:
+    """What a key costs on the wire where a run of long answers is on screen."""
+    steps, switches = [], []
+    with folder() as here:
+        store(here, 1000, 1000, project(here, 1000))
+        with program(here, FILE, size=size) as terminal:
+            until(terminal, READY, 0)
+            for pane in "456123":  # a pane that is shown for the first time costs once what it shows
+                _sent(terminal, pane)
+            _sent(terminal, "4")
+            steps = [_sent(terminal, "j") for _ in range(10)]
+            switches = [_sent(terminal, pane) for pane in "123456414"]
+    where = f"at {size[0]}×{size[1]}"
+    figure(f"bytes of j in the results {where}", steps, "KiB", "goal ≤ 4")
+    figure(f"bytes of going to another pane {where}", switches, "KiB", "goal ≤ 15")
+
+
+def _sent(terminal: Terminal, key: str) -> float:
+    """The KiB a key brings until nothing comes any more."""
+    since = len(terminal.raw)
+    terminal.press(key)
+    terminal.calm(0.5)
+    return (len(terminal.raw) - since) / 1024
 
 
 # -- while results arrive
@@ -240,7 +265,7 @@ def _lags(terminal: Terminal, rate: float, keys: int, first: int) -> list[float]
 
 
 def _came(terminal: Terminal, row: int, since: int) -> bool:
-    return terminal.raw.find(name_of(row).encode(), since) >= 0
+    return name_of(row) in terminal.shown_since(since)
 
 
 # -- long answers

@@ -418,3 +418,28 @@ def test_what_a_table_has_no_place_for_is_not_lost_in_silence(tmp_path, name, te
     assert file.read_text() == text and editing.data["metadata"] == {"name": "x"}
     editing.save_as(tmp_path / "d.json")
     assert json.loads((tmp_path / "d.json").read_text())["metadata"] == {"name": "x"}
+
+
+def test_a_dataset_whose_file_is_gone_is_written_again_or_goes_on_from_the_file_that_came_back(tmp_path):
+    file = tmp_path / "data.json"
+    file.write_text(STYLED)
+    editing = Editing(load(file))
+    assert not editing.note_absence() and not editing.dirty
+    file.unlink()
+    assert editing.note_absence() and not editing.note_absence(), "said once"
+    assert editing.dirty and not editing.in_file and editing.changed_items() and editing.incoming() is None
+    editing.save()
+    assert file.read_text() == STYLED and not editing.dirty and editing.in_file
+    file.unlink()
+    assert editing.note_absence()
+    file.write_text(STYLED)
+    assert editing.incoming() is None and editing.in_file and not editing.dirty
+    file.unlink()
+    assert editing.note_absence()
+    file.write_text('{"items": [{"prompt": "theirs"}]}')
+    with pytest.raises(ChangedOnDisk):
+        editing.save()
+    incoming = editing.incoming()
+    assert incoming is not None and incoming.merge is None, "nothing was edited here"
+    assert editing.take_up(incoming, incoming.document.data) and not editing.dirty
+    assert editing.data["items"] == [{"prompt": "theirs"}]

@@ -147,6 +147,7 @@ def test_the_portable_form_is_portable_and_keeps_the_rest_under_extensions(tmp_p
             {"prompt": "a", "testId": "T", "ideal": ["x", "y"], "evaluators": {"Relevance": {"weight": 0.5}}},
             {"name": "c", "category": "k", "turns": [{"prompt": "b", "messages": []}]},
             {"messages": [{"role": "user", "content": "hello"}]},
+            {"turns": [{"prompt": f"{number}"} for number in range(22)], "extensions": {"tui_evals": {"x": 1}}},
         ],
     }
     document, lost = m365.write(data, runevals_refusal)
@@ -163,6 +164,10 @@ def test_the_portable_form_is_portable_and_keeps_the_rest_under_extensions(tmp_p
     assert document["metadata"]["extensions"]["tui_evals"] == {"default_evaluators": {"Equals": {"value": "x"}}}
     assert document["items"][2]["prompt"] == "hello"
     assert any("Equals" in line for line in lost)
+    long = document["items"][3]
+    assert len(long["turns"]) == 20
+    assert long["extensions"]["tui_evals"] == {"x": 1, "turns": [{"prompt": "20"}, {"prompt": "21"}]}
+    assert "items[3]: the turns from number 21 on moved under extensions.tui_evals" in lost
 
 
 @pytest.mark.parametrize("name", ["folder.json", "fifo.json", "absent.json", "nul\x00.json"])

@@ -84,10 +84,10 @@ def test_text_blocks_are_text_and_a_picture_is_asked_as_it_is():
 
 
 def test_of_a_long_chat_the_last_exchanges_are_turns():
-    chat = [message for number in range(25) for message in (user(f"q{number}"), answer(f"a{number}"))]
+    chat = [message for number in range(MAX_TURNS + 5) for message in (user(f"q{number}"), answer(f"a{number}"))]
     item = item_of_messages(chat)
     assert item["messages"] == chat[:10]
-    assert [turn["prompt"] for turn in item["turns"]] == [f"q{number}" for number in range(5, 25)]
+    assert [turn["prompt"] for turn in item["turns"]] == [f"q{number}" for number in range(5, MAX_TURNS + 5)]
     assert len(item["turns"]) == MAX_TURNS
 
 

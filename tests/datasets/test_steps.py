@@ -273,9 +273,9 @@ def test_copies_stand_after_their_originals_under_names_of_their_own_without_res
 
 def test_a_conversation_grows_to_as_many_turns_as_the_format_takes():
     data = dataset({"turns": [{"prompt": "a"}] * (steps.MAX_TURNS - 1)})
-    full = steps.insert_turn(data, 0, 99, {"prompt": "z"})
+    full = steps.insert_turn(data, 0, 9_999, {"prompt": "z"})
     assert full["items"][0]["turns"][-1] == {"prompt": "z"} and errors(full) == []
-    with pytest.raises(CannotEdit, match="at most 20 turns"):
+    with pytest.raises(CannotEdit, match="at most 2,000 turns"):
         steps.duplicate_turn(full, 0, 0)
     more = steps.set_at(full, ("items", 0, "turns"), [{"prompt": "a"}] * (steps.MAX_TURNS + 1))
     assert errors(more) != []

@@ -93,7 +93,7 @@ async def test_the_workbench_shows_it_at_the_item_and_refuses_the_run(shell):
         await person.until(lambda: person.app.workspace.report is not None)
         assert not person.app.workspace.problems_at(("items", 0))
         await person.press("down", "down")
-        await person.sees("error: MT-2 has no value for {{ city }} of the prompt")
+        await person.sees("error: MT-2 has no value for {{ city }} of the")
         await person.press("r")
         await person.sees("items[1]: MT-2")
         await person.press("escape", "up", "r")

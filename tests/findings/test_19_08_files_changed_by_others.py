@@ -38,7 +38,7 @@ def prompts(file):
 def type_in_prompt(terminal: Terminal, words: str) -> None:
     terminal.after("\r", "esc done")
     terminal.after(words, words)
-    terminal.after("\x1b", "not saved")
+    terminal.after("\x1b", "u undo")
 
 
 def test_what_others_write_into_an_open_dataset_is_read_and_merged(tmp_path):
@@ -90,5 +90,39 @@ def test_a_read_only_file_is_asked_about_before_it_is_written(tmp_path):
         terminal.after("y", "saved")
         until(lambda: prompts(file)[0] == "one more")
         assert file.stat().st_mode & 0o777 == 0o444
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+def test_a_deleted_file_is_noticed_and_written_again_and_one_that_comes_back_is_read(tmp_path):
+    file = project(tmp_path)
+    before = file.read_text()
+    with workbench(tmp_path, "support.json") as terminal:
+        terminal.wait("all keys")
+        terminal.calm()
+        since = len(terminal.raw)
+        file.unlink()
+        terminal.wait("support.json was deleted", since=since)
+        terminal.wait("ctrl.s save", since=since)
+        terminal.after("\x13", "saved support.json")
+        assert file.read_text() == before
+        since = len(terminal.raw)
+        file.unlink()
+        terminal.wait("support.json was deleted", since=since)
+        since = len(terminal.raw)
+        file.write_text(before.replace("two", "another"))
+        terminal.wait("read again", since=since)
+        terminal.wait("another", since=since)
+        since = len(terminal.raw)
+        file.unlink()
+        terminal.wait("support.json was deleted", since=since)
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert "unsaved edits of support.json are kept" in terminal.shown
+    with workbench(tmp_path, "support.json") as terminal:
+        terminal.wait("unsaved edits of support.json were kept")
+        terminal.after("\r", "edits recovered")
+        terminal.after("\x13", "saved support.json")
+        assert prompts(file) == ["one", "another", "three"]
         terminal.press("q")
         assert terminal.end() == 0

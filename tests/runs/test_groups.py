@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tui_evals import evaluate
+from tui_evals import CannotPlan, evaluate, resume
+from tui_evals.store.reader import Reader
 
 SPEC = {
     "prompt": "Asked: {input}\nBy: {rule}\nHouse: {house}\n{completion}\nAre they alike?",
@@ -60,3 +61,31 @@ def test_in_a_conversation_the_turns_before_are_shown() -> None:
     judge, _ = judged({"turns": turns, "variables": {"rule": "x"}})
     first, second = judge.shown
     assert "to first" in second and "second" not in first
+
+
+def test_a_group_that_could_not_be_judged_is_judged_again_alone() -> None:
+    """Finding 2 of issue 20; what was judged before is not judged once more."""
+    broken, shown = True, []
+
+    def judge(messages: list[dict[str, Any]]) -> str:
+        shown.append(messages)
+        if broken and len(shown) == 2:
+            raise RuntimeError("not now")
+        return "Yes"
+
+    def parrot(prompt: str) -> str:
+        return f"to {prompt}"
+
+    items = [{"prompt": prompt, "variables": {"rule": "x"}} for prompt in ("a", "b")]
+    document = {"variables": {"house": "red"}, "default_evaluators": {"ModelGraded": SPEC}, "items": items}
+    made = evaluate(document, parrot, judge=judge, repeats=2)
+    broken = False
+    again = resume(made, parrot, judge=judge, errors=True)
+    assert again.key == made.key and len(shown) == 3
+    with Reader(made.store) as reader:
+        run = reader.find_run(made.key)
+        assert [one.record.result for one in reader.group_scores(run.id)] == ["pass", "pass"]
+        first = next(row for row in reader.all_rows(run.id) if row.item == 1)
+        assert [score.result for score in reader.detail(first.id).earlier[0].scores] == ["error"]
+    with pytest.raises(CannotPlan, match="has no errors"):
+        resume(made, parrot, judge=judge, errors=True)

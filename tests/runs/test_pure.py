@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.runs.budget import Budget, BudgetSpent, most_it_can_cost
+from tui_evals.runs.executors.base import WaitCut
 from tui_evals.runs.limits import TIMEOUT_ATTEMPTS, Gate, persistent
 from tui_evals.runs.outage import Outage
 from tui_evals.runs.scoring import column_scores
@@ -208,3 +209,20 @@ def test_no_more_calls_are_in_flight_than_the_gate_lets_through():
         return most
 
     assert asyncio.run(main()) == 3
+
+
+async def test_a_gate_that_is_held_lets_nobody_call_until_it_is_let_go_and_gives_up_who_waits_at_the_end():
+    held = gate()
+    held.hold(True)
+    first = asyncio.create_task(held.enter())
+    await asyncio.sleep(0)
+    assert not first.done()
+    held.hold(False)
+    await first
+    held.hold(True)
+    second = asyncio.create_task(held.enter())
+    await asyncio.sleep(0)
+    held.halt()
+    with pytest.raises(WaitCut):
+        await second
+    assert held.in_flight == 1

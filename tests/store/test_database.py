@@ -11,7 +11,8 @@ import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
 from tui_evals.store import database, migrations
-from tui_evals.store.database import StoreError, StoreLock, connect, open_store, problems
+from tui_evals.store.damage import check
+from tui_evals.store.database import StoreError, StoreLock, connect, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
@@ -108,13 +109,13 @@ def test_a_file_that_is_no_database_is_reported_and_left_alone(tmp_path, content
 def test_damage_inside_is_reported_and_left_alone(path):
     with Writer(path) as writer:
         writer.plan(new_run(), cells(2_000))
-    assert problems(path) == []
+    assert check(path).problems == ()
     content = bytearray(path.read_bytes())
     content[len(content) // 2 :: 7] = b"\xff" * len(content[len(content) // 2 :: 7])
     path.write_bytes(content)
     with pytest.raises(StoreError, match=r"damaged.*left as it is"):
         open_store(path)
-    assert problems(path)
+    assert check(path).problems
     assert path.read_bytes() == bytes(content)
 
 
@@ -286,6 +287,7 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
         connection.execute("ALTER TABLE runs DROP COLUMN staged_pass")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_total")
         connection.execute("DROP TABLE staged")
+        connection.execute("DROP TABLE earlier")
         connection.execute("PRAGMA user_version=5")
     connection.close()
     with Reader(open_store(path)) as reader:

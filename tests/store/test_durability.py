@@ -154,12 +154,12 @@ async def main():
         print(failed[0], flush=True)
         assert len(failed) == sum(row.status == "pending" for row in reader.all_rows(run))
         try:
-            writer.retry()
+            writer.flush()
         except StoreError:
             print("still full", flush=True)
         assert writer.kept == 2 * len(failed)
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        writer.retry()
+        writer.flush()
         assert writer.kept == 0
         assert not await writer.answered(rows[0].id, AnswerRecord(text="late", request={}), "answered")
 
@@ -205,9 +205,8 @@ async def test_what_failed_is_kept_once_and_housekeeping_is_not(path, writer, re
         with pytest.raises(StoreError, match="is full"):
             writer.session_put("this", "is not tried again")
     assert writer.kept == 3
-    writer.session_put("the writer", "works on")
     assert list(reader.calls(run.id)) == []
-    writer.retry()
+    writer.session_put("the next write", "takes it along")
     assert writer.kept == 0
     assert [row.status for row in reader.rows([first, second])] == ["answered", "answered"]
     assert list(reader.calls(run.id)) == [call]

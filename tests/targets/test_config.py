@@ -73,7 +73,7 @@ SECRET = "sk-canary-0123456789"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[runs]", "there is no setting runs (did you mean 'run'?); known here are run, judge, targets, ui"),
+        ("[runs]", "there is no setting runs (did you mean 'run'?); known here are run, judge, store, targets, ui"),
         ("[run]\ntarget = 1", "there is no setting run.target (did you mean 'targets'?)"),
         (
             "[targets.a]\nmodle = 'demo'",

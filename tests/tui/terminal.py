@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -17,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
+
 OURS = re.compile(
     r"\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]"  # styles, places, modes
     r"|\x1b\](?:2;[^\x00-\x1f\x7f-\x9f]*|22;default)\x07"  # the title, and the shape of the mouse pointer
@@ -26,6 +29,70 @@ OURS = re.compile(
 WHO = {b"\x1b[c": b"\x1b[?62;22c"}
 """What every terminal answers when it is asked who it is."""
 MODES = re.compile(r"\x1b\[\?([0-9;]+)([hl])")
+
+
+_PLACED = re.compile(
+    r"\x1b\[(\d+);(\d+)H|\x1b\[(\d+)C|(\n)|(\x1b\[\?1049[hl])"
+    r"|\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]|\x1b[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|([^\x00-\x1f\x7f-\x9f]+)|."
+)
+_CUT = re.compile(rb"\x1b[^a-zA-Z]{0,40}\Z")
+
+
+class Rows:
+    """What the rows of pictures showed, one part between borders after another, as far as it was drawn at places."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, str]] = []
+        """Where in all that came a part changed, and the whole of it then."""
+        self._cells: dict[int, list[str]] = {}
+        self._row = self._column = 0
+        self._rest = b""
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+
+    @property
+    def screen(self) -> str:
+        """All rows as they are now."""
+        return "\n".join("".join(self._cells[row]) for row in sorted(self._cells))
+
+    def feed(self, chunk: bytes, offset: int) -> None:
+        cut = _CUT.search(chunk := self._rest + chunk)
+        self._rest = cut[0] if cut else b""
+        touched: dict[tuple[int, int], int] = {}
+        for row, column, right, line, other, text in _PLACED.findall(self._decode(chunk.removesuffix(self._rest))):
+            if row:
+                self._row, self._column = int(row), int(column)
+            elif other:
+                self._row = 0
+                self._cells.clear()
+                touched.clear()
+            elif not self._row:
+                continue
+            elif right:
+                self._column += int(right)
+            elif line:
+                self._row, self._column = self._row + 1, 1
+            elif text:
+                touched |= {(self._row, self._column): self._put(text)}
+        parts = [(row, *self._part(row, start, stop)) for (row, start), stop in touched.items()]
+        self.told += [(offset, "".join(self._cells[row][start:stop])) for row, start, stop in dict.fromkeys(parts)]
+
+    def _put(self, text: str) -> int:
+        cells = self._cells.setdefault(self._row, [])
+        cells.extend(" " * (self._column - 1 + cell_len(text) - len(cells)))
+        for sign in text:
+            width = cell_len(sign)
+            if width:
+                cells[self._column - 1 : self._column - 1 + width] = [sign, *[""] * (width - 1)]
+                self._column += width
+            elif self._column > 1:
+                cells[self._column - 2] += sign
+        return self._column - 1
+
+    def _part(self, row: int, start: int, stop: int) -> tuple[int, int]:
+        """From the border before a place to the one after it."""
+        cells = self._cells[row]
+        left = max((place + 1 for place in range(min(start, len(cells))) if cells[place] == "│"), default=0)
+        return left, next((place for place in range(stop, len(cells)) if cells[place] == "│"), len(cells))
 
 
 class Terminal:
@@ -49,6 +116,7 @@ class Terminal:
             os.execve(command[0], list(command), os.environ)
         self.resize(*size)
         self.raw = b""
+        self.rows = Rows()
         self.replies = replies
         self._heard = 0
         self.code: int | None = None
@@ -75,8 +143,13 @@ class Terminal:
 
     @property
     def shown(self) -> str:
-        """The text without the sequences that place and colour it."""
-        return OURS.sub("", self.text)
+        """The text without the sequences that place and colour it; of a row of which a part was drawn, all of it."""
+        return self.shown_since(0)
+
+    def shown_since(self, since: int) -> str:
+        """The same of what came after a place."""
+        rows = (text for offset, text in self.rows.told if offset >= since)
+        return "\n".join((OURS.sub("", self.raw[since:].decode("utf-8", "replace")), *rows))
 
     def read(self, seconds: float = 0.05) -> bool:
         """Take what has come; False when the other side is gone."""
@@ -85,6 +158,7 @@ class Terminal:
                 chunk = os.read(self.master, 1 << 20)
             except OSError:
                 return False
+            self.rows.feed(chunk, len(self.raw))
             self.raw += chunk
             self._reply()
             return bool(chunk)
@@ -101,7 +175,7 @@ class Terminal:
     def wait(self, pattern: str, seconds: float = 40.0, *, since: int = 0) -> None:
         """Read until a pattern shows in what came after a place."""
         deadline = time.monotonic() + seconds
-        while not re.search(pattern, OURS.sub("", self.raw[since:].decode("utf-8", "replace"))):
+        while not re.search(pattern, self.shown_since(since)):
             assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
             assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
 
@@ -123,10 +197,17 @@ class Terminal:
                 last, size = time.monotonic(), len(self.raw)
 
     def after(self, keys: str, pattern: str) -> None:
-        """Press keys and wait for what they bring."""
-        since = len(self.raw)
+        """Press keys and wait for what they bring, or leave as it stands on the screen."""
+        since = size = len(self.raw)
         self.press(keys)
-        self.wait(pattern, since=since)
+        deadline, last = time.monotonic() + 40, time.monotonic()
+        while not re.search(pattern, self.shown_since(since)):
+            if time.monotonic() - last > 0.5 and re.search(pattern, self.rows.screen):
+                return
+            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
+            assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+            if len(self.raw) != size:
+                last, size = time.monotonic(), len(self.raw)
 
     def end(self, seconds: float = 30.0) -> int:
         """Read to the end; the exit code."""

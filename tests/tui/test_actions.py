@@ -6,12 +6,11 @@ from collections import Counter
 import pytest
 
 from tui_evals.present.columns import cell_width
-from tui_evals.tui.action_help import KEYS_PAGE, help_rows, keys_page
+from tui_evals.tui.action_help import KEYS_PAGE, keys_page
 from tui_evals.tui.actions import ACTIONS, PLACES, actions_at, bindings, footer_actions, footer_choice
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.app import COMMANDS, Workbench
 from tui_evals.tui.compare.screen import CompareScreen
-from tui_evals.tui.help_menu import help_menu
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.labels.screen import LabelScreen
@@ -21,6 +20,7 @@ from tui_evals.tui.rules.screen import RulesScreen
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 from tui_evals.tui.widgets.field import FieldBox
+from tui_evals.tui.widgets.help_menu import help_menu
 from tui_evals.tui.widgets.lines import Lines
 
 OWNERS = {
@@ -42,7 +42,7 @@ NAMED = {
     "tab", "shift+tab", "escape", "space", "delete", "enter", "left", "right", "up", "down", "home", "end",
     "slash", "comma", "colon", "question_mark", "left_square_bracket", "right_square_bracket", "greater_than_sign",
     "less_than_sign", "equals_sign", "vertical_line", "#", "asterisk", "exclamation_mark",
-    "left_curly_bracket", "right_curly_bracket",
+    "left_curly_bracket", "right_curly_bracket", "ctrl+underscore",
 }  # fmt: skip
 
 
@@ -126,19 +126,11 @@ def test_the_page_of_keys_is_current():
     assert KEYS_PAGE.read_text(encoding="utf-8") == keys_page(), "stale; run: python -m tui_evals.tui.action_help"
 
 
-def test_the_help_of_a_screen_of_its_own_names_only_keys_that_work_there():
-    alone_there = ("field", "compare", "labelling", "playground", "rules")
-    for where, alone in (*((where, True) for where in alone_there), ("runs", False), ("detail", False)):
-        text = ["".join(piece.text for piece in one.pieces) for one in help_rows(where, 70)]
-        assert ("Everywhere" not in text) is alone, where
-        assert text[0], where
-
-
 def test_the_help_lists_the_keys_to_be_pressed_and_greys_what_cannot_be_done():
-    for where in (*ALONE, "runs", "detail"):
+    for where in (*ALONE, "field", "runs", "detail"):
         menu = help_menu(where, lambda action: "it cannot" if action.name == "help" else None)
         menu.body()
         text = ["".join(piece.text for piece in one.pieces) for one in menu._rows(70)]
-        assert ("Everywhere" not in text) is (where in ALONE), where
+        assert ("Everywhere" not in text) is (where in (*ALONE, "field")), where
         assert text[0] and any(row.key and row.pieces[-1].style == "dim" for row in menu._rows(70)), where
         assert all(cell_width(line) <= 70 for line in text)

@@ -1,5 +1,6 @@
 """The bytes that set a clipboard, through multiplexers, and the file where they would be too many."""
 
+import json
 import os
 import re
 import stat
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tui.terminal import workbench
 from tui_evals.tui.clipboard import LONGEST, base64_text, copy_to_clipboard, osc52_sequence
 
 _PLAIN = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07")
@@ -102,3 +104,29 @@ def test_a_write_that_takes_only_some_of_it_is_continued(tmp_path, terminal, mon
     monkeypatch.setattr(os, "write", lambda descriptor, data: whole(descriptor, data[:7]))
     copy_to_clipboard("a longer text", "answer", tmp_path, {}, terminal=str(terminal))
     assert _PLAIN.fullmatch(terminal.read_bytes())
+
+
+def test_a_field_an_item_and_marked_items_are_copied_from_the_panes_they_are_written_in(tmp_path):
+    items = [{"testId": "a", "prompt": "one", "variables": {"city": "Oslo"}}, {"prompt": "two"}]
+    (tmp_path / "data.json").write_text(json.dumps({"items": items}))
+    with workbench(tmp_path, "data.json") as terminal:
+
+        def copied(keys):
+            since = len(terminal.raw)
+            terminal.after(keys, "enter copies")
+            terminal.press("\r")
+            terminal.until(lambda: _PLAIN.search(terminal.raw, since))
+            return b64decode(_PLAIN.search(terminal.raw, since)[1]).decode()
+
+        terminal.wait("all keys")
+        terminal.press("j")
+        assert copied("y") == "one"
+        assert copied("2jyas JSON") == json.dumps(items[0], indent=2)
+        terminal.after("g/var\r", "esc ends it")
+        assert json.loads(copied("y")) == {"city": "Oslo"}
+        terminal.after("\x1b\r", "1 value")
+        assert copied("y") == "Oslo"
+        terminal.press("\x1b1A")
+        assert json.loads(copied("y")) == items
+        terminal.press("q")
+        assert terminal.end() == 0

@@ -22,6 +22,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui import item_edits
 from tui_evals.tui.item import fields
 from tui_evals.tui.item.pane import EditorPane
+from tui_evals.tui.item.parts_page import part_rows
 from tui_evals.tui.item.rows import export_piece, fair_share, headline, page_rows, preview
 from tui_evals.tui.item.walk import neighbour_field
 from tui_evals.tui.widgets.dialogs import Menu
@@ -167,19 +168,31 @@ def test_json_spells_what_a_terminal_would_obey_in_the_way_of_json():
     assert line.text == r'  "a": "\u009b\u202e"'
 
 
-def test_values_and_tools_are_one_row_each_with_their_name(tmp_path):
+def test_values_and_tools_stand_behind_their_names_and_share_the_room(tmp_path):
     tools = [new_tool(), {"type": "web_search"}]
     values = {"city": "Oslo\nNorway", "days": [1]} | {f"v{number}": "" for number in range(8)}
-    text = shown(workspace(tmp_path, {"prompt": "x", "variables": values, "tools": tools}, where=("items", 0)))
+    made = workspace(tmp_path, {"prompt": "x", "variables": values, "tools": tools}, where=("items", 0))
+    whole = "\n".join(plain(page_rows(made, 76, None, 45)))
+    assert "city: Oslo\n                         Norway" in whole and "v7:" in whole and "more" not in whole
+    text = shown(made)
     assert "city: Oslo⏎Norway" in text and "days: [⏎  1⏎]" in text and "… 2 more values" in text
     assert "function_name: What it does, and when to call it." in text and '2: {⏎  "type": "web_search"' in text
 
 
-def test_messages_are_one_row_each_with_their_role(tmp_path):
+def test_messages_stand_behind_their_roles_with_their_line_breaks(tmp_path):
     messages = [{"role": "user", "content": "one\ntwo"}, {"role": "assistant", "tool_calls": [{"id": "c"}]}, 5]
     made = workspace(tmp_path, {"prompt": "x", "messages": messages}, where=("items", 0))
     text = shown(made, 38)
-    assert "user: one⏎two" in text and "assistant: calls" in text
+    assert "user: one\n        two" in text and "assistant: calls" in text
+    long = [{"role": "system", "content": "word " * 400}, {"role": "user", "content": "short"}]
+    made = workspace(tmp_path, {"prompt": "x", "messages": long}, where=("items", 0))
+    rows = plain(page_rows(made, 76, None, 20))
+    assert (
+        len(rows) == 20 and any(line.strip() == "user: short" for line in rows) and "characters in all" in shown(made)
+    )
+    assert sum(line.count("word") for line in plain(page_rows(made, 76, None, 60))) == 400
+    assert sum(line.count("word") for line in plain(part_rows(made, "messages", 76, None, 60))) == 400
+    assert len(plain(part_rows(made, "messages", 76, None, 20))) == 20
 
 
 @pytest.mark.parametrize("width", [36, 59, 60, 74])

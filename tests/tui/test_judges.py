@@ -288,6 +288,16 @@ async def test_m_turns_extend_into_replace_and_the_list_follows_at_once(space):
         assert space.editing.undo()
 
 
+async def test_before_the_evaluators_are_found_nothing_is_said_of_no_dataset(space):
+    async with bench(space) as pilot:
+        found, space.registry = space.registry, Registry({})
+        pilot.app.pane.sync()
+        assert "being found" in pilot.app.text and "No dataset" not in pilot.app.text
+        space.registry = found
+        pilot.app.pane.sync()
+        assert "level   " in pilot.app.text
+
+
 async def test_l_goes_to_the_dataset_and_another_item_comes_back(space):
     async with bench(space) as pilot:
         await pilot.press("l")

@@ -42,9 +42,17 @@ async def test_an_empty_folder_teaches_five_keys_and_the_first_leads_to_a_saved_
         assert "Welcome" in page and "tui-evals demo" in page
         for key in ("ctrl+n", "enter", "1 … 6", " r ", " ? "):
             assert key in page, key
+        footer = person.keys()
+        assert "o open" not in footer and "ctrl+n new" in footer
+        write(tmp_path / "of a friend.json", {"items": [{"prompt": "theirs"}]})
+        await person.press("o")
+        await person.sees("of a friend.json")
+        await person.press("escape")
+        footer = person.keys()
+        assert "o open" in footer
         await person.press("ctrl+n", "enter")
         await person.sees("2 Item")
-        assert "ctrl+s saves" in person.said()
+        assert "3 says who judges" in person.screen()
         await person.press("enter")
         await person.type("What is new?")
         await person.press("escape", "1")
@@ -471,12 +479,21 @@ def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder
         terminal.end()
     assert saved(folder)["items"][0] == ITEMS[0]
     with workbench(folder, "data.json") as terminal:
+        terminal.press("gjjnnew words\t")  # by somebody who does not know that there is a question
+        terminal.wait("they are offered once this is done")
+        terminal.after("no answer\x1b", "enter takes · esc leaves")
+        terminal.after("\x1b", "new words")
+        terminal.after("\x13", "saved data.json")
+        assert saved(folder)["items"][2] == {"prompt": "new words", "expected_response": "no answer"}
+        terminal.press("q")
+        assert terminal.end() == 0
+    with workbench(folder, "data.json") as terminal:
         terminal.wait("unsaved edits of data.json were kept")
         terminal.after("\r", "edits recovered")
         terminal.after("\x13", "saved data.json")
         terminal.press("q")
         assert terminal.end() == 0
-    assert saved(folder)["items"][0]["prompt"] == "first typed before the crash"
+    assert saved(folder)["items"] == [{**ITEMS[0], "prompt": "first typed before the crash"}, *ITEMS[1:]]
 
 
 def _drafted(folder):

@@ -123,11 +123,9 @@ def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[
 def _recorded_answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
     """The answers of a run with their scores."""
     recorded = []
-    for row in reader.all_rows(run.id):
-        detail = reader.detail(row.id)
-        if detail.answer is not None:
-            scores = detail.scores.get(run.scoring_pass, ())
-            recorded.append(RecordedAnswer(item=row.item, answer=detail.answer, scores=scores))
+    for told in reader.told(run, reader.all_rows(run.id), requests=True):
+        if told.answer is not None:
+            recorded.append(RecordedAnswer(item=told.row.item, answer=told.answer, scores=told.scores))
     return tuple(recorded)
 
 

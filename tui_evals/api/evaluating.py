@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -19,14 +19,26 @@ from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
 from tui_evals.present.causes import cause_sentence
 from tui_evals.runs.approving import find_typed
-from tui_evals.runs.project import load_project
-from tui_evals.runs.start import RunOutcome, RunRequest, execute, prepare
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.project import Project, load_project
+from tui_evals.runs.start import (
+    RunOutcome,
+    RunRequest,
+    demand_errors,
+    execute,
+    judged_onwards,
+    prepare,
+    stored_job,
+    with_limit,
+)
+from tui_evals.runs.status import UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import ENDINGS
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
+from tui_evals.targets.permissions import NotApproved
 
 from .results import Run, read_run
 
@@ -143,6 +155,63 @@ def evaluate(
         allow_unjudged=allow_unjudged,
         project=project,
     )
+    return _wait_for(work)
+
+
+def resume(
+    run: str | Run,
+    target: TargetLike | Sequence[TargetLike] | None = None,
+    *,
+    errors: bool = False,
+    evaluators: EvaluatorsLike | None = None,
+    judge: TargetLike | None = None,
+    max_cost: float | None = None,
+    trust: bool = False,
+    project: str | Path | None = None,
+) -> Run:
+    """Go on with a run where it stopped, and return it; nothing answered is asked again.
+
+    With `errors` what ended as an error is asked again in the run, and judged again by evaluators that could not. What
+    it was stays in the record, and its cost in the sum. `run` is a run, its id or its name. A `target`, `evaluators`
+    or a `judge` that are code have to be given again, because a store keeps none; `max_cost` is a new limit.
+    """
+    return _wait_for(_resumed(run, target, errors, evaluators, judge, max_cost, trust, project))
+
+
+async def _resumed(
+    run: str | Run,
+    target: TargetLike | Sequence[TargetLike] | None,
+    errors: bool,
+    evaluators: EvaluatorsLike | None,
+    judge: TargetLike | None,
+    max_cost: float | None,
+    trust: bool,
+    project: str | Path | None,
+) -> Run:
+    here = load_project(project_root(Path(project) if project is not None else Path.cwd()), trusting=trust)
+    if isinstance(run, Run) and run.store != Path():
+        here = replace(here, database=run.store)
+    given = [judge] if judge is not None else []
+    code = [pair for pair in _configurations([*_target_list(target), *given], here.settings) if pair[1] is not None]
+    own = _evaluators_and_code(evaluators)[1] if evaluators is not None else {}
+    configured = {**here.settings.targets, **{config.name: config for config, _ in code}}
+    here = replace(here, settings=replace(here.settings, targets=configured))
+    ready = {config.name: target_object for config, target_object in code if target_object is not None}
+    with here.writer() as writer:
+        with Reader(here.store) as reader:
+            found = reader.find_run(run.key if isinstance(run, Run) else run)
+            if errors:
+                demand_errors(reader, found)
+            elif found.status == "finished":
+                raise CannotPlan(f"{found.key} is finished; nothing is left to ask")
+            job = (judged_onwards if found.staged_pass else stored_job)(found, reader, here, own)
+        if missing := job.missing_permissions(judging=UNJUDGED_TOO not in found.config):
+            raise NotApproved(missing, here.root)
+        job = with_limit(replace(job, ready=ready), max_cost, writer)
+        return _run_of(await execute(job, writer, again=bool(found.staged_pass), errors=errors), here)
+
+
+def _wait_for(work: Coroutine[Any, Any, Run]) -> Run:
     if not _in_a_loop():
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own already
@@ -209,6 +278,11 @@ async def aevaluate(
         warnings.warn(caution, stacklevel=2)
     with here.writer() as writer:
         outcome = await execute(prepared.store(writer), writer)
+    return _run_of(outcome, here)
+
+
+def _run_of(outcome: RunOutcome, here: Project) -> Run:
+    """The run as it is now; RunStopped where it ended early, EveryCallFailed where nothing was answered."""
     with Reader(here.store) as reader:
         run = read_run(reader, outcome.run)
     if not outcome.finished:

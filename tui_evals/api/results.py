@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from tui_evals.present.runs import stop_reason
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
+from tui_evals.store.records import RunRow, ScoreRecord, Totals
+from tui_evals.store.rows import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +115,10 @@ _PLAIN = (
 
 def read_run(reader: Reader, run: RunRow) -> Run:
     """A run of the store as it is now."""
-    scores: dict[int, list[ScoreRecord]] = {}
-    for answer, record in reader.scores(run.id):
-        scores.setdefault(answer, []).append(record)
-    rows = list(reader.all_rows(run.id))
-    items = reader.snapshot(run.snapshot)["items"]
-    by_column = column_scores(rows, scores, items)
-    answers = tuple(_answer(reader, run, row, scores.get(row.id, ())) for row in rows)
+    told = list(reader.told(run, reader.all_rows(run.id)))
+    scores = {one.row.id: one.scores for one in told}
+    by_column = column_scores([one.row for one in told], scores, reader.snapshot(run.snapshot)["items"])
+    answers = tuple(_answer(run, one) for one in told)
     named = {_column(run, *column): score for column, score in by_column.items()}
     return Run(
         key=run.key,
@@ -140,8 +138,8 @@ def _column(run: RunRow, prompt: int, target: int) -> str:
     return f"{name} · {run.prompts[prompt]}" if len(run.prompts) > 1 else name
 
 
-def _answer(reader: Reader, run: RunRow, row: AnswerRow, scores: Iterable[ScoreRecord]) -> Answer:
-    record = reader.detail(row.id).answer
+def _answer(run: RunRow, told: Told) -> Answer:
+    row, record = told.row, told.answer
     return Answer(
         item=row.name,
         turn=row.turn,
@@ -151,7 +149,7 @@ def _answer(reader: Reader, run: RunRow, row: AnswerRow, scores: Iterable[ScoreR
         status=row.status,
         score=row.score,
         text=record.text if record is not None else None,
-        scores={record.key: record for record in scores},
+        scores={score.key: score for score in told.scores},
         error=record.message if record is not None else None,
         traceback=record.traceback if record is not None else None,
         ending=row.ending,

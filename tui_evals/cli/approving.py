@@ -6,12 +6,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from tui_evals.present.permissions import agreed_before, agreed_lines, request_lines, request_title
 from tui_evals.runs.approving import agree, agreed_permissions, permission_request
 from tui_evals.targets.permissions import Permission
 
+from .asking import confirmed
 from .output import Stop, say
 
 
@@ -27,7 +26,7 @@ def approve(missing: Sequence[Permission], root: Path) -> None:
             2,
         )
     show_page(missing, root)
-    if not click.confirm("Let it?", default=False, err=True):
+    if not confirmed("Let it?"):
         raise Stop("nothing was done", 2)
     agree(missing, root)
 

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
 from tui_evals.datasets.discover import ENDINGS, STARTER, find_dataset, is_generation_file, make_project, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
@@ -18,6 +16,7 @@ from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.project import Project, load_project
 from tui_evals.targets.base import ConfigurationError
 
+from .asking import confirmed
 from .datasets_named import dataset_of_word
 from .output import Stop, say, warn
 
@@ -58,7 +57,7 @@ def found_or_started() -> Path:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Stop(f"{message}; name a file, or run `tui-evals init`")
     say(f"⚠ {message}")
-    if not click.confirm("Create a starter evals file with sample prompts?", default=True):
+    if not confirmed("Create a starter evals file with sample prompts?", default=True):
         raise Stop("nothing was written; name a file, or run `tui-evals init`")
     write_starter(STARTER)
     make_project(Path.cwd())

@@ -58,6 +58,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "label": ("look.commands", "Give a verdict of your own on an answer, or on a blind sample."),
         "delete": ("look.commands", "Delete a run."),
         "cache": ("look.commands", "What need not be asked again: info, clear, why."),
+        "db": ("database.commands", "The store itself: check, repair, vacuum, backup."),
     },
     "Compare": {
         "compare": ("compare.commands", "What changed between runs, and whether it is real."),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.discover import project_root
+from tui_evals.present.stores import read_only_note
 from tui_evals.runs.store_path import DATABASE, store_of
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import Filter, FilterError, parse_filter
@@ -16,7 +17,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 
-from .output import Stop
+from .output import Stop, warn
 
 
 def store_path(root: Path | None = None) -> Path:
@@ -32,13 +33,24 @@ def store_path(root: Path | None = None) -> Path:
 
 
 def reader() -> Reader:
-    """A reader of the project's store."""
-    return Reader(store_path())
+    """A reader of the project's store; that nothing can be written into it is said."""
+    path = store_path()
+    if note := read_only_note(path):
+        warn(f"note: {note}")
+    return Reader(path)
 
 
 def writer(environment: Mapping[str, str]) -> Writer:
     """The writing door of the project's store; what looks like a secret of the environment never passes it."""
-    return Writer(store_path(), secrets=secrets_of(environment))
+    # Not before something is written: who only reads need not wait for what checks settings.
+    from tui_evals.targets.base import ConfigurationError
+    from tui_evals.targets.config import load_settings
+
+    try:
+        durable = load_settings(project_root(Path.cwd())).durable
+    except ConfigurationError:  # which a command that needs the settings says
+        durable = False
+    return Writer(store_path(), secrets=secrets_of(environment), durable=durable)
 
 
 def run_named(reader: Reader, word: str) -> RunRow:

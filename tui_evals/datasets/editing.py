@@ -70,6 +70,8 @@ class Editing:
         self._drafts: list[str] = []
         self._drafting = threading.Lock()
         """Held by the one thread that makes a draft."""
+        self._gone = False
+        """The file was there and is not now."""
         self._disk = threading.Lock()
         """Held while the file is read or written, so that our own writing is not taken for somebody else's."""
 
@@ -91,15 +93,24 @@ class Editing:
 
     @property
     def in_file(self) -> bool:
-        """Whether the dataset was read from a file or written to one."""
-        return bool(self.document.digest)
+        """Whether the dataset was read from a file or written to one, which is still there as far as is known."""
+        return bool(self.document.digest) and not self._gone
+
+    def note_absence(self) -> bool:
+        """Take note that the file was deleted, after which saving writes it again; False where it was not, or known."""
+        if not self.in_file or os.path.lexists(self.document.file):
+            return False
+        self._gone = True
+        return True
 
     @property
     def dirty(self) -> bool:
         """Whether there are changes that the file does not hold."""
+        if not self.in_file:
+            return True
         known = self._dirty
         if known is None or known[0] is not self.document or known[1] != self.version:
-            differs = not self.in_file or not same_data(self.data, self.document.data)
+            differs = not same_data(self.data, self.document.data)
             known = self._dirty = (self.document, self.version, differs)
         return known[2]
 
@@ -115,14 +126,14 @@ class Editing:
 
     def changed_items(self) -> frozenset[int]:
         """The positions of items that differ from the file; an item that only moved does not count."""
+        if not self.in_file:
+            return frozenset(range(len(_items(self.data))))
         if self._changed is None or self._changed[0] is not self.document or self._changed[1] != self.version:
             self._changed = (self.document, self.version, self._changed_now())
         return self._changed[2]
 
     def _changed_now(self) -> frozenset[int]:
         current, saved = _items(self.data), _items(self.document.data)
-        if not self.in_file:
-            return frozenset(range(len(current)))
         if self._saved_ids[0] is not self.document:
             self._saved_ids = (self.document, _item_ids(self.document.data))
         saved_ids, shift = self._saved_ids[1], len(saved) - len(current)
@@ -234,7 +245,7 @@ class Editing:
                 "delete it where it stands"
             ) from None
         reloaded = _reuse_items(data, saved.document.data)
-        self.document = saved.document.with_data(reloaded)
+        self.document, self._gone = saved.document.with_data(reloaded), False
         self._merge = None
         if self.data is data:
             self.apply(reloaded, "leaving out what the file cannot hold")
@@ -249,8 +260,13 @@ class Editing:
     def incoming(self) -> Incoming | None:
         """What somebody else has written into the file; None where it is as it was, or gone."""
         with self._disk:
-            base, data, version, dirty = self.document, self.data, self.version, self.dirty
-            if not self.in_file or digest_of(base.file) in (None, base.digest):
+            base, data, version = self.document, self.data, self.version
+            digest = digest_of(base.file) if base.digest else None
+            if digest is None:
+                return None
+            self._gone = False
+            dirty = self.dirty
+            if digest == base.digest:
                 return None
             document = _sharing(data, load(base.file))
         return Incoming(document, merge(base.data, data, document.data) if dirty else None, base, version)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .paths import CannotEdit, Data
+from .versions import MAX_TURNS
 
-MAX_TURNS = 20
 Message = Mapping[str, Any]
 
 
@@ -29,7 +29,7 @@ class _Exchange:
 
 
 def item_of_messages(messages: Sequence[Message], variables: Mapping[str, Any] | None = None) -> Data:
-    """The item that repeats a chat; exchanges before the last twenty, and unanswered messages, become history."""
+    """The item that repeats a chat; what is unanswered, and exchanges beyond MAX_TURNS, are history."""
     if not messages:
         raise CannotEdit("nothing has been said yet; ask something first")
     item: Data = {"variables": dict(variables)} if variables else {}

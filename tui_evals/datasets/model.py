@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from .versions import Role
+from .versions import MAX_TURNS, Role
 
 Mode = Literal["extend", "replace"]
 Text = Annotated[str, Field(min_length=1)]
@@ -147,7 +147,7 @@ class Item(_Unit):
     """A test: a single prompt, or a conversation of turns."""
 
     prompt: Text | None = Field(None, description="What the target is asked; not together with turns.")
-    turns: Annotated[list[Turn], Field(min_length=1, max_length=20)] | None = Field(
+    turns: Annotated[list[Turn], Field(min_length=1, max_length=MAX_TURNS)] | None = Field(
         None, description="The turns of a conversation, in order; not together with prompt."
     )
     name: str | None = Field(None, description="Display name.")
@@ -214,6 +214,8 @@ class Dataset(_StrictModel):
         return self.messages is not None or self.prompt_file is not None
 
 
+PORTABLE_TURNS = 20
+"""Turns of a conversation that the published schema takes."""
 SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Item: frozenset(
         {"testId", "category", "notes", "variables", "messages", "ideal", "tools", "response_format"}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
 
 from .layout import Path
-from .model import SUPERSET, Item, Turn
+from .model import PORTABLE_TURNS, SUPERSET, Item, Turn
 from .problems import Problem
 
 _NonEmpty = Annotated[str, Field(min_length=1)]
@@ -137,7 +137,10 @@ def refused_fields(item: Mapping[str, Any]) -> Iterator[Problem]:
     if single and "prompt" not in item:
         yield Problem("has no prompt")
     yield from _refused_in_unit(item, SUPERSET[Item] | ({"name"} if single else set()), ())
-    for place, turn in enumerate(item.get("turns") or ()):
+    turns = item.get("turns") or ()
+    if len(turns) > PORTABLE_TURNS:
+        yield Problem(f"runevals takes no conversation of more than {PORTABLE_TURNS} turns", ("turns",))
+    for place, turn in enumerate(turns):
         yield from _refused_in_unit(turn, SUPERSET[Turn], ("turns", place))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
-from .from_chat import MAX_TURNS
 from .layout import Path
 from .paths import CannotEdit, Data, get_at, remove_at, same_data, set_at, unit_at, with_field
 from .problems import path_text
 from .resolve import SYSTEM_DEFAULTS
+from .versions import MAX_TURNS
 
 DEFAULTS: Path = ("default_evaluators",)
 
@@ -198,7 +198,7 @@ def insert_turn(data: Data, item: int, index: int, turn: Data) -> Data:
     """Insert a turn in a conversation; a position past the end means the end."""
     turns = _turns(data, item)
     if len(turns) >= MAX_TURNS:
-        raise CannotEdit(f"a conversation has at most {MAX_TURNS} turns; delete one first, or begin another item")
+        raise CannotEdit(f"a conversation has at most {MAX_TURNS:,} turns; delete one first, or begin another item")
     index = min(max(index, 0), len(turns))
     return set_at(data, ("items", item, "turns"), [*turns[:index], turn, *turns[index:]])
 

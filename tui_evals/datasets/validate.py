@@ -315,7 +315,7 @@ def _error_message(kind: str, context: Mapping[str, Any], value: object, message
         case "too_short":
             return "must hold at least one entry"
         case "too_long":
-            return f"holds {context['actual_length']} entries; {context['max_length']} is the most"
+            return f"holds {context['actual_length']:,} entries; {context['max_length']:,} is the most"
         case "greater_than_equal":
             return f"must be at least {_number(context['ge'])}, not {_quoted(value)}"
         case "less_than_equal":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from tui_evals.datasets.model import SUPERSET, Item, Turn
+from tui_evals.datasets.model import PORTABLE_TURNS, SUPERSET, Item, Turn
 from tui_evals.datasets.versions import CURRENT_VERSION
 
 _KEEP = "tui_evals"
@@ -38,8 +38,13 @@ def _item(number: int, item: Mapping[str, Any], refusal: Refusal, lost: list[str
     if not single:
         written["turns"] = [
             _unit(turn, SUPERSET[Turn], refusal, f"{where}.turns[{place}]", lost)
-            for place, turn in enumerate(item["turns"])
+            for place, turn in enumerate(item["turns"][:PORTABLE_TURNS])
         ]
+        if later := item["turns"][PORTABLE_TURNS:]:
+            extensions = written.get("extensions") or {}
+            kept = {**(extensions.get(_KEEP) or {}), "turns": later}
+            written["extensions"] = {**extensions, _KEEP: kept}
+            lost.append(f"{where}: the turns from number {PORTABLE_TURNS + 1} on moved under extensions.{_KEEP}")
     return written
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
-from tui_evals.store.rows import Label, references
+from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text.chats import question_text
 from tui_evals.text.measures import score_figures
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
 from .causes import plain_reason
-from .figures import duration, tokens
+from .figures import duration, local_time, tokens
 
 Unit = Mapping[str, Any]
 """An item, or a turn of one."""
@@ -98,6 +98,16 @@ def answer_name(row: AnswerRow, conversation: bool, repeated: bool, joint: str =
     turn = f"turn {row.turn + 1}" if conversation else ""
     return joint.join(
         part for part in (safe_line(row.name), turn, f"repeat {row.repeat + 1}" if repeated else "") if part
+    )
+
+
+def earlier_text(attempt: EarlierAttempt) -> str:
+    """What an answer was before it was asked or judged again, on one line."""
+    when = f"before {local_time(attempt.time)}"
+    if attempt.answer is not None:
+        return f"{when}: {safe_line(error_text(attempt.answer))}"
+    return f"{when}: " + "; ".join(
+        f"{score.key} could not judge: {safe_line(score.reason)}" for score in attempt.scores
     )
 
 

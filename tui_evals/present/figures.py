@@ -103,3 +103,11 @@ def local_time(time: float) -> str:
 def universal_time(time: float | None) -> str:
     """A moment, the same wherever it is read; empty where there is none."""
     return "" if time is None else f"{datetime.fromtimestamp(time, UTC):%-d %b %Y, %H:%M} UTC"
+
+
+def file_size(count: int) -> str:
+    """How large a file is."""
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return counted(count, "byte")

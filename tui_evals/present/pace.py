@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import RunRow, StoreWait
 
 from .figures import duration, per_second, rough_duration
 
@@ -51,6 +51,7 @@ def pace_parts(rate: float | None, left: int) -> list[str]:
 _WAIT_REASONS: Mapping[str, str] = {
     "agentRateLimited": "rate limited",
     "agentTimeout": "no answer in time",
+    "agentResponseUnparseable": "unreadable answer",
     "outage": "away",
 }
 
@@ -58,9 +59,26 @@ _WAIT_REASONS: Mapping[str, str] = {
 def wait_sentence(run: RunRow, now: float) -> str:
     """Why a run asks nothing at the moment and when it will again; empty where it does not wait."""
     wait = run.waiting
+    if isinstance(wait, StoreWait):
+        return store_wait_sentence(wait, now)
     if wait is None or run.status not in ("running", "paused") or wait.until <= now:
         return ""
     who = "" if run.targets == (wait.target,) else f"{wait.target} "
     reason = _WAIT_REASONS.get(wait.code, "call failed")
     attempt = f", attempt {wait.attempt} of {wait.attempts}" if wait.attempts else ""
     return f"{who}{reason}, next try in {rough_duration(wait.until - now)}{attempt}"
+
+
+def store_wait_sentence(wait: StoreWait, now: float) -> str:
+    """Why a run asks nothing because of its store, what mends that, and when the run ends otherwise."""
+    why = {
+        "full": f"the disk is full: make room for {wait.path}",
+        "locked": f"{wait.cause} keeps {wait.path} locked: let it go on or end it",
+        "unwritable": f"{wait.path} cannot be written ({wait.cause}): look at the disk and at your quota",
+    }[wait.code]
+    return f"asking waits, because {why}; in {rough_duration(max(wait.until - now, 0.0))} the run ends, to be resumed"
+
+
+def stored_again_sentence(wait: StoreWait) -> str:
+    """That such a wait is over."""
+    return f"{wait.path} can be written again, and asking goes on"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from tui_evals.compare.statistics import interval_percent, wilson
@@ -15,6 +16,7 @@ from tui_evals.text.safe import safe_line
 from .figures import duration
 from .status import Look, run_look, status_counts
 
+_NAMED_RUNS = 5
 Column = tuple[int, int]
 """A prompt and a target of a run, by position."""
 
@@ -114,7 +116,7 @@ def stop_reason(run: RunRow) -> str:
 
 def run_seconds(run: RunRow) -> float | None:
     """How long a finished run took."""
-    return None if run.started is None or run.finished is None else max(run.finished - run.started, 0.0)
+    return None if run.started is None or run.finished is None else run.finished - run.started
 
 
 def run_duration(run: RunRow) -> str:
@@ -211,6 +213,15 @@ def target_names(run: RunRow) -> tuple[str, ...]:
     kept = run.config.get("targets")
     models = [_model(one) for one in kept] if isinstance(kept, list) and len(kept) == len(run.targets) else ()
     return tuple(_with_model(name, model) for name, model in zip(run.targets, models or run.targets, strict=True))
+
+
+def lost_runs_sentence(store: Path, keys: Sequence[str]) -> str:
+    """That a store holds no run though some were executed into it, and what to do."""
+    named = ", ".join(keys[:_NAMED_RUNS]) + (f" and {len(keys) - _NAMED_RUNS:,} more" * (len(keys) > _NAMED_RUNS))
+    return (
+        f"{store} holds no run, but runs were executed into it ({named}): it was deleted, or another file stands in "
+        f"its place. Put a backup there, or remove the folder {store.parent / 'locks'} to begin anew."
+    )
 
 
 def destination_lines(destinations: object) -> list[str]:

@@ -32,7 +32,7 @@ from tui_evals.targets.base import (
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, WaitTooLong, persistent
-from .outage import Outage
+from .outage import IS_THERE, Outage
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
@@ -53,7 +53,26 @@ class TimedReply:
 
 def cache_key(identity: Mapping[str, Any], request: Request) -> str:
     """The key of an answer: target configuration, messages, tools, form, parameters and repeat."""
-    return hashlib.sha256(json.dumps(recipe(identity, request), sort_keys=True).encode("utf-8")).hexdigest()
+    return ConversationKeys().key(identity, request)
+
+
+class ConversationKeys:
+    """The keys of a conversation's answers, turn after turn: its messages, which only grow, are read once."""
+
+    def __init__(self) -> None:
+        self._known = 0
+        self._hash = hashlib.sha256(b'{"messages": [')
+
+    def key(self, identity: Mapping[str, Any], request: Request) -> str:
+        """The key of the answer to a request, whose messages begin with those of the request before."""
+        for message in request.messages[self._known :]:
+            self._hash.update(f"{', ' if self._known else ''}{json.dumps(dict(message), sort_keys=True)}".encode())
+            self._known += 1
+        # As JSON the recipe begins with its messages, for its keys are sorted.
+        rest = json.dumps(recipe(identity, replace(request, messages=())), sort_keys=True)
+        whole = self._hash.copy()
+        whole.update(rest.removeprefix('{"messages": [').encode())
+        return whole.hexdigest()
 
 
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
@@ -116,7 +135,7 @@ class PricedTarget:
         else:
             cost = self._cost(outcome)
         ledger.called(replace(self._call(1, started, clock() - began, outcome, cost), answer=None))
-        away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code != "agentRateLimited"
+        away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code not in IS_THERE
         return outcome if isinstance(outcome, TargetError) and away else None, cost or 0.0
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,16 +155,19 @@ class PricedTarget:
         if self.stopped is not None:
             raise self.stopped
         answers_before = self.answers
-        reserved = 0.0
+        most = 0.0
         if self.budget.most is not None and self.price is not None:
-            reserved = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
-        try:
-            await self.budget.reserve(reserved)
-        except BudgetSpent as spent:
-            raise Stopped(f"the budget is spent: {spent}", "budget") from None
+            most = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
+        reserved: float | None = None
         took = cost = charged = None
         probing = 0.0
         started = time.time()
+
+        async def set_aside() -> None:
+            nonlocal reserved
+            if reserved is None:
+                await self._reserve(most)
+                reserved = most
 
         async def probe() -> TargetError | None:
             nonlocal probing
@@ -154,11 +176,14 @@ class PricedTarget:
             return failure
 
         def note_attempt(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
-            nonlocal took, cost, charged
+            nonlocal took, cost, charged, reserved, probing
             took = seconds
             cost = self._cost(outcome)
             # An answer without counts was paid for as well, and may have cost what was set aside for it.
-            charged = reserved if cost is None and isinstance(outcome, Reply) else cost
+            charged = most if cost is None and isinstance(outcome, Reply) else cost
+            if isinstance(outcome, TargetError) and outcome.code == "agentResponseUnparseable":  # so may this one
+                self.budget.settle(most, most + probing)
+                reserved, probing = None, 0.0
             if isinstance(outcome, Reply) and outcome.usage is not None:
                 self.largest_answer = max(self.largest_answer, outcome.usage.output_tokens)
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
@@ -171,6 +196,7 @@ class PricedTarget:
                 self.room.gate,
                 self.outage,
                 flight=flight,
+                set_aside=set_aside,
                 note_attempt=note_attempt,
                 note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
                 probe=probe if self.cacheable else None,
@@ -185,8 +211,15 @@ class PricedTarget:
             self.room.gate.halt()
             raise self.stopped from None
         finally:
-            self.budget.settle(reserved, (charged or 0.0) + probing)
+            if reserved is not None:
+                self.budget.settle(reserved, (charged or 0.0) + probing)
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
+
+    async def _reserve(self, cost: float) -> None:
+        try:
+            await self.budget.reserve(cost)
+        except BudgetSpent as spent:
+            raise Stopped(f"the budget is spent: {spent}", "budget") from None
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):

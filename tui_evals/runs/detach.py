@@ -37,6 +37,11 @@ def is_being_judged(before: RunRow) -> Callable[[RunRow], bool]:
     return lambda now: now.scoring_pass > before.scoring_pass or bool(now.staged_pass and now.status in LIVE_STATUSES)
 
 
+def is_asked_again(before: RunRow) -> Callable[[RunRow], bool]:
+    """Whether somebody goes on with a run, or has, since it was as `before`, whether or not it was finished then."""
+    return lambda now: now.status in LIVE_STATUSES or (now.status == "finished" and now.finished != before.finished)
+
+
 def start_detached(
     database: Path,
     key: str,

@@ -7,14 +7,16 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
 from tui_evals.runs.executors.base import Cell, Executor, Stopped, WaitCut
 from tui_evals.runs.executors.local import LocalExecutor
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import (
     AnswerRecord,
@@ -24,6 +26,7 @@ from tui_evals.store.records import (
     RunStatus,
     ScoreRecord,
     StopCode,
+    StoreWait,
     Wait,
     WorkerRow,
 )
@@ -34,9 +37,10 @@ from tui_evals.text.box import TemplateError
 from .asking import RECIPE, PricedTarget
 from .judges import Judges
 from .plan import Plan
-from .prompting import PromptUnderTest, assistant, chat_for, question_of
+from .prompting import PromptUnderTest, assistant, opening_of, question_of
 from .scoring import evidence_for, recorded
 from .status import Status
+from .storing import Storing
 
 _POLL = 0.25
 _HEARTBEAT = 5.0
@@ -67,6 +71,7 @@ class Engine:
         reader: Reader,
         targets: Sequence[PricedTarget],
         judges: Mapping[str | None, PricedTarget],
+        storing: Storing,
         *,
         use_cache: bool = True,
         elsewhere: Callable[[Engine], AbstractAsyncContextManager[Executor]] | None = None,
@@ -76,13 +81,14 @@ class Engine:
         self._writer = writer
         self._reader = reader
         self._targets = targets
+        self._storing = storing
         self._use_cache = use_cache
         self._elsewhere = elsewhere
         self._judges = Judges(judges, self, use_cache)
         self._priced_targets = (*targets, *judges.values())
         self._pass = run.staged_pass or run.scoring_pass
         self._stop = False
-        self._paused = False
+        self._paused = self._held = False
         self._unpaused = asyncio.Event()
         self._unpaused.set()
         self._wait_shown = 0.0
@@ -91,18 +97,21 @@ class Engine:
     async def execute(self, *, again: bool = False) -> Outcome:
         """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
         cells = self.answered_cells if again else self.cells
-        begun = {} if again else {"started": self._run.started or time.time()}
+        since, begun_at = time.monotonic(), max(time.time(), self._run.started or 0.0)
+        begun = {} if again else {"started": self._run.started or begun_at}
         before = self._run.status
-        self._writer.run_status(self._run.id, "running", pid=os.getpid(), host=socket.gethostname(), **begun)
-        watcher = asyncio.create_task(self._watch())
+        self._storing.watch(self)
         outcome = STOPPED
+        watcher = asyncio.create_task(self._watch())
         try:
+            owner = {"pid": os.getpid(), "host": socket.gethostname()}
+            await self._writer.patient_run_status(self._run.id, "running", **owner, **begun)
             async with self._executor() as executor:
                 await executor.execute({number: cells(number) for number in range(len(self._targets))})
             if not self._stop:
                 await self._judge_groups()
                 if again:
-                    self._writer.count_pass(self._run.id)
+                    await self._writer.patient_count_pass(self._run.id)
                 outcome = Outcome(True)
         except Stopped as reason:
             outcome = Outcome(False, str(reason), reason.code)
@@ -112,12 +121,34 @@ class Engine:
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
-            ended = {"finished": time.time()} if outcome.finished and not again else {}
-            finished = self._is_finished(before, outcome) if again else outcome.finished
-            why = {} if finished else {"message": outcome.message, "code": outcome.code}
-            self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended, **why)
+            # A clock that was set back meanwhile does not count.
+            now = max(time.time(), begun_at + time.monotonic() - since)
+            outcome = await self._store_end(outcome, before, again, now)
             await asyncio.gather(*(priced.target.close() for priced in self._priced_targets))
         return outcome
+
+    async def _store_end(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> Outcome:
+        """Store how the execution ended; where that cannot be, the store says so by what is beside it."""
+        if not outcome.finished:
+            self._storing.give_up()
+        try:
+            if not self._storing.is_spilled:
+                await self._store_status(self._checked(outcome), before, again, now)
+        except StoreError:
+            if not self._storing.is_lost:
+                raise
+        return self._checked(outcome)
+
+    def _checked(self, outcome: Outcome) -> Outcome:
+        """The outcome, unless the store is why the run had to end."""
+        return Outcome(False, self._storing.reason, "store") if self._storing.is_lost else outcome
+
+    async def _store_status(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> None:
+        ended = {"finished": now} if outcome.finished and not again else {}
+        finished = self._is_finished(before, outcome) if again else outcome.finished
+        why = {} if finished else {"message": outcome.message, "code": outcome.code}
+        status: RunStatus = "finished" if finished else "interrupted"
+        await self._writer.patient_run_status(self._run.id, status, **ended, **why)
 
     def _is_finished(self, before: RunStatus, outcome: Outcome) -> bool:
         """Whether nothing is left to do once answers were judged again; a pass that judged none is forgotten."""
@@ -137,9 +168,31 @@ class Engine:
     def stop(self) -> None:
         """Start nothing new; what is in flight is let finish, and what waits is not."""
         self._stop = True
+        self._storing.give_up()
         self._unpaused.set()
         for priced in self._priced_targets:
             priced.room.gate.halt()
+
+    def hold_asking(self) -> None:
+        """Begin no question, because what comes of it could not be stored."""
+        self._hold(True)
+
+    def go_on_asking(self) -> None:
+        """Begin questions again."""
+        self._hold(False)
+
+    def _hold(self, held: bool) -> None:
+        self._held = held
+        for priced in self._priced_targets:
+            priced.room.gate.hold(held)
+        self._let_begin()
+
+    def _let_begin(self) -> None:
+        """Let questions begin, or not, as things stand."""
+        if self._stop or not (self._paused or self._held):
+            self._unpaused.set()
+        else:
+            self._unpaused.clear()
 
     async def _watch(self) -> None:
         """Obey pause, resume and stop, which other processes write into the store, and show that we live."""
@@ -156,16 +209,16 @@ class Engine:
 
     def _obey(self, word: str) -> None:
         if word == "stop" and not self._stop:
-            self._writer.run_status(self._run.id, "stopping")
+            self._writer.run_goes(self._run.id, "stopping")
             self.stop()
         elif word == "pause" and not self._paused:
             self._paused = True
-            self._unpaused.clear()
-            self._writer.run_status(self._run.id, "paused")
+            self._let_begin()
+            self._writer.run_goes(self._run.id, "paused")
         elif word == "" and self._paused:
             self._paused = False
-            self._unpaused.set()
-            self._writer.run_status(self._run.id, "running")
+            self._let_begin()
+            self._writer.run_goes(self._run.id, "running")
 
     def cells(self, target: int) -> Iterator[Cell]:
         """The conversations with a target that are not finished, in the order of the run."""
@@ -180,7 +233,7 @@ class Engine:
         for _, group in groupby(rows, key=lambda row: row.cell):
             answered = [row for row in group if row.status not in ("pending", "running")]
             if any(row.id not in judged for row in answered):
-                known = {row.turn: self._stored_answer(row) for row in answered}
+                known = self._stored_answers(answered)
                 first, ids = answered[0], tuple(row.id for row in answered)
                 yield self._make_cell(first, ids, known, frozenset(row.turn for row in answered if row.id in judged))
 
@@ -190,14 +243,14 @@ class Engine:
         rows = unfinished
         if turns != len(unfinished):
             rows = self._reader.window(self._run.id, first.pos - first.turn, turns)
-        known: dict[int, AnswerRecord] = {}
-        for row in rows:
-            if row.status not in ("pending", "running"):
-                known[row.turn] = self._stored_answer(row)
+        known = self._stored_answers(rows)
         waiting = {row.turn for row in unfinished}
         final = frozenset(range(turns)) - waiting
         ids = tuple(row.id for row in rows)
-        return self._make_cell(first, ids, known, final)
+        to_judge = {row.id: row.turn for row in unfinished if row.status == "answered"}
+        scores = self._reader.scores_of(tuple(to_judge), self._pass) if to_judge else {}
+        said = {to_judge[answer]: records for answer, records in scores.items()}
+        return replace(self._make_cell(first, ids, known, final), scores=said)
 
     def _make_cell(
         self, row: AnswerRow, answers: tuple[int, ...], known: Mapping[int, AnswerRecord], final: frozenset[int]
@@ -205,16 +258,16 @@ class Engine:
         item = self._plan.dataset.items[row.item]
         return Cell(item, row.name, row.item, row.prompt, row.target, row.repeat, answers, known, final)
 
-    def _stored_answer(self, row: AnswerRow) -> AnswerRecord:
-        answer = self._reader.detail(row.id).answer
-        return answer if answer is not None else AnswerRecord(text=None, request={}, code="agentRequestFailed")
+    def _stored_answers(self, rows: Sequence[AnswerRow]) -> dict[int, AnswerRecord]:
+        """What was answered in the turns of a conversation, by turn, where anything was."""
+        answered = [row for row in rows if row.status not in ("pending", "running")]
+        records = self._reader.records(row.id for row in answered)
+        lost = AnswerRecord(text=None, request={}, code="agentRequestFailed")
+        return {row.turn: records.get(row.id, lost) for row in answered}
 
     def known(self, cell: Cell) -> Mapping[int, AnswerRecord]:
         """The answers of a cell that are committed by now, by turn."""
-        rows = self._reader.rows(cell.answers)
-        return {
-            turn: self._stored_answer(row) for turn, row in enumerate(rows) if row.status not in ("pending", "running")
-        }
+        return self._stored_answers(self._reader.rows(cell.answers))
 
     def workers(self, rows: Sequence[WorkerRow]) -> None:
         """Show the workers as they are."""
@@ -224,8 +277,13 @@ class Engine:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing new is to start until the run is resumed."""
-        return self._paused
+        """Whether nothing new is to start for the time being."""
+        return not self._unpaused.is_set()
+
+    @property
+    def store_wait(self) -> StoreWait | None:
+        """What keeps the run from asking, where it is its store."""
+        return self._storing.wait
 
     @property
     def stopping(self) -> bool:
@@ -281,33 +339,35 @@ class Engine:
         """Put the answers to one item together to the evaluators that judge groups."""
         if not self._plan.judges_groups():
             return
+        kept = self._reader.group_scores(self._run.id, self._pass)
+        judged = {(score.item, score.turn, score.record.key) for score in kept}
         rows = self._reader.all_rows(self._run.id)
         for number, answers in groupby(rows, key=lambda row: row.item):
             item = self._plan.dataset.items[number]
-            answer_rows = list(answers)
-            for turn in range(len(item.units)):
+            for turn, evidence in enumerate(self._group_evidence(item, list(answers))):
                 assigned = [
                     entry
                     for entry in self._plan.evaluators(item, turn, self._judges.ask_of)
-                    if entry.evaluator.scope == "group"
+                    if entry.evaluator.scope == "group" and (number, turn, entry.key) not in judged
                 ]
-                if not assigned:
-                    continue
-                evidence = self._group_evidence(item, turn, answer_rows)
                 for entry in assigned:
                     record = await recorded(entry, evidence, self._plan.without_judges)
                     await self._writer.group_scored(self._run.id, self._pass, number, turn, record)
 
-    def _group_evidence(self, item: Item, turn: int, rows: Sequence[AnswerRow]) -> Evidence:
-        """The answers to a turn with what was asked: the chat of the first of them, without prompts that differ."""
-        prompts, first = self._plan.asked_prompts, rows[0]
+    def _group_evidence(self, item: Item, rows: Sequence[AnswerRow]) -> Iterator[Evidence]:
+        """The answers to each turn with what was asked: the chat of the first cell, without prompts that differ."""
+        prompts = self._plan.asked_prompts
         prompt = prompts[0] if len(prompts) == 1 else PromptUnderTest()
-        before = [self._stored_answer(row) for row in rows if row.cell == first.cell and row.turn < turn]
-        messages = [assistant(answer.text, answer.tool_calls) for answer in before]
-        try:
-            chat = chat_for(self._plan.dataset, item, turn, prompt, messages)
-        except TemplateError:  # every answer has it as its error
-            chat = tuple(question_of(item.units[turn]))
-        texts = [self._stored_answer(row).text for row in rows if row.turn == turn]
         nothing = AnswerRecord(text=None, request={})
-        return evidence_for(self._plan, item, turn, prompt, chat, nothing, [text for text in texts if text is not None])
+        records = self._reader.records(row.id for row in rows)
+        by_turn: list[list[AnswerRecord]] = [[] for _ in item.units]
+        for row in rows:
+            by_turn[row.turn].append(records.get(row.id, nothing))
+        messages: list[Mapping[str, Any]] = []
+        with suppress(TemplateError):  # every answer has it as its error
+            messages = [*opening_of(self._plan.dataset, item, prompt)]
+        for turn, (unit, answers) in enumerate(zip(item.units, by_turn, strict=True)):
+            messages += question_of(unit)
+            texts = [answer.text for answer in answers if answer.text is not None]
+            yield evidence_for(self._plan, item, turn, prompt, tuple(messages), nothing, texts)
+            messages.append(assistant(answers[0].text, answers[0].tool_calls))

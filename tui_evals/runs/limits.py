@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,10 +23,12 @@ from tui_evals.targets.base import (
 )
 from tui_evals.targets.function import raised_error
 
-from .outage import Outage, Probe
+from .outage import IS_THERE, Outage, Probe
 
 TIMEOUT_ATTEMPTS = 2
 """Attempts at a question that was not answered in time, at most: each costs a whole timeout."""
+UNREADABLE_ATTEMPTS = 3
+"""Attempts at a question whose answer could not be read, at most: each may have been paid for."""
 LIMITED_FACTOR = 3
 """A question that met a rate limit is tried so many times as often again, because that costs nothing but time."""
 _FIRST_DELAY = 0.5
@@ -58,6 +60,10 @@ class Limits(Protocol):
         """Let time pass before another attempt; WaitCut when the run stops meanwhile."""
         ...
 
+    def hold(self, held: bool) -> None:
+        """Let nobody call until told so: what came of it could not be stored."""
+        ...
+
     def halt(self) -> None:
         """The run is stopping: whoever waits for time to pass, now or later, is given up with WaitCut."""
         ...
@@ -84,6 +90,7 @@ class Gate:
         self._tokens = 60.0 / config.tokens_per_minute if config.tokens_per_minute else 0.0
         self._waiters: list[asyncio.Future[None]] = []
         self._halted = asyncio.Event()
+        self._held = False
 
     async def enter(self) -> None:
         """Take a place among the calls in flight, once one is free and the pause after a 429 is over."""
@@ -91,7 +98,9 @@ class Gate:
         while True:
             if (pause := self._opens_at - loop.time()) > 0:
                 await self.rest(pause)
-            elif self.in_flight < int(self.now):
+            elif self._held and self._halted.is_set():
+                raise WaitCut
+            elif self.in_flight < int(self.now) and not self._held:
                 break
             else:
                 waiter: asyncio.Future[None] = loop.create_future()
@@ -146,6 +155,14 @@ class Gate:
     def halt(self) -> None:
         """Give up those who wait for a pause to end; those who wait for a place look whether there is one."""
         self._halted.set()
+        self._wake_all()
+
+    def hold(self, held: bool) -> None:
+        """Let nobody call, or let those call who waited."""
+        self._held = held
+        self._wake_all()
+
+    def _wake_all(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -187,17 +204,20 @@ async def persistent(
     flight: AbstractContextManager[object],
     note_attempt: _NoteAttempt,
     note_wait: Callable[[Wait], None],
+    set_aside: Callable[[], Awaitable[None]] | None = None,
     probe: Probe | None = None,
 ) -> tuple[Reply, int]:
     """The reply, and at which attempt it came; every attempt is noted, the last failure is raised.
 
     A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt. While the target
-    is away, which a `probe` tells, nothing is an attempt.
+    is away, which a `probe` tells, nothing is an attempt. What a call may cost is `set_aside` before it.
     """
     clock = asyncio.get_running_loop().time
     attempt, answers_before, outages_before = 0, outage.answers, outage.count
     while True:
         await outage.end()
+        if set_aside is not None:
+            await set_aside()
         attempt += 1
         await gate.enter()
         started = clock()
@@ -246,14 +266,14 @@ async def persistent(
 def _looks_away(failure: TargetError, outage: Outage) -> bool:
     """Whether the target may be gone; one that nobody could be reached at from the first is configured wrongly."""
     unreachable = failure.code == "agentRequestFailed" and failure.status is None
-    return failure.code != "agentRateLimited" and not (unreachable and not outage.answers)
+    return failure.code not in IS_THERE and not (unreachable and not outage.answers)
 
 
 def _most_attempts(failure: TargetError, config: TargetConfig) -> int:
     if failure.code == "agentRateLimited":
         return LIMITED_FACTOR * config.retries + 1
-    most = config.retries + 1
-    return min(most, TIMEOUT_ATTEMPTS) if failure.code == "agentTimeout" else most
+    fewer = {"agentTimeout": TIMEOUT_ATTEMPTS, "agentResponseUnparseable": UNREADABLE_ATTEMPTS}
+    return min(config.retries + 1, fewer.get(failure.code, config.retries + 1))
 
 
 def own_delay(attempt: int, longest: float) -> float:

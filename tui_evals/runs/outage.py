@@ -15,6 +15,8 @@ from tui_evals.targets.base import TargetConfig, TargetError
 
 Probe = Callable[[], Awaitable[TargetError | None]]
 """Puts a short question; the failure where nobody is there."""
+IS_THERE = ("agentRateLimited", "agentResponseUnparseable")
+"""Failures of a target that is there: it asks for a pause, or says what nobody can read."""
 _ENOUGH = 8
 """So many failures with no answer between them are worth a short question, before any is tried to the end."""
 _FIRST_PAUSE = 0.5

@@ -50,7 +50,7 @@ class Project:
 
     def writer(self) -> Writer:
         """The writing door of the store; what looks like a secret of the environment never passes it."""
-        return Writer(self.store, secrets=secrets_of(self.environment))
+        return Writer(self.store, secrets=secrets_of(self.environment), durable=self.settings.durable)
 
     def with_prompt(self, prompt: Path | None) -> Project:
         """The same project with the metrics beside a prompt."""

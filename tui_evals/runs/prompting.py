@@ -142,14 +142,18 @@ def chat_for(
     dataset: Dataset, item: Item, place: int, prompt: PromptUnderTest, answers: Sequence[Mapping[str, Any]]
 ) -> Chat:
     """The whole chat up to the question of a turn; `answers` are the assistant messages of the turns before it."""
-    chat = [*prompt.rendered(variables_of(dataset, item))]
-    if item.turns is not None:
-        chat += plain(item.messages or ())
+    chat = [*opening_of(dataset, item, prompt)]
     for number, unit in enumerate(item.units[: place + 1]):
         chat += question_of(unit)
         if number < place:
             chat.append(answers[number])
     return tuple(chat)
+
+
+def opening_of(dataset: Dataset, item: Item, prompt: PromptUnderTest) -> Chat:
+    """What stands before the first question: the prompt under test, and the history of a conversation."""
+    rendered = prompt.rendered(variables_of(dataset, item))
+    return rendered if item.turns is None else (*rendered, *plain(item.messages or ()))
 
 
 def question_of(unit: Item | Turn) -> list[Mapping[str, Any]]:

@@ -86,10 +86,13 @@ def _generated_text(plan: Plan, item: Item, name: str) -> str | None:
     return None
 
 
-async def judge(evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, item: Item) -> Judgement:
-    """Put an answer to its evaluators."""
+async def judge(
+    evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, item: Item, said: Sequence[ScoreRecord] = ()
+) -> Judgement:
+    """Put an answer to its evaluators; what some of them `said` of it already stands."""
+    kept = {record.key: record for record in said}
     own = [assigned for assigned in evaluators if assigned.evaluator.scope == "answer"]
-    records = [await recorded(assigned, evidence, plan.without_judges) for assigned in own]
+    records = [kept.get(one.key) or await recorded(one, evidence, plan.without_judges) for one in own]
     format_record = await _format(evidence, item, plan.dataset)
     if format_record is not None:
         records.append(format_record)

@@ -18,7 +18,7 @@ from tui_evals.datasets.validate import dataset_of, document_of_data
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, FailureCause, NewRun, RunRow, StopCode, Totals
+from tui_evals.store.records import LIVE_STATUSES, AnswerRow, FailureCause, NewRun, RunRow, StopCode, Totals
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
@@ -42,6 +42,7 @@ from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, judge_configs, needed_judges
 from .selection import ItemSelection, find_run, items_in_run, select_items
 from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
+from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
 
 
@@ -190,7 +191,7 @@ class RunOutcome:
     def exit_code(self) -> int:
         """The exit code of a command that executed the run."""
         if not self.finished:
-            return 3 if self.code == "configuration" else 1
+            return {"configuration": 3, "store": 130}.get(self.code, 1)
         return 0 if self.gates.met else 1
 
 
@@ -293,14 +294,34 @@ def _target_configs(words: Sequence[str | TargetConfig], settings: Settings) -> 
     return tuple(find_typed(word, settings) if isinstance(word, str) else word for word in words)
 
 
-def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
-    """A stored run ready to be executed again; CannotPlan or ConfigurationError says what has changed since."""
+def stored_job(
+    run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
+) -> Job:
+    """A stored run ready to be executed again; CannotPlan or ConfigurationError says what has changed since.
+
+    `own_evaluators` are those that are given as code.
+    """
     settings = settings_of_run(run, reader, project.settings)
     project = replace(project, settings=settings)
     registry = with_prompt_metrics(project.registry, metrics_folder(run, reader, project.root))
+    registry = replace(registry, by_name={**registry.by_name, **(own_evaluators or {})})
     plan = stored_plan(run, reader, settings, project.environment, registry)
     plan.check_evaluators()
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
+
+
+def demand_errors(reader: Reader, run: RunRow) -> None:
+    """CannotPlan where the errors of a run cannot be asked again in place."""
+    if run.status in LIVE_STATUSES:
+        raise CannotPlan(
+            f"{run.key} is {run.status} where it is executed; its errors can be asked again once it is over"
+        )
+    if RECORDED in run.config:
+        raise CannotPlan(f"{run.key} was made elsewhere, so that none of its targets can be asked here")
+    if run.staged_pass:
+        raise CannotPlan(f"{run.key} is being judged again; `tui-evals resume {run.key}` ends that first")
+    if run.status == "finished" and not reader.errors(run.id):
+        raise CannotPlan(f"{run.key} is finished and has no errors; nothing was asked")
 
 
 def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
@@ -371,9 +392,11 @@ def judged_again(
     return replace(job, run=replace(job.run, staged_pass=0), plan=plan, terms=terms)
 
 
-def judged_onwards(run: RunRow, reader: Reader, project: Project) -> Job:
+def judged_onwards(
+    run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
+) -> Job:
     """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
-    job = stored_job(run, reader, project)
+    job = stored_job(run, reader, project, own_evaluators)
     kept, _ = reader.staged_pass(run)
     plan = job.plan
     if kept["dataset"]:
@@ -420,17 +443,30 @@ Companion = Callable[[Engine, "asyncio.Task[Outcome]"], Coroutine[Any, Any, None
 
 
 async def execute(
-    job: Job, writer: Writer, *, again: bool = False, gates: Gates | None = None, companion: Companion | None = None
+    job: Job,
+    writer: Writer,
+    *,
+    again: bool = False,
+    errors: bool = False,
+    gates: Gates | None = None,
+    companion: Companion | None = None,
 ) -> RunOutcome:
-    """Execute a stored run here, or judge its answers `again`; the store says why where it does not begin or end."""
+    """Execute a stored run here, or judge its answers `again`; the store says why where it does not begin or end.
+
+    With `errors` what ended as one is asked or judged again in place.
+    """
     run, path = job.run, job.project.store
-    with hold(run_lock(path, run.key)), Reader(path) as reader:
+    with hold(run_lock(path, run.key)) as lock, Reader(path) as reader:
+        await writer.take_spilled(run)
         writer.control(run.id, "")
+        storing = Storing(writer, path, run, lock, _longest_wait(job))
         try:
-            engine = assemble(job, writer, reader, again=again)
+            engine = assemble(job, writer, reader, storing, again=again)
         except ConfigurationError as problem:
             note_refusal(writer, run, problem)
             raise
+        if errors:
+            writer.reopen_errors(run.id)
         work = asyncio.create_task(engine.execute(again=again))
         beside_it = asyncio.create_task(companion(engine, work)) if companion is not None else None
         try:
@@ -442,10 +478,20 @@ async def execute(
             outcome = STOPPED
         if beside_it is not None:
             await beside_it
-        writer.flush()
         ended = _run_outcome(reader, run, outcome, gates or Gates())
-    writer.verdict(run.id, ended.run.verdict)
+        if ended.run.verdict != run.verdict:
+            await writer.patient_verdict(run.id, ended.run.verdict)
+        if storing.is_lost:
+            message = await storing.conclude()
+            stored = replace(ended.run, status="interrupted", message=message, code="store")
+            return replace(ended, run=stored, finished=False, message=message, code="store")
     return ended
+
+
+def _longest_wait(job: Job) -> float:
+    """How long a run waits for its store: as long as for a target."""
+    asked = (*job.plan.targets, *needed_judges(job.plan, job.project.settings))
+    return max(config.max_outage for config in asked)
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -567,7 +613,7 @@ def _unchanged_target(
     return config
 
 
-def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -> Engine:
+def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, again: bool = False) -> Engine:
     """The engine of a run, its targets and judges opened; to judge `again` it begins a pass or goes on with one.
 
     On a cluster the targets are opened by the workers, and here only once something asks them; so is a judge that no
@@ -606,7 +652,8 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
             trusting=project.trusting,
         )
         elsewhere = partial(cluster_executor, place, plan, targets, judges, budget, terms.use_cache)
-    return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache, elsewhere=elsewhere)
+    cached = terms.use_cache
+    return Engine(plan, run, writer, reader, targets, judges, storing, use_cache=cached, elsewhere=elsewhere)
 
 
 def _pass_config(

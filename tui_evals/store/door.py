@@ -12,15 +12,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from . import results
-from .database import StoreError, StoreLock, checkpoint, connect, explained
+from .database import StoreError, StoreLock, StoreTrouble, checkpoint, connect, explained, file_identity, rescue
+from .spill import LASTING, Spill
 
 _QUEUE = 1_000
 _UNAWAITED = 0.045  # seconds that rows nobody waits for may lie, so that they share the commit of others
+_FIRST_PAUSE = 0.25
+_LONGEST_PAUSE = 5.0
 
-Kind = Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
+Tell = Callable[[StoreTrouble | None], None]
+"""Told in the writing thread what keeps it from writing, whenever that is new, and None once it can again."""
 _log = logging.getLogger(__name__)
 
 
@@ -30,7 +34,7 @@ def run_steps(connection: sqlite3.Connection, rows: Sequence[Callable[[sqlite3.C
 
 
 # An answer that is asked for and given in one batch must be seen running first; what has to come last stands last.
-_BATCH_ORDER: tuple[Kind, ...] = (
+_BATCH_ORDER: tuple[results.Kind, ...] = (
     results.running,
     results.waiting,
     results.answered,
@@ -46,25 +50,35 @@ _BATCH_ORDER: tuple[Kind, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    kind: Kind
+    kind: results.Kind
     row: Any
     waiter: asyncio.Future[Any] | Future[Any] | None = None
 
 
 class WriterThread:
-    """Takes rows from any thread or event loop and answers when they are committed."""
+    """Takes rows from any thread or event loop and answers when they are committed.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._connection = connect(path, write=True)
+    What was paid for and cannot be written is kept, and tried again with whatever is handed over next. A thread that
+    was told to be patient tries again by itself, and whoever waits for a commit waits on.
+    """
+
+    def __init__(self, path: Path, durable: bool = False) -> None:
+        self._path = path = path.absolute()
+        self._connection = connect(path, write=True, durable=durable)
+        self._file = file_identity(path)
         self._lock = StoreLock(path)
         self._queue: deque[_Entry] = deque()
         self._wake = threading.Condition()
-        self._awaited = False
+        self._awaited = self._urgent = False
         self._closed = False
         self._checkpointed = 0.0
         self._outside: deque[asyncio.Future[None]] = deque()
         self._kept: list[_Entry] = []
+        self._trouble: StoreTrouble | None = None
+        self._pause = _FIRST_PAUSE
+        self._tell: Tell | None = None
+        self._spill: Spill | None = None
+        self._is_told = False
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -73,17 +87,37 @@ class WriterThread:
         """How many rows wait to be tried again because their transaction failed."""
         return len(self._kept)
 
-    def put(self, kind: Kind, row: Any) -> None:
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the file that is written into is not the one at its path any more."""
+        return file_identity(self._path) != self._file
+
+    def be_patient(self, tell: Tell) -> None:
+        """From now on try again what cannot be written, until it can be or goes into a file."""
+        with self._wake:
+            self._tell, self._spill, self._is_told = tell, None, False
+
+    def spill(self, spill: Spill) -> None:
+        """Put what is kept, and what was paid for from now on, into a file instead of the store."""
+        with self._wake:
+            self._spill = spill
+            self._awaited = True
+            self._wake.notify()
+
+    def put(self, kind: results.Kind, row: Any) -> None:
         """Hand over a row without waiting; it is committed no later than whatever is handed over after it."""
         self._add(_Entry(kind, row))
 
     def call(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
-        """Do some housekeeping now, in the transaction of what was handed over before; returns its result."""
+        """Do some housekeeping now, in the transaction of what was handed over before; returns its result.
+
+        It is never tried again: StoreError says at once that it cannot be done.
+        """
         waiter: Future[Any] = Future()
         self._add(_Entry(run_steps, function, waiter))
         return waiter.result()
 
-    async def wait(self, kind: Kind, row: Any) -> Any:
+    async def wait(self, kind: results.Kind, row: Any) -> Any:
         """Hand over a row and wait until it is committed; while the queue is full, wait before that too."""
         loop = asyncio.get_running_loop()
         while room := self._room(loop):
@@ -96,26 +130,22 @@ class WriterThread:
         self._add(_Entry(kind, row, waiter))
         return await waiter
 
-    def retry(self) -> None:
-        """Write what failed once more; raises StoreError, and keeps it, if it fails again."""
-        with self._wake:
-            kept, self._kept = self._kept, []
-            self._queue.extendleft(reversed(kept))
-        self.call(lambda _: None)
+    def write_again(self, name: str) -> Path:
+        """Write all that is committed to the path of a store that was deleted or replaced; says where it is."""
+        return rescue(self._connection, self._path, name)
 
     def close(self) -> None:
-        """Commit what is queued and end the thread; raises StoreError if that fails."""
+        """Commit what is queued and end the thread; raises StoreError if something is left that cannot be."""
         if self._closed:
             return
-        try:
-            self.call(lambda _: None)
-        finally:
-            with self._wake:
-                self._closed = True
-                self._wake.notify()
-            self._thread.join()
-            self._connection.close()
-            self._lock.close()
+        with self._wake:
+            self._closed = True
+            self._wake.notify()
+        self._thread.join()
+        self._connection.close()
+        self._lock.close()
+        if self._kept and self._trouble is not None:
+            raise StoreError(str(self._trouble))
 
     def _room(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any] | None:
         """Nothing while the queue takes more, else what to wait for before asking again."""
@@ -132,48 +162,105 @@ class WriterThread:
                     f"the writer of {self._path} is closed already; nothing more can be stored through it."
                 )
             self._queue.append(entry)
+            is_urgent = isinstance(entry.waiter, Future)
             first = len(self._queue) == 1 or (entry.waiter is not None and not self._awaited)
             self._awaited |= entry.waiter is not None
-            if first:
+            self._urgent |= is_urgent
+            if first or is_urgent:
                 self._wake.notify()
 
     def _work(self) -> None:
-        while batch := self._batch():
-            self._commit(batch)
+        while True:
+            batch, is_last = self._batch()
+            if batch or self._spill is not None:
+                self._commit(batch)
+            if is_last:
+                return
 
-    def _batch(self) -> list[_Entry]:
-        """What gathered while the batch before was committed; a call holds its place until then. Empty at the end."""
+    def _batch(self) -> tuple[list[_Entry], bool]:
+        """What gathered while the batch before was committed, after what could not be; and whether it is the last.
+
+        A call holds its place until then.
+        """
         with self._wake:
-            while not (self._awaited or self._closed):
-                if not self._wake.wait(_UNAWAITED if self._queue else None) and self._queue:
-                    break
-            batch = list(self._queue)
+            if self._kept and self._tell is not None and self._spill is None:
+                self._wake.wait_for(lambda: self._closed or self._urgent or self._spill is not None, self._pause)
+            else:
+                while not (self._awaited or self._closed):
+                    if not self._wake.wait(_UNAWAITED if self._queue else None) and self._queue:
+                        break
+            batch = [*self._kept, *self._queue]
+            self._kept.clear()
             self._queue.clear()
-            self._awaited = False
-        return batch
+            self._awaited = self._urgent = False
+            return batch, self._closed
 
     def _commit(self, batch: list[_Entry]) -> None:
+        if self._spill is not None:
+            batch = self._spilled(batch, self._spill)
+            if not batch:
+                return
         try:
             outcomes = self._transaction(batch)
-        except (sqlite3.OperationalError, OSError, StoreError) as problem:
-            error = problem if isinstance(problem, StoreError) else explained(problem, self._path)
-            with self._wake:
-                self._kept += [replace(entry, waiter=None) for entry in batch if entry.kind is not run_steps]
-            self._settle([(entry, StoreError(str(error))) for entry in batch])
-        except Exception as problem:  # one bad row must not take its neighbours down, nor the thread
-            if len(batch) > 1:
+        except Exception as problem:
+            error = explained(problem, self._path) if isinstance(problem, sqlite3.Error | OSError) else problem
+            if isinstance(error, StoreTrouble):
+                self._keep(batch, error)
+            elif len(batch) > 1:  # one bad row must not take its neighbours down, nor the thread
                 for entry in batch:
                     self._commit([entry])
             else:
                 if batch[0].waiter is None:
                     _log.error("a row was not stored: %s", problem)
-                self._settle([(batch[0], explained(problem, self._path) if _is_damage(problem) else problem)])
+                self._settle([(batch[0], problem)])
         else:
             self._settle(list(zip(batch, outcomes, strict=True)))
+            self._note(None)
+
+    def _keep(self, batch: list[_Entry], trouble: StoreTrouble) -> None:
+        """Keep what can be tried again, and tell whoever does not wait for that."""
+        is_patient = self._tell is not None and self._spill is None
+        kept, told = [], []
+        for entry in batch:
+            if entry.waiter is None or (is_patient and not isinstance(entry.waiter, Future)):
+                kept.append(entry)
+                continue
+            told.append((entry, StoreError(str(trouble))))
+            if entry.kind in LASTING:
+                kept.append(replace(entry, waiter=None))
+        with self._wake:
+            self._kept += kept
+        if kept:
+            self._note(trouble)
+        self._settle(told)
+
+    def _note(self, trouble: StoreTrouble | None) -> None:
+        """Remember how writing stands, and tell that where it is new."""
+        before, self._trouble = self._trouble, trouble
+        self._pause = _FIRST_PAUSE if trouble is None else min(2 * self._pause, _LONGEST_PAUSE)
+        is_new = (before and (before.code, before.cause)) != (trouble and (trouble.code, trouble.cause))
+        if is_new and self._tell is not None:
+            self._tell(trouble)
+
+    def _spilled(self, batch: list[_Entry], spill: Spill) -> list[_Entry]:
+        """Put what was paid for into a file; returns the housekeeping, which is tried as ever."""
+        lasting = [entry for entry in batch if entry.kind in LASTING]
+        try:
+            spill.add([(entry.kind, entry.row) for entry in lasting])
+        except OSError as problem:
+            error = explained(problem, self._path)
+            self._settle([(entry, StoreError(str(error))) for entry in lasting])
+        else:
+            self._settle([(entry, entry.kind is results.answered or None) for entry in lasting])
+        finally:
+            spill.written.set()
+        return [entry for entry in batch if entry.kind is run_steps]
 
     def _transaction(self, batch: list[_Entry]) -> list[Any]:
         connection = self._connection
         outcomes: list[Any] = [None] * len(batch)
+        if self.is_elsewhere:
+            self._note_elsewhere()
         with self._lock.held("writing results"):
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -190,6 +277,15 @@ class WriterThread:
                 raise
             self._checkpointed = checkpoint(connection, self._path, self._checkpointed)
         return outcomes
+
+    def _note_elsewhere(self) -> None:
+        """Tell a patient owner, for whom the open file is written on; nobody else would hear that it leads nowhere."""
+        trouble = StoreTrouble(f"{self._path} was deleted, or another file was put in its place", "moved")
+        if self._tell is None:
+            raise trouble
+        if not self._is_told:
+            self._is_told = True
+            self._tell(trouble)
 
     def _settle(self, outcomes: list[tuple[_Entry, Any]]) -> None:
         """Tell whoever waits; one message per event loop and batch, because each wakes the loop."""
@@ -220,10 +316,6 @@ class WriterThread:
         for room in self._next_in():
             with contextlib.suppress(RuntimeError):  # its loop has ended, so nobody waits
                 room.get_loop().call_soon_threadsafe(_resume, [(room, None)])
-
-
-def _is_damage(problem: Exception) -> TypeGuard[sqlite3.DatabaseError]:
-    return getattr(problem, "sqlite_errorname", "") in ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
 def _resume(waiting: list[tuple[asyncio.Future[Any], Any]]) -> None:

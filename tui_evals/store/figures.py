@@ -26,8 +26,10 @@ class Judged(NamedTuple):
 
 
 _GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "column": "prompt, target"}
+_ANSWERED = "(code IS NULL OR code = 'agentResponseUnparseable')"
+"""What nobody can read may have been paid for as well."""
 _COST = "total(CASE WHEN from_cache = 0 THEN cost END)"
-_UNPRICED = "total(cost IS NULL AND body IS NOT NULL AND code IS NULL AND from_cache = 0 AND scripted = 0)"
+_UNPRICED = f"total(cost IS NULL AND body IS NOT NULL AND {_ANSWERED} AND from_cache = 0 AND scripted = 0)"
 _STATUSES = ", ".join(
     f"total(status = '{status}')"
     for status in ("pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored")
@@ -63,8 +65,8 @@ def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
 
 
 def spent(ask: Ask, run: int) -> tuple[float, int]:
-    """What all calls cost, and how many succeeded at an unknown price."""
-    query = "SELECT total(cost), total(cost IS NULL AND code IS NULL AND from_cache = 0) FROM calls WHERE run = ?"
+    """What all calls cost, and how many were answered at an unknown price."""
+    query = f"SELECT total(cost), total(cost IS NULL AND {_ANSWERED} AND from_cache = 0) FROM calls WHERE run = ?"
     ((cost, unpriced),) = ask(query, [run])
     return cost, int(unpriced)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .records import OVER_STATUSES, NewRun, PlannedAnswer, RunRow
 from .results import take_seq, workers_changed
-from .rows import RUN_SELECTED, dumps, run_row
+from .rows import RUN_SELECTED, SCORE_COLUMNS, dumps, run_row
 
 _PAGE = 5_000
 _ABANDONED = 3_600.0  # seconds after which a plan that was never completed is swept away
@@ -104,6 +104,7 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
     if values.get("status") in OVER_STATUSES:
         _nothing_in_flight(connection, run)
     if "finished" in values:
+        connection.execute("UPDATE runs SET finished = max(finished, started) WHERE id = ? AND started", [run])
         connection.execute("UPDATE workers SET state = 'gone', cells = 0, rate = 0 WHERE run = ?", [run])
         workers_changed(connection)
 
@@ -133,10 +134,11 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
     ids = [dumps([answer for (answer,) in page])]
     chosen = "IN (SELECT value FROM json_each(?))"
     connection.execute(
-        f"DELETE FROM bodies WHERE id IN (SELECT body FROM answers WHERE id {chosen}) "
-        "AND id NOT IN (SELECT body FROM cache)",
-        ids,
+        f"DELETE FROM bodies WHERE id IN (SELECT body FROM answers WHERE id {chosen} "
+        f"UNION SELECT body FROM earlier WHERE answer {chosen}) AND id NOT IN (SELECT body FROM cache)",
+        ids * 2,
     )
+    connection.execute(f"DELETE FROM earlier WHERE answer {chosen}", ids)
     connection.execute(f"DELETE FROM scores WHERE answer {chosen}", ids)
     connection.execute(f"DELETE FROM bouts WHERE left {chosen} OR right {chosen}", ids * 2)
     connection.execute(f"DELETE FROM answers WHERE id {chosen}", ids)
@@ -196,6 +198,58 @@ def drop_pass(connection: sqlite3.Connection, run: int) -> None:
         connection.execute("DELETE FROM passes WHERE run = ? AND pass = ?", [run, number])
         connection.execute("DELETE FROM staged WHERE run = ?", [run])
         connection.execute("UPDATE runs SET staged_pass = 0 WHERE id = ?", [run])
+
+
+def reopen_errors(connection: sqlite3.Connection, run: int) -> int:
+    """Have what ended as an error be asked, or judged, again; what it was is kept. Says how many answers that are.
+
+    Of an answer that an evaluator could not judge all other scores stay. What judged answers together counts no longer
+    where it is an error, or where one of those answers is asked again.
+    """
+    now = time.time()
+    unjudged = (
+        "FROM scores WHERE result = 'error' AND pass = (SELECT scoring_pass FROM runs WHERE id = ?1) "
+        "AND answer IN (SELECT id FROM answers WHERE run = ?1 AND status NOT IN ('pending', 'running', 'error'))"
+    )
+    together = (
+        "FROM group_scores WHERE run = ?1 AND pass = (SELECT scoring_pass FROM runs WHERE id = ?1) "
+        "AND (result = 'error' OR (item, turn) IN (SELECT item, turn FROM answers WHERE run = ?1 AND status = 'error'))"
+    )
+    columns = ", ".join(SCORE_COLUMNS)
+    failed = _numbers(connection, "SELECT id FROM answers WHERE run = ? AND status = 'error'", run)
+    to_judge = _numbers(connection, f"SELECT DISTINCT answer {unjudged}", run)
+    first = "(SELECT min(id) FROM answers WHERE run = ?1 AND item = group_scores.item AND turn = group_scores.turn)"
+    connection.execute(
+        "INSERT INTO earlier(run, answer, time, body, scores) "
+        "SELECT run, id, ?2, body, '[]' FROM answers WHERE run = ?1 AND status = 'error'",
+        [run, now],
+    )
+    for answer, where in (("answer", unjudged), (first, together)):
+        connection.execute(
+            "INSERT INTO earlier(run, answer, time, scores) "
+            f"SELECT ?1, {answer} AS of, ?2, json_group_array(json_array({columns})) {where} GROUP BY of",
+            [run, now],
+        )
+        connection.execute(f"DELETE {where}", [run])
+    seq = take_seq(connection, len(failed) + len(to_judge))
+    connection.executemany(
+        "UPDATE answers SET seq = ?, status = 'pending', score = NULL, input_tokens = NULL, output_tokens = NULL, "
+        "cost = NULL, latency_ms = NULL, attempts = 0, from_cache = 0, scripted = 0, started = NULL, code = NULL, "
+        "preview = '', ending = '', body = NULL WHERE id = ?",
+        [(seq + number, answer) for number, answer in enumerate(failed)],
+    )
+    connection.executemany(
+        "UPDATE answers SET seq = ?, status = 'answered', score = NULL WHERE id = ?",
+        [(seq + len(failed) + number, answer) for number, answer in enumerate(to_judge)],
+    )
+    connection.execute(
+        "UPDATE runs SET status = 'running', finished = NULL, message = '', code = '', verdict = '' WHERE id = ?", [run]
+    )
+    return len(failed) + len(to_judge)
+
+
+def _numbers(connection: sqlite3.Connection, query: str, run: int) -> list[int]:
+    return [number for (number,) in connection.execute(query, [run]).fetchall()]
 
 
 def label(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
-from .records import OVER_STATUSES, RunRow, ScoreRecord, WorkerRow
+from .records import MESSAGES_BEFORE, OVER_STATUSES, AnswerRow, RunRow, ScoreRecord, WorkerRow
 from .rows import (
     ANSWER_COLUMNS,
     CALL_COLUMNS,
@@ -20,6 +21,7 @@ from .rows import (
     SCORE_COLUMNS,
     WORKER_COLUMNS,
     Detail,
+    EarlierAttempt,
     answer_record,
     answer_row,
     call_record,
@@ -66,8 +68,8 @@ def workers(ask: Ask, run: RunRow) -> list[WorkerRow]:
     return records
 
 
-def detail(ask: Ask, answer: int) -> Detail:
-    """An answer with its text, request, scores, calls and labels."""
+def detail(ask: Ask, answer: int, whole: bool = True) -> Detail:
+    """An answer with its text, request (`whole`, or what its turn added), scores, calls and labels."""
     for columns in ask(f"SELECT {ANSWER} FROM answers WHERE id = ?", [answer]):
         row = answer_row(columns)
         break
@@ -76,6 +78,9 @@ def detail(ask: Ask, answer: int) -> Detail:
     bodies = ask(
         "SELECT b.request, b.text, b.answer FROM answers JOIN bodies b ON b.id = body WHERE answers.id = ?", [answer]
     )
+    record = answer_record(*bodies[0]) if bodies else None
+    if whole and record is not None and MESSAGES_BEFORE in record.request:
+        record = replace(record, request=whole_requests(ask, [row])[answer])
     scores = ask(
         f"SELECT s.pass, {SCORE} FROM scores s WHERE answer = ?1 "
         "AND s.pass <= (SELECT scoring_pass FROM runs WHERE id = ?2) ORDER BY s.pass, s.key",
@@ -92,12 +97,47 @@ def detail(ask: Ask, answer: int) -> Detail:
     labels = ask(f"SELECT {LABEL} FROM labels WHERE run = ? AND answer = ? ORDER BY id", [row.run, answer])
     return Detail(
         row,
-        answer_record(*bodies[0]) if bodies else None,
+        record,
         _by_pass(scores),
         _by_pass(together),
         tuple(call_record(call) for call in calls),
         tuple(map(label_row, labels)),
+        _earlier(ask, answer),
     )
+
+
+def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
+    query = (
+        "SELECT e.time, b.text, b.answer, e.scores FROM earlier e LEFT JOIN bodies b ON b.id = e.body "
+        "WHERE e.answer = ? ORDER BY e.id"
+    )
+    return tuple(
+        EarlierAttempt(
+            time,
+            None if rest is None else answer_record("", text, rest),
+            tuple(score_record(tuple(score)) for score in json.loads(scores)),
+        )
+        for time, text, rest, scores in ask(query, [answer])
+    )
+
+
+def whole_requests(ask: Ask, rows: Iterable[AnswerRow]) -> dict[int, Mapping[str, Any]]:
+    """What was sent for these answers; the chat of a turn is put together of what each turn before it added."""
+    whole: dict[int, Mapping[str, Any]] = {}
+    query = (
+        "SELECT answers.id, b.request FROM answers JOIN bodies b ON b.id = body "
+        "WHERE run = ? AND pos BETWEEN ? AND ? ORDER BY pos"
+    )
+    wanted = sorted(rows, key=lambda row: (row.run, row.pos))
+    for (run, first), of_cell in groupby(wanted, key=lambda row: (row.run, row.pos - row.turn)):
+        *_, last = answers = list(of_cell)
+        ids, messages = {row.id for row in answers}, list[Mapping[str, Any]]()
+        for answer, text in ask(query, [run, first, last.pos]):
+            request = json.loads(text) if text else {}
+            messages = [*messages[: request.pop(MESSAGES_BEFORE, 0)], *request.get("messages", ())]
+            if answer in ids:
+                whole[answer] = {**request, "messages": messages} if request else {}
+    return whole
 
 
 def together(ask: Ask, run: int, number: int, items: Iterable[int]) -> dict[tuple[int, int], tuple[ScoreRecord, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,27 +167,44 @@ def _staging(database: Database) -> None:
     )
 
 
+def _earlier(database: Database) -> None:
+    """What answers were that were asked or judged again in the same run, because they had ended as errors."""
+    database.executescript(
+        """
+        CREATE TABLE earlier(
+          id INTEGER PRIMARY KEY, run INTEGER NOT NULL, answer INTEGER NOT NULL, time REAL NOT NULL, body INTEGER,
+          scores TEXT NOT NULL);
+        CREATE INDEX earlier_answer ON earlier(answer);
+        """
+    )
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
-    *(_measures, _unjudged, _endings, _waits, _staging),
+    *(_measures, _unjudged, _endings, _waits, _staging, _earlier),
 )
 VERSION = len(STEPS)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
     """Take the steps a store of this version has not seen, after a backup; only for the holder of the lock."""
-    from sqlite_utils import Database  # a tenth of a second that an up-to-date store need not pay
-
     if version:
         back_up(connection, Path(f"{path}.bak.{version}"))
+    make_tables(connection, STEPS, version)
+
+
+def make_tables(connection: sqlite3.Connection, steps: Sequence[Callable[[Database], None]], version: int = 0) -> None:
+    """Take those of the steps that a store of this version has not seen, all or none."""
+    from sqlite_utils import Database  # a tenth of a second that an up-to-date store need not pay
+
     connection.execute("PRAGMA journal_mode=WAL")
     database = Database(connection, recursive_triggers=False, execute_plugins=False)
     with database.atomic():
-        for step in STEPS[version:]:
+        for step in steps[version:]:
             step(database)
-        database.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(STEPS)])
+        database.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(steps)])
         connection.execute(f"PRAGMA application_id={APPLICATION}")
-        connection.execute(f"PRAGMA user_version={len(STEPS)}")
+        connection.execute(f"PRAGMA user_version={len(steps)}")
 
 
 def back_up(connection: sqlite3.Connection, copy: Path) -> None:

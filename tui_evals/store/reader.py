@@ -19,6 +19,7 @@ from .database import StoreError, connect, explained, schema_version
 from .filters import Filter, compiled, like, ordered
 from .records import (
     LIVE_STATUSES,
+    MESSAGES_BEFORE,
     AnswerRecord,
     AnswerRow,
     AnswerStatus,
@@ -50,12 +51,14 @@ from .rows import (
     run_row,
     score_record,
 )
-from .runlock import alive, run_lock
+from .runlock import alive, run_lock, store_wait
 from .snapshots import StoredDataset, stored_dataset
+from .spill import spilled_files
 
 _PAGE = 1_000
 _BODIES = 250
 """How many answers are held at once with their texts, each of which may be long."""
+_SPILLED = "nothing could be stored any more; {} has what was left, and to resume the run stores it"
 _KILLED = "its process ended without a word: it was killed, or the machine went down"
 
 
@@ -185,6 +188,17 @@ class Reader:
         """How many answers of a run ended otherwise than usual, by how they did."""
         query = "SELECT ending, count(*) FROM answers WHERE run = ? AND ending != '' GROUP BY ending ORDER BY 2 DESC"
         return dict(self.query(query, [run]))
+
+    def errors(self, run: int) -> int:
+        """How many answers of a run, or groups of them, are an error, or could not be judged by an evaluator."""
+        query = (
+            "WITH counts AS (SELECT scoring_pass AS pass FROM runs WHERE id = ?1) SELECT "
+            "(SELECT count(*) FROM answers WHERE run = ?1 AND (status = 'error' OR EXISTS (SELECT 1 FROM scores s "
+            "WHERE s.answer = answers.id AND s.pass = (SELECT pass FROM counts) AND s.result = 'error'))) + "
+            "(SELECT count(*) FROM group_scores WHERE run = ?1 AND result = 'error' "
+            "AND pass = (SELECT pass FROM counts))"
+        )
+        return int(self.query(query, [run])[0][0])
 
     def repeated(self, run: int) -> bool:
         """Whether a run asks any item more than once."""
@@ -328,11 +342,15 @@ class Reader:
             f"SELECT answers.id, {'b.request' if requests else repr('')}, b.text, b.answer FROM json_each(?) j "
             "JOIN answers ON answers.id = j.value JOIN bodies b ON b.id = answers.body"
         )
-        return {body[0]: answer_record(*body[1:]) for body in self.query(query, [json.dumps(list(ids))])}
+        records = {body[0]: answer_record(*body[1:]) for body in self.query(query, [json.dumps(list(ids))])}
+        if in_part := [answer for answer, record in records.items() if MESSAGES_BEFORE in record.request]:
+            for answer, request in lookup.whole_requests(self.query, self.rows(in_part)).items():
+                records[answer] = replace(records[answer], request=request)
+        return records
 
-    def detail(self, answer: int) -> Detail:
-        """Everything known of one answer."""
-        detail = lookup.detail(self.query, answer)
+    def detail(self, answer: int, *, whole: bool = True) -> Detail:
+        """Everything known of one answer; of a long conversation its request may be left at what the turn added."""
+        detail = lookup.detail(self.query, answer, whole)
         return replace(detail, row=self._settle([detail.row])[0])
 
     # -- scores
@@ -410,9 +428,9 @@ class Reader:
         ]
 
     def cache_get(self, key: str) -> Cached | None:
-        """The cached answer of a key, None where there is none."""
+        """The cached answer of a key, without what was sent for it; None where there is none."""
         query = (
-            "SELECT c.key, c.recipe, c.target, c.created, b.request, b.text, b.answer FROM cache c "
+            "SELECT c.key, c.recipe, c.target, c.created, '', b.text, b.answer FROM cache c "
             "JOIN bodies b ON b.id = c.body WHERE c.key = ?"
         )
         for cache_key, recipe, target, created, *body in self.query(query, [key]):
@@ -465,8 +483,14 @@ class Reader:
     def _run(self, row: tuple[Any, ...]) -> RunRow:
         """The run, interrupted if its owner is gone; on another host nobody can tell."""
         run = run_row(row)
-        if run.status in LIVE_STATUSES and run.host in (None, self._host) and not alive(run_lock(self._path, run.key)):
-            run = replace(run, status="interrupted", message=_KILLED, code="killed")
+        lock = run_lock(self._path, run.key)
+        if run.status in LIVE_STATUSES and run.host in (None, self._host):
+            if alive(lock):
+                run = replace(run, waiting=store_wait(lock) or run.waiting)
+            elif files := spilled_files(self._path, run.key):
+                run = replace(run, status="interrupted", message=_SPILLED.format(files[0]), code="store")
+            else:
+                run = replace(run, status="interrupted", message=_KILLED, code="killed")
         if run.waiting is not None and (run.status not in LIVE_STATUSES or run.waiting.until <= time.time()):
             return replace(run, waiting=None)
         return run

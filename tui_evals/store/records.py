@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
-StopCode = Literal["", "asked", "killed", "budget", "configuration", "limited", "failed"]
+StopCode = Literal["", "asked", "killed", "budget", "configuration", "limited", "store", "failed"]
 """Why a run is not finished: somebody stopped it, its process vanished, its money is spent, a provider asked for a
-longer pause than it may have, or something failed."""
+longer pause than it may have, what it did could not be stored, or something failed."""
 LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
 """What a run can be while a process executes it."""
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
@@ -24,6 +24,10 @@ ENDINGS: Mapping[str, str] = {
     "refusal": "refused by the model",
 }
 """How an answer can end that is none as it was asked for, and what that means."""
+
+
+MESSAGES_BEFORE = "messages before"
+"""The key in a stored request for how many messages of the turn before stand before its own; readers put them there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +136,18 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreWait:
+    """A pause in which nothing is asked, because answers could not be stored."""
+
+    code: Literal["full", "locked", "unwritable"]
+    path: str
+    cause: str
+    """Who keeps it locked, or why it cannot be written."""
+    until: float
+    """When the run ends unless something can be stored by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """A run as lists show it."""
 
@@ -162,7 +178,7 @@ class RunRow:
     code: StopCode = ""
     verdict: str = ""
     """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
-    waiting: Wait | None = None
+    waiting: Wait | StoreWait | None = None
     """What it waits for, while it does and goes on."""
     staged_pass: int = 0
     """The scoring pass that has begun and does not count before it is whole; 0 where there is none."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .records import AnswerStatus
 
 _log = logging.getLogger(__name__)
+
+Kind = Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
+"""What writes all rows of a kind in a batch, and returns what came of each."""
 
 
 @dataclass(frozen=True, slots=True)

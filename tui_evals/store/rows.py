@@ -176,6 +176,18 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierAttempt:
+    """What an answer was before it was asked or judged again in its run, because it had ended as an error."""
+
+    time: float
+    """When it was asked or judged again."""
+    answer: AnswerRecord | None
+    """The error; None where there was an answer, and only judging it had failed."""
+    scores: tuple[ScoreRecord, ...] = ()
+    """The errors of evaluators."""
+
+
+@dataclass(frozen=True, slots=True)
 class Detail:
     """Everything that is known of one answer; scores by the number of their pass."""
 
@@ -186,6 +198,8 @@ class Detail:
     """The score of all answers to its item and turn; counts into the status of none of them."""
     calls: tuple[CallRecord, ...]
     labels: tuple[Label, ...]
+    earlier: tuple[EarlierAttempt, ...] = ()
+    """What it was before, in order; the calls hold every attempt."""
 
 
 def dumps(value: object) -> str:
@@ -273,6 +287,8 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
     values = dict(zip(RUN_COLUMNS, row, strict=True))
     values |= {name: tuple(json.loads(values[name])) for name in _RUN_JSON}
     values["config"] = json.loads(values["config"])
+    if values["started"] is not None and values["finished"] is not None:  # stored under a clock that was set back
+        values["finished"] = max(values["started"], values["finished"])
     values["waiting"] = Wait(**json.loads(values["waiting"])) if values["waiting"] else None
     return RunRow(**values)
 

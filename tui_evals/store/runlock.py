@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from tui_evals.private_files import UnsafeFile, make_private_folder, open_private
 
 from .database import StoreError, explained
+from .records import StoreWait
 
+_ROOM = 4_000  # bytes; less than the smallest block of a disk
 _PATIENCE = 1.0  # seconds; somebody who only looks holds the lock for a microsecond
 
 
@@ -21,8 +25,31 @@ def run_lock(store: Path, key: str) -> Path:
     return store.parent / "locks" / f"{key}.lock"
 
 
+def executed_runs(store: Path) -> tuple[str, ...]:
+    """The runs that were executed into a store, by the lock files they leave, which outlive it.
+
+    None where several stores share a folder, for then nobody knows whose they were.
+    """
+    if any(file.name != f"{store.name}.lock" for file in store.parent.glob("*.lock")):
+        return ()
+    return tuple(sorted(file.stem for file in (store.parent / "locks").glob("*.lock") if "-" not in file.stem))
+
+
+class RunLock:
+    """The lock of a run while it is held; it carries what the store cannot, for whoever watches from elsewhere."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self.note(None)
+
+    def note(self, wait: StoreWait | None) -> None:
+        """Say that the run waits until it can store something; written over what stands there, it needs no room."""
+        text = "" if wait is None else json.dumps(asdict(wait))
+        os.pwrite(self._file, f"{os.getpid()}\n{text}".encode()[:_ROOM].ljust(_ROOM), 0)
+
+
 @contextlib.contextmanager
-def hold(path: Path) -> Iterator[None]:
+def hold(path: Path) -> Iterator[RunLock]:
     """Own a run for a block; refused while another process owns it."""
     try:
         make_private_folder(path.parent, path.parent.parent)
@@ -31,11 +58,22 @@ def hold(path: Path) -> Iterator[None]:
         raise explained(problem, path) from problem
     try:
         _acquire(file, path)
-        os.ftruncate(file, 0)
-        os.pwrite(file, str(os.getpid()).encode(), 0)
-        yield
+        try:
+            lock = RunLock(file)
+        except OSError as problem:
+            raise explained(problem, path) from problem
+        yield lock
     finally:
         os.close(file)
+
+
+def store_wait(path: Path) -> StoreWait | None:
+    """What the owner of a lock cannot store, as it has noted it there."""
+    try:
+        note = path.read_text(encoding="utf-8").partition("\n")[2].strip()
+        return StoreWait(**json.loads(note)) if note else None
+    except (OSError, ValueError):  # it is gone, or being written
+        return None
 
 
 def alive(path: Path) -> bool:
@@ -55,6 +93,21 @@ def alive(path: Path) -> bool:
     return False
 
 
+def live_runs(path: Path) -> list[str]:
+    """The runs that are being executed in the folder of a store, whatever can be read of it."""
+    locks = sorted((path.parent / "locks").glob("*.lock"))
+    return [lock.stem for lock in locks if alive(lock)]
+
+
+def refuse_live_runs(path: Path) -> None:
+    """StoreError where a run is being executed, with how to end it."""
+    if live := live_runs(path):
+        raise StoreError(
+            f"run {', '.join(live)} is being executed, and would lose what it writes. "
+            f"`tui-evals stop {live[0]}` first, then try again."
+        )
+
+
 def _acquire(file: int, path: Path) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
@@ -62,7 +115,7 @@ def _acquire(file: int, path: Path) -> None:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                owner = os.pread(file, 20, 0).decode("utf-8", "replace") or "unknown"
+                owner = os.pread(file, 20, 0).decode("utf-8", "replace").partition("\n")[0] or "unknown"
                 raise StoreError(
                     f"run {path.stem} is being executed by another process ({owner}). "
                     f"Watch it with `tui-evals watch {path.stem}`, or stop it first."

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from . import housekeeping, results
 from .database import StoreError
-from .door import WriterThread
+from .door import Tell, WriterThread, run_steps
 from .records import (
     AnswerRecord,
     AnswerStatus,
@@ -33,6 +33,7 @@ from .redact import redacted, spellings, without
 from .results import CacheKey
 from .rows import body_of, call_values, cleaned, dumps, ending_of, plain, preview, score_values, worker_values
 from .runlock import alive, run_lock
+from .spill import Spill, forget_spilled, spilled_files, store_spilled
 
 _PAGE = 5_000  # planned answers in a transaction; the lock is held some 16 ms for them
 
@@ -43,13 +44,16 @@ def snapshot_hash(document: Mapping[str, Any]) -> str:
 
 
 class Writer:
-    """The one writing door of a process. Methods that wait do so until the commit; `secrets` are taken out of texts."""
+    """The one writing door of a process. Methods that wait do so until the commit; `secrets` are taken out of texts.
 
-    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
+    What a `durable` one has committed survives a power cut too, not only the end of the process.
+    """
+
+    def __init__(self, path: Path, secrets: Iterable[str] = (), *, durable: bool = False) -> None:
         self._path = path
         self._secrets = tuple(secrets)
         self._spellings = spellings(self._secrets)
-        self._thread = WriterThread(path)
+        self._thread = WriterThread(path, durable)
 
     # -- runs
 
@@ -84,9 +88,19 @@ class Writer:
 
     def run_status(self, run: int, status: RunStatus, **fields: Any) -> None:
         """Set the status of a run, and with it started, finished, pid, host, control, or why it stopped."""
-        if "message" in fields:
-            fields["message"] = plain(self._guarded(fields["message"]))
-        self._update(run, {"status": status, **fields})
+        self._thread.call(self._status_step(run, status, fields))
+
+    async def patient_run_status(self, run: int, status: RunStatus, **fields: Any) -> None:
+        """The same for whoever executes a run, who waits on where nothing can be stored for a while."""
+        await self._thread.wait(run_steps, self._status_step(run, status, fields))
+
+    def run_goes(self, run: int, status: RunStatus) -> None:
+        """The same of a run that goes on; does not wait."""
+        self._thread.put(run_steps, self._status_step(run, status, {}))
+
+    def _status_step(self, run: int, status: RunStatus, fields: Mapping[str, Any]) -> Callable[..., None]:
+        guarded = {"message": plain(self._guarded(fields["message"]))} if "message" in fields else {}
+        return partial(housekeeping.update_run, run=run, values={"status": status, **fields, **guarded})
 
     def run_config(self, run: int, config: Mapping[str, Any]) -> None:
         """Change on what terms a run goes on."""
@@ -99,6 +113,11 @@ class Writer:
     def verdict(self, run: int, sentence: str) -> None:
         """Keep whether a run met its gates."""
         self._update(run, {"verdict": plain(self._guarded(sentence))})
+
+    async def patient_verdict(self, run: int, sentence: str) -> None:
+        """The same for whoever executes the run, who waits on where nothing can be stored for a while."""
+        verdict = {"verdict": plain(self._guarded(sentence))}
+        await self._thread.wait(run_steps, partial(housekeeping.update_run, run=run, values=verdict))
 
     def heartbeat(self, run: int) -> None:
         """Say that the run is not stuck; does not wait."""
@@ -124,9 +143,18 @@ class Writer:
         """Have the scoring that was begun count from now on, whole; scores of earlier passes stay."""
         self._thread.call(partial(housekeeping.count_pass, run=run))
 
+    async def patient_count_pass(self, run: int) -> None:
+        """The same for whoever executes the run, who waits on where nothing can be stored for a while."""
+        await self._thread.wait(run_steps, partial(housekeeping.count_pass, run=run))
+
     def drop_pass(self, run: int) -> None:
         """Forget the scoring that was begun."""
         self._thread.call(partial(housekeeping.drop_pass, run=run))
+
+    def reopen_errors(self, run: int) -> int:
+        """Have what ended as an error be asked or judged again in the run; says how many answers that are."""
+        count: int = self._thread.call(partial(housekeeping.reopen_errors, run=run))
+        return count
 
     def delete_run(self, run: RunRow) -> None:
         """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""
@@ -139,7 +167,8 @@ class Writer:
         if alive(lock):
             raise StoreError(f"run {run.key} is being executed. Stop it with `tui-evals stop {run.key}` first.")
         self._delete(run.id)
-        lock.unlink(missing_ok=True)
+        for file in (lock, *spilled_files(self._path, run.key)):
+            file.unlink(missing_ok=True)
 
     # -- results
 
@@ -240,12 +269,36 @@ class Writer:
 
     @property
     def kept(self) -> int:
-        """How many rows could not be written and wait for `retry`."""
+        """How many rows could not be written, and are tried again with the next one."""
         return self._thread.kept
 
-    def retry(self) -> None:
-        """Write what could not be written; raises StoreError, and keeps it, if it still cannot."""
-        self._thread.retry()
+    def be_patient(self, tell: Tell) -> None:
+        """Keep what cannot be written, let those wait who wait for it, and try again; `tell` hears how it stands."""
+        self._thread.be_patient(tell)
+
+    def spill(self, run: RunRow) -> Spill:
+        """Write what is kept and what follows into a file, because the store does not take it."""
+        spill = Spill(self._path, run)
+        self._thread.spill(spill)
+        return spill
+
+    async def take_spilled(self, run: RunRow) -> int:
+        """Store what earlier executions of a run put into files, and remove those; returns how many answers it was."""
+        count = 0
+        for file in spilled_files(self._path, run.key):
+            count += await self._thread.wait(run_steps, partial(store_spilled, file=file, run=run))
+            file.unlink()
+            self._thread.put(run_steps, partial(forget_spilled, file=file))
+        return count
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the store was deleted or replaced since it was opened here."""
+        return self._thread.is_elsewhere
+
+    def write_again(self, name: str) -> Path:
+        """Write all of a store that was deleted or replaced to its place, or beside it under a name; says where."""
+        return self._thread.write_again(name)
 
     def flush(self) -> None:
         """Wait until everything handed over is committed."""

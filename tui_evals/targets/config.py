@@ -42,6 +42,8 @@ class Settings:
     judge: str | None = None
     targets: Mapping[str, TargetConfig] = field(default_factory=dict)
     ui: Mapping[str, Any] = field(default_factory=dict)
+    durable: bool = False
+    """Whether everything that is stored waits until it is on the disk."""
 
     @property
     def variables(self) -> frozenset[str]:
@@ -154,7 +156,7 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
         name: _target_config(name, target, run, f"{FILE}:{_line_of(text, ('targets', name))}")
         for name, target in read.targets.items()
     }
-    return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui)
+    return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui, durable=read.store.durable)
 
 
 def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str) -> TargetConfig:

@@ -69,6 +69,10 @@ class _Judge(_Part):
     target: str | None = Field(None, min_length=1)
 
 
+class _Store(_Part):
+    durable: bool = False
+
+
 class _Price(_Part):
     input_per_million: float = Field(ge=0)
     output_per_million: float = Field(ge=0)
@@ -97,6 +101,7 @@ class ConfigModel(_Part):
 
     run: _Run = _Run()
     judge: _Judge = _Judge()
+    store: _Store = _Store()
     targets: dict[str, TargetModel] = {}
     ui: dict[str, Any] = {}
 
@@ -105,6 +110,7 @@ _PARTS: Mapping[str, type[_Part]] = {
     "": ConfigModel,
     "run": _Run,
     "judge": _Judge,
+    "store": _Store,
     "targets.*": TargetModel,
     "targets.*.price": _Price,
 }

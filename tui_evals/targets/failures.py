@@ -69,9 +69,15 @@ class Failures:
         return TargetError("agentRequestFailed", message, status=status)
 
     def unreadable(self, body: str) -> TargetError:
-        """An answer that is no chat completion."""
+        """An answer that is no chat completion: servers under load send such now and then, a wrong address always."""
         message = f"{self.where} answered what is not a chat completion: {self._error_text(body)}. Check base_url."
-        return TargetError("agentResponseUnparseable", message)
+        return TargetError("agentResponseUnparseable", message, retryable=True)
+
+    def broken_off(self, body: str) -> TargetError:
+        """An answer that was promised whole and broke off; of what came `body` may be empty, or not be known."""
+        came = f" after: {self.readable(body[:MAX_ERROR_BODY])}" if body.strip() else ""
+        message = f"The answer of {self.where} broke off{came}. It may pass; ask again."
+        return TargetError("agentResponseUnparseable", message, retryable=True)
 
     def too_long(self) -> TargetError:
         """An answer that is too long."""

@@ -45,7 +45,7 @@ class OpenAI:
         data = json_line(completion_body(self._config, self._model, request))
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
-                body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY)
+                body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY, failures)
         except TimeoutError:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -108,14 +108,21 @@ class OpenAI:
         return self._session
 
 
-async def _read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+async def _read_body(response: aiohttp.ClientResponse, limit: int, failures: Failures) -> bytes | None:
     """The body, or None if it is longer than that; the start of an error's body is enough."""
     read = bytearray()
-    async for piece in response.content.iter_any():
-        read += piece
-        if len(read) > limit:
-            response.close()
-            return bytes(read[:limit]) if not response.ok else None
+    try:
+        async for piece in response.content.iter_any():
+            read += piece
+            if len(read) > limit:
+                response.close()
+                return bytes(read[:limit]) if not response.ok else None
+    except TimeoutError:
+        raise
+    except (aiohttp.ClientError, OSError):
+        if not response.ok:
+            raise
+        raise failures.broken_off(read.decode("utf-8", "replace")) from None
     return bytes(read)
 
 

@@ -120,6 +120,8 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
             return failures.too_long()
         case "unreadable":
             return failures.unreadable(report["text"])
+        case "cut":
+            return failures.broken_off("")
     return TargetError(
         "agentRequestFailed", f"litellm did not ask {failures.where}: {failures.readable(report['text'])}"
     )
@@ -243,6 +245,8 @@ def _describe_failure(error: Exception) -> dict[str, Any]:
             return _status_failure(link.response)
     if any(isinstance(link, TimeoutError | httpx.TimeoutException) for link in links):
         return {"kind": "timeout"}
+    if any(type(link).__name__ == "ClientPayloadError" for link in links):
+        return {"kind": "cut"}
     for link in reversed(links):
         if isinstance(link, OSError | httpx.TransportError):
             return _connection_failure(link)

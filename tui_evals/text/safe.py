@@ -81,6 +81,12 @@ def safe(text: str) -> str:
     return without_log_commands(text if _is_clean(text) else _REPLACED.sub(_pictures, without_sequences(text)))
 
 
+def changes_of(text: str) -> tuple[list[str], list[str]]:
+    """The escape sequences that `safe` takes out of a text, and the characters that it makes visible."""
+    rest = without_sequences(text)
+    return _SEQUENCE.findall(text), [character for run in _REPLACED.findall(rest) for character in run]
+
+
 def log_is_read() -> bool:
     """Whether what is printed goes to a runner that looks for orders in it."""
     return any(os.environ.get(name) for name in LOG_READERS)

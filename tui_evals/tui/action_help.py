@@ -10,7 +10,6 @@ from pathlib import Path
 from tui_evals.store.filters import SHOWN_WORDS
 
 from .actions import PLACES, Where, actions_at, key_names
-from .rows import Row, fit, row, wrapped
 
 PROSE: Mapping[Where, str] = {
     "everywhere": "",
@@ -67,23 +66,8 @@ PROSE: Mapping[Where, str] = {
     ),
 }
 
-_KEYS = 12
 ALONE = ("field", "compare", "labelling", "rules", "playground")
 """Places of their own, where no other keys work."""
-
-
-def help_rows(where: Where, width: int) -> list[Row]:
-    """The help of one place: what it is for, its keys, then the keys that work everywhere."""
-    rows = [row((line, "")) for line in wrapped(PROSE.get(where, ""), width)] if PROSE.get(where) else []
-    for place in (where,) if where in ALONE else dict.fromkeys((where, "everywhere")):
-        rows += [row(), row((PLACES[place], "title"))]
-        for action in actions_at(place):
-            keys = fit("  ".join(key_names(action)), _KEYS, "key")
-            first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
-            rows.append(row(keys, " ", first))
-            rows += [row(" " * (_KEYS + 1), line) for line in more]
-    rows += [row(), *(row((line, "dim")) for line in wrapped(MOVING, width))]
-    return rows
 
 
 MOVING = (

@@ -65,6 +65,16 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "next_pane", "tab", "next", "Go to the next pane on screen."),
     Action("everywhere", "previous_pane", "shift+tab", "previous", "Go to the previous pane on screen."),
     Action("everywhere", "zoom", "z", "zoom", "Show only this pane, or all again."),
+    Action(
+        "everywhere",
+        "arrangement",
+        "Z",
+        "arrange",
+        "Other panes together: all that fit, to write, to watch, to compare.",
+    ),
+    Action(
+        "everywhere", "redraw", "ctrl+l", "redraw", "Draw everything again, where something else wrote to the terminal."
+    ),
     Action("everywhere", "narrower", "left_square_bracket", "narrower", "Make this pane narrower."),
     Action("everywhere", "wider", "right_square_bracket", "wider", "Make this pane wider."),
     Action(
@@ -72,7 +82,13 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("everywhere", "rerun", "R", "again", "Ask the failed items of the run on screen again, in a new run."),
     Action("everywhere", "rescore", "s", "rescore", "Judge the answers of the run on screen again."),
-    Action("everywhere", "pause", "p", "pause", "Pause the run, or let a paused or interrupted one go on."),
+    Action(
+        "everywhere",
+        "pause",
+        "p",
+        "pause",
+        "Pause the run, let a paused or interrupted one go on, or ask the errors of a finished one again.",
+    ),
     Action("everywhere", "stop", "x", "stop", "Stop the run once what is in flight has its answer."),
     Action("everywhere", "workers", "M", "workers", "The workers of the run on screen: who is there, and how busy."),
     Action("everywhere", "save", "ctrl+s", "save", "Save the dataset.", True),
@@ -140,6 +156,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("tree", "category", "C", "category", "Put the marked items, or this one, into a category."),
     Action("tree", "tags", "#", "tags", "Tag the marked items, or this one."),
     Action("tree", "whole", "E", "$EDITOR", "Edit the marked items, or this one, as one file in $EDITOR."),
+    Action("tree", "copy", "y", "copy", "Copy a text of the item, or the item as JSON; marked items all together."),
     Action("editor", "edit", "i", "edit", "Edit what the cursor is on, or show its parts; enter does the same.", True),
     Action("editor", "external", "e", "$EDITOR", "Edit the field, or the part, in $EDITOR.", True),
     Action("editor", "whole", "E", "whole", "Edit the item, or the marked items, as one file in $EDITOR.", True),
@@ -154,6 +171,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("editor", "new_turn", "t", "turn", "A new turn after this one; a single turn becomes a conversation."),
     Action("editor", "duplicate", "d", "copy", "Duplicate the item or turn; among parts, the part."),
     Action("editor", "conversation", "T", "turns", "Make a conversation of a single turn, or back."),
+    Action("editor", "copy", "y", "copy", "Copy what the cursor is on, a usual text of the item, or the item as JSON."),
     Action("editor", "next", "greater_than_sign", "next", "The next item or turn."),
     Action("editor", "previous", "less_than_sign", "previous", "The item or turn before."),
     Action("field", "done", "escape", "done", "Take what is written; u takes it back.", True),
@@ -162,6 +180,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("field", "save", "ctrl+s", "save", "Take it and save the dataset.", True),
     Action("field", "zoom", "ctrl+l", "zoom", "Give the box all of the pane, or only what it needs.", True),
     Action("field", "line", "ctrl+j,enter", "line", "Begin a new line; a field of one line is taken instead."),
+    Action("field", "undo", "ctrl+underscore", "untype", "Take back what was typed last, here in the box."),
+    Action("field", "redo", "ctrl+y", "retype", "Do again what was taken back in the box."),
     Action("field", "help", "f1", "help", "These keys."),
     Action("judges", "edit", "i", "options", "Edit the options of the evaluator; enter does the same.", True),
     Action("judges", "add", "a", "add", "Add an evaluator from the list.", True),
@@ -280,12 +300,13 @@ NAMES = {
     "asterisk": "*",
     "escape": "esc",
     "delete": "del",
+    "ctrl+underscore": "ctrl+_",
 }
 
 
 _ELSEWHERE = frozenset(("help", *(f"pane_{digit}" for digit in range(1, 7)), "next_pane", "previous_pane", "back"))
 """What the line of keys need not show: the line above it does, or its own end, or nobody knows where it leads."""
-_OF_LAYOUT = frozenset(("zoom", "narrower", "wider"))
+_OF_LAYOUT = frozenset(("zoom", "arrangement", "redraw", "narrower", "wider"))
 _NO_LETTER = re.compile(r"(ctrl|shift)\+.+|tab|f\d+|esc")
 
 

@@ -11,7 +11,7 @@ from tui_evals.datasets.layout import Path as Place
 from tui_evals.present.answers import pretty_json, prompt_text, reference_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
-from tui_evals.store.rows import Detail
+from tui_evals.store.rows import Detail, Told
 from tui_evals.text import strictjson
 
 from .diff_rows import diff_texts
@@ -30,7 +30,7 @@ class AnswerContext:
     detail: Detail
     item: Unit
     """The item as it was asked, with what its answers are judged by; empty where the snapshot has none."""
-    turns: tuple[Detail, ...]
+    turns: tuple[Told, ...]
     """The answers of the same conversation in order, this one among them."""
 
     @property
@@ -66,7 +66,7 @@ class ComparedAnswer:
     case: AnswerContext
     _diffs: dict[tuple[int, bool], Diff] = field(default_factory=dict)
 
-    def diff(self, turn: Detail, raw: bool) -> Diff | None:
+    def diff(self, turn: Detail | Told, raw: bool) -> Diff | None:
         """How a turn differs from what was expected; None where one of the two is missing."""
         text = text_of(turn)
         reference = reference_text(unit_of(self.case.item, turn.row.turn), text)
@@ -103,7 +103,7 @@ class AnswerFinder:
             item = item if isinstance(item, dict) else {}
             start, count = row.pos - row.turn, len(units(item))
             cell = [one for one in reader.window(run.id, start, count) if one.cell == row.cell]
-            turns = tuple(detail if one.id == answer else reader.detail(one.id) for one in cell)
+            turns = tuple(reader.told(run, cell))
             return AnswerContext(run, detail, item, turns)
 
 
@@ -121,11 +121,13 @@ def units(item: Unit) -> Sequence[Unit]:
 
 def unit_of(item: Unit, turn: int) -> Unit:
     """One turn of an item."""
-    turns = units(item)
-    return turns[turn] if turn < len(turns) else {}
+    turns = item.get("turns")
+    if not isinstance(turns, list) or not turns:
+        return item if turn == 0 else {}
+    return turns[turn] if turn < len(turns) and isinstance(turns[turn], dict) else {}
 
 
-def text_of(detail: Detail) -> str | None:
+def text_of(detail: Detail | Told) -> str | None:
     """What was answered."""
     return detail.answer.text if detail.answer else None
 
@@ -136,7 +138,7 @@ def messages_of(detail: Detail) -> list[Unit]:
     return [message for message in sent if isinstance(message, dict)] if isinstance(sent, list) else []
 
 
-def prompt_of(item: Unit, detail: Detail) -> str:
+def prompt_of(item: Unit, detail: Detail | Told) -> str:
     """What a turn asks: its prompt, else the last thing the user said."""
     return prompt_text(unit_of(item, detail.row.turn), detail.answer)
 

@@ -44,10 +44,11 @@ from .desk import Commands
 from .desk_app import DeskApp
 from .disk_changes import DiskChanges
 from .drafts import leave, offer_drafts
+from .driver import TerminalDriver
 from .feature_screen import FeatureScreen
 from .kept import LONGEST_PASTE, keep_paste
 from .key_queue import KeyQueue
-from .keyboard import Keyboard, KeyboardDriver
+from .keyboard import Keyboard
 from .looks import Looks
 from .messages import CompareRuns, CopyText, LabelRun, OpenDataset, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
@@ -97,7 +98,7 @@ class Workbench(DeskApp):
     def get_driver_class(self) -> type[Driver]:
         """The terminal, read in our way; another driver where one is asked for."""
         usual = super().get_driver_class()
-        return KeyboardDriver if usual is LinuxDriver else usual
+        return TerminalDriver if usual is LinuxDriver else usual
 
     async def on_mount(self) -> None:
         """Read the project, put back what was on screen last, and begin to look."""
@@ -113,7 +114,6 @@ class Workbench(DeskApp):
         loop = asyncio.get_running_loop()
         for signal_ in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(signal_, self._hung_up)
-        self._work(offer_drafts(self), "drafts offered")
         self.call_after_refresh(self._equip)
         self.call_after_refresh(_settle_memory)
 
@@ -129,7 +129,7 @@ class Workbench(DeskApp):
             remarks = self.workspace.read_settings()
         except ConfigurationError as problem:
             remarks = [str(problem)]
-        for remark in [*remarks, *self.workspace.equip()][:1]:
+        for remark in [*filter(None, [self.writer.read_only]), *remarks, *self.workspace.equip()][:1]:
             self.tell(remark, "warn")
         # Not before: what is written goes through a door that keeps out the secrets of the environment.
         self.set_interval(_POLL_SECONDS, self._look)
@@ -138,8 +138,17 @@ class Workbench(DeskApp):
         self.sync("judges")
         self._check_soon()
         self._typing = asyncio.create_task(self.key_queue.work())
+        self._work(self._ask_first(), "what is asked first")
+
+    async def _ask_first(self) -> None:
+        """Offer what was not saved, and show what is wrong with a dataset that was asked for and cannot be opened.
+
+        Not before keys are taken, for whatever waits for a picture of the panes would wait for the end of a dialog, and
+        not before those are done that were typed when no question was in sight.
+        """
+        await self.key_queue.idle.wait()
+        await offer_drafts(self)
         if self._first_dataset is not None and self.workspace.editing is None:
-            # Not before keys are taken: what waits for a picture of this screen would wait for the end of a dialog.
             self.post_message(OpenDataset(self._first_dataset))
 
     async def on_event(self, event: events.Event) -> None:

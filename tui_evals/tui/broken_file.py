@@ -184,7 +184,7 @@ def _preview(table: Document | None) -> str:
     if table is None:
         return ""
     items = table.data["items"]
-    lines = [f"{len(items):,} items; the other columns become variables:"]
+    lines = [f"{len(items):,} item{'s' * (len(items) != 1)}; the other columns become variables:"]
     for number, item in enumerate(items[:_SHOWN], 1):
         lines += [f"{number}  {name}: {_one_line(value)}" for name, value in item.items()]
     return "\n".join(lines)

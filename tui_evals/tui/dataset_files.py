@@ -24,7 +24,7 @@ from .workspace import NO_DATASET_OPEN
 if TYPE_CHECKING:
     from tui_evals.datasets.validate import ValidationReport
 
-_FIRST_STEPS = "write the prompt · tab goes on to the answer · ctrl+s saves · esc, then 3 says who judges"
+_FIRST_STEPS = "tab goes on to the answer · ctrl+s saves · esc, then 3 says who judges"
 
 
 def _short_name(desk: Desk, file: Path) -> str:
@@ -230,6 +230,12 @@ def _after_step(desk: Desk, what: str, step: str | None) -> None:
     desk.tell(f"{what}: {step}")
 
 
+def why_none_to_open(desk: Desk) -> str | None:
+    """There was no dataset in the folder when it was looked through last."""
+    space = desk.workspace
+    return None if space.files or space.open else "there is no dataset here"
+
+
 async def open_other(desk: Desk) -> None:
     """Choose another dataset of the project."""
     desk.workspace.look()
@@ -265,6 +271,6 @@ COMMANDS: Commands = {
     "save_as": Command(save_as, why_none_open),
     "undo": Command(undo, why_no_undo),
     "redo": Command(redo, why_no_redo),
-    "open": Command(open_other),
+    "open": Command(open_other, why_not_shown=why_none_to_open),
     "new_dataset": Command(new_dataset),
 }

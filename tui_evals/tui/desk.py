@@ -11,6 +11,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 
+from .layout import Columns
 from .looks import Signs
 from .messages import Place, Severity
 from .pane import Pane
@@ -33,6 +34,8 @@ class Desk(Protocol):
     """The pane that has the keys."""
     visited: list[Place]
     """The panes that were in front before, the last one at the end."""
+    shown: Columns
+    """The panes on screen."""
     zoomed: bool
     """Whether only the pane in front is shown."""
     signs: Signs
@@ -72,7 +75,10 @@ class Desk(Protocol):
         """Put a pane in front and the keys into it."""
 
     def arrange(self) -> None:
-        """Show the panes that fit the width."""
+        """Show the panes that fit the terminal."""
+
+    def redraw(self) -> None:
+        """Send all that is on screen to the terminal again."""
 
     # -- commands
 
@@ -142,6 +148,8 @@ class Command:
 
     run: Callable[[Desk], Coroutine[Any, Any, None] | None]
     why_not: Callable[[Desk], str | None] = never_refused
+    why_not_shown: Callable[[Desk], str | None] = never_refused
+    """Why the line of keys leaves it out though it can be done: as far as is known it leads nowhere."""
 
 
 Commands = Mapping[str, Command]

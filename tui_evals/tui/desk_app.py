@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
@@ -19,6 +18,7 @@ from tui_evals.datasets.editing import Editing
 from tui_evals.present.status import LIVE
 from tui_evals.text.safe import safe
 from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.boxes import Boxes, BoxesById
 from tui_evals.tui.widgets.focus import holder_of_keys
 
 from . import layout
@@ -34,6 +34,7 @@ from .pane import Pane
 from .session import Session
 from .store_writer import StoreWriter
 from .watch import Watch
+from .wire import SentCells
 from .workspace import Workspace
 
 _PANES_BY_KEY = "1 dataset  2 item  3 evaluators  4 results  5 answer  6 runs"
@@ -51,6 +52,7 @@ class DeskApp(App[str]):
         self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands, looks: Looks
     ) -> None:
         super().__init__()
+        self.sent_cells = SentCells()
         self.animation_level = "none"
         self.no_color = bool(os.environ.get("NO_COLOR"))
         self.looks = looks
@@ -61,7 +63,7 @@ class DeskApp(App[str]):
         self.stylesheet.set_variables(self.get_css_variables())
         self.workspace = Workspace(root, database)
         self.watching = Watch(database)
-        self.writer = StoreWriter(database, lambda: self.workspace.variables)
+        self.writer = StoreWriter(database, lambda: self.workspace.variables, lambda: self.workspace.settings)
         self.session = Session(root, self.writer, self.watching.reader)
         self.front: Place = "tree"
         self.visited: list[Place] = []
@@ -70,13 +72,16 @@ class DeskApp(App[str]):
         self.drafts = Drafts(self.workspace, self.writer)
         self._pane_types = panes
         self._arranged_for: Editing | None = None
+        self.shown: layout.Columns = ()
+        self._boxes: BoxesById = lambda width, height: {}
+        self._stand: object = None
         self._kept_screens: list[FeatureScreen] = []
         self._commands = commands
 
     def compose(self) -> ComposeResult:
         """The panes, and two lines below them."""
-        with Horizontal(id="panes"):
-            yield from (pane(self.workspace, self.watching, self.writer) for pane in self._pane_types)
+        panes = (pane(self.workspace, self.watching, self.writer) for pane in self._pane_types)
+        yield Boxes(*panes, boxes=lambda width, height: self._boxes(width, height), id="panes")
         yield Status()
         yield Keys()
 
@@ -146,16 +151,23 @@ class DeskApp(App[str]):
         self.pane(place).focus_lines()
         self.offer_keys()
 
-    def arrange(self, width: int | None = None) -> None:
-        """Show the panes that fit the width, which is the terminal's as it is known where none is given."""
-        width, self._arranged_for = self.size.width if width is None else width, self.workspace.editing
-        shown = layout.visible_places(self.front, width, self.zoomed)
+    def arrange(self, width: int | None = None, height: int | None = None) -> None:
+        """Show the panes that fit the terminal, whose size is the one known where none is given."""
+        width, height = width or self.size.width, height or self.size.height
+        self._arranged_for = self.workspace.editing
+        session = self.session
+        shown = layout.columns(self.front, width, height, session.arrangement, zoomed=self.zoomed)
         panes = {place: self.pane(place) for place in layout.PLACES}
         wanted = {place: columns for place, pane in panes.items() if (columns := pane.wanted_columns()) is not None}
-        weights = layout.fitted_weights(self.session.weights, shown, width, wanted)
+        recent, weights = (*self.visited, self.front), session.weights
+        stand = (shown, layout.boxes(shown, width, height, recent, weights, wanted))
+        if stand == self._stand:
+            return
+        self._stand, self.shown = stand, shown
+        self._boxes = lambda width, height: layout.boxes(shown, width, height, recent, weights, wanted)
         for place, pane in panes.items():
-            pane.display = place in shown
-            pane.styles.width = f"{weights[place]:.4f}fr"
+            pane.display = any(place in column for column in shown)
+        panes[self.front].refresh(repaint=False, layout=True)  # has what holds the panes place them anew
 
     def arrange_for_another(self) -> None:
         """Another dataset has other names, for which a pane may want another width."""
@@ -163,8 +175,9 @@ class DeskApp(App[str]):
             self.arrange()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Another width shows other panes; the size that the application knows is still the one before."""
-        self.arrange(event.size.width)
+        """Another size shows other panes; the size that the application knows is still the one before."""
+        self.redraw()
+        self.arrange(event.size.width, event.size.height)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """A click puts another pane in front as well."""
@@ -172,7 +185,13 @@ class DeskApp(App[str]):
             if isinstance(node, Pane) and node.place != self.front:
                 self.visited = [*self.visited[-20:], self.front]
                 self.front = node.place
+                self.arrange()
                 self.offer_keys()
+
+    def redraw(self) -> None:
+        """Send all that is on screen again: the terminal may show something else by now."""
+        self.sent_cells.forget()
+        self.screen.refresh()
 
     def install_screen(self, screen: Screen[Any], name: str) -> None:
         """Keep a screen while it is not shown, with what leaving would lose of it."""
@@ -196,7 +215,7 @@ class DeskApp(App[str]):
         self.query_one(Keys).offer(
             footer_actions(place, "everywhere") if place == self.front else footer_actions(place),
             lambda action: (
-                self.why_not(action.name)
+                self.why_not(action.name) or self._commands[action.name].why_not_shown(self)
                 if action.where == "everywhere"
                 else pane.why_not(action.name)
                 if action.where == self.front
@@ -209,7 +228,7 @@ class DeskApp(App[str]):
     def show_resting_status(self) -> None:
         """What stands in the status line while nothing is said."""
         for status in self.query(Status):
-            status.rest(resting_status(self.watching, self.front))
+            status.rest(resting_status(self.watching, layout.places_in(self.shown)))
 
     def tell(self, text: str, kind: Severity = "info") -> None:
         """A sentence in the status line; an error also as a toast."""
@@ -235,10 +254,10 @@ class DeskApp(App[str]):
             self.run_worker(work, group="acts", name=name, exit_on_error=False)
 
 
-def resting_status(watch: Watch, front: Place) -> str:
+def resting_status(watch: Watch, shown: Collection[Place]) -> str:
     """Where the panes are, and the run on screen that goes on while its table is not in sight."""
     run, totals = watch.run, watch.totals
-    if run is None or front in layout.LOOKING or run.status not in LIVE:
+    if run is None or "results" in shown or run.status not in LIVE:
         return _PANES_BY_KEY
     done = "" if totals is None else f" {totals.total - totals.pending - totals.running}/{totals.total}"
     return f"▸ {run.name} {run.status}{done}, 4 shows it  ·  {_PANES_BY_KEY}"

@@ -35,6 +35,10 @@ class DiskChanges:
         space = self._desk.workspace
         for file, editing in space.open.items():
             stamp = _stamp(file)
+            if stamp is None and editing.note_absence():
+                self._stamps[file] = None
+                self._desk.post_message(StateChanged())
+                self._desk.tell(f"{file.name} was deleted; it is all here, and ctrl+s writes it again", "warn")
             if stamp is None or stamp == self._stamps.get(file, _NEVER):
                 continue
             if self._desk.writing:
@@ -74,8 +78,12 @@ def _stamp(file: Path) -> _Stamp:
 async def take_up_changes(desk: Desk, editing: Editing) -> bool:
     """Read what somebody else wrote into a file and put it together with the edits here; False where it is not yet."""
     while True:
+        gone = not editing.in_file
         incoming = await asyncio.to_thread(editing.incoming)
         if incoming is None:
+            if gone and editing.in_file:
+                desk.post_message(StateChanged())
+                desk.tell(f"{editing.document.file.name} is back as it was")
             return True
         merge = incoming.merge
         theirs: frozenset[int] | None = frozenset()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.problems import DatasetError
@@ -24,8 +26,9 @@ from .workspace import Workspace
 if TYPE_CHECKING:
     from tui_evals.store.writer import Writer
 
-_POSTPONED = "\t"
-"""Stands in the name of a draft that is to be offered again, before the time it was written at."""
+_PUT_ASIDE = "\t"
+"""Stands in the name of a draft that is offered, before the time it was written at."""
+_GLANCE = 0.5
 
 
 class Drafts:
@@ -39,7 +42,7 @@ class Drafts:
     async def keep(self) -> None:
         """Write what has changed since the last time; a dataset without unsaved edits needs no draft."""
         for file, editing in list(self._workspace.open.items()):
-            version = (editing.version, editing.document.digest)
+            version = (editing.version, editing.document.digest if editing.in_file else "")
             if self._written.get(file, (0, editing.document.digest)) == version:
                 continue
             if editing.dirty:
@@ -60,16 +63,38 @@ def _drop(writer: Writer, *, file: Path) -> None:
 
 
 async def offer_drafts(desk: Desk) -> None:
-    """Offer back what was not saved when the workbench ended last."""
-    for draft in desk.watching.reader.drafts():
+    """Offer back what was not saved when the workbench ended last; whoever writes already is not interrupted."""
+    for draft in [await _put_aside(desk, one) for one in desk.watching.reader.drafts()]:
+        if desk.writing:
+            desk.tell(f"unsaved edits of {_file_of(draft).name} were kept; they are offered once this is done", "warn")
+        while desk.writing:
+            await asyncio.sleep(_GLANCE)
         await _offer(desk, draft)
 
 
+async def _put_aside(desk: Desk, draft: Draft) -> Draft:
+    """The draft under a name of its own, so that new edits of its file do not take its place."""
+    if _PUT_ASIDE in draft.file:
+        return draft
+    aside = replace(draft, file=f"{draft.file}{_PUT_ASIDE}{draft.time}")
+
+    def move(writer: Writer) -> None:
+        writer.draft_put(aside.file, aside.digest, aside.data)
+        writer.draft_drop(draft.file)
+
+    await desk.writer.write(move)
+    return aside
+
+
+def _file_of(draft: Draft) -> Path:
+    return Path(draft.file.partition(_PUT_ASIDE)[0])
+
+
 async def _offer(desk: Desk, draft: Draft) -> None:
-    file = Path(draft.file.partition(_POSTPONED)[0])
+    file = _file_of(draft)
     try:
         editing = desk.workspace.open.get(file) or _editing_of(file)
-    except DatasetError as problem:
+    except (CannotSave, DatasetError) as problem:
         desk.tell(f"a draft of {file.name} is kept, but {problem}", "warn")
         return
     stale = editing.document.digest != draft.digest
@@ -90,11 +115,8 @@ async def _offer(desk: Desk, draft: Draft) -> None:
         desk.workspace.enter(editing)
         desk.post_message(StateChanged())
         desk.tell("edits recovered; ctrl+s saves them")
-    elif choice != "drop":
-        # Under a name of its own, so that new edits of the file do not take its place.
-        later = f"{file}{_POSTPONED}{draft.time}"
-        await desk.writer.write(lambda writer: writer.draft_put(later, draft.digest, draft.data))
-    if choice != "take" or _POSTPONED in draft.file:
+        await desk.keep_drafts()
+    if choice in ("take", "drop"):
         await desk.writer.write(lambda writer: writer.draft_drop(draft.file))
 
 

@@ -13,9 +13,9 @@ from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry
 
 from .actions import Action, Where, footer_actions
-from .help_menu import help_menu
 from .messages import Severity, StatusMessage
 from .pane import perform
+from .widgets.help_menu import help_menu
 
 
 class FeatureScreen(ModalScreen[None]):

@@ -16,23 +16,17 @@ escape at once becomes alt and that letter. Here what follows decides, and the c
 
 from __future__ import annotations
 
-import os
 import re
-import selectors
-import time
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 
 from textual import events
 from textual._parser import Parser
 from textual._xterm_parser import XTermParser
-from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 _ESCAPE_SECONDS = 0.2
 _TYPED_SECONDS = 1.0
-_LOOK_SECONDS = 0.1
-"""How soon the thread that reads notices that it is to end."""
 
 _ESC = b"\x1b"
 _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
@@ -179,34 +173,3 @@ class _Meanings(XTermParser):
         if not messages:
             Parser.__init__(self)  # it would wait for more of what it does not know
         return messages
-
-
-class KeyboardDriver(LinuxDriver):
-    """The terminal of Textual, read by `Keyboard`."""
-
-    def run_input_thread(self) -> None:
-        """Hand on what is sent, until the terminal is given back."""
-        keyboard, due = Keyboard(), None
-        with selectors.SelectSelector() as selector:
-            selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
-                left = _LOOK_SECONDS if due is None else due - time.monotonic()
-                if selector.select(max(min(left, _LOOK_SECONDS), 0)):
-                    data = self._read()
-                    if not data:  # the terminal is gone, and the signal that says so ends the app
-                        self.exit_event.wait()
-                        return
-                    messages = keyboard.feed(data)
-                elif due is not None and time.monotonic() >= due:
-                    messages = keyboard.waited()
-                else:
-                    continue
-                for message in messages:
-                    self.process_message(message)
-                due = None if keyboard.patience is None else time.monotonic() + keyboard.patience
-
-    def _read(self) -> bytes:
-        try:
-            return os.read(self.fileno, 1 << 16)
-        except OSError:
-            return b""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from . import layout
 from .actions import Action
 from .desk import Command, Commands, Desk
-from .help_menu import help_menu
 from .messages import Place
 from .palette import do, why_not
+from .widgets.help_menu import help_menu
 
 
 def to_pane(place: Place) -> Callable[[Desk], None]:
@@ -19,12 +19,12 @@ def to_pane(place: Place) -> Callable[[Desk], None]:
 
 def to_neighbour(way: int) -> Callable[[Desk], None]:
     """Bring the next pane in front, or the one before."""
-    return lambda desk: desk.bring(layout.next_place(desk.front, desk.size.width, desk.zoomed, way))
+    return lambda desk: desk.bring(layout.next_place(desk.front, desk.shown, desk.session.arrangement, way))
 
 
 def why_no_zoom(desk: Desk) -> str | None:
     """There is only room for one pane."""
-    alone = len(layout.visible_places(desk.front, desk.size.width)) == 1 and not desk.zoomed
+    alone = not desk.zoomed and len(layout.places_in(desk.shown)) == 1
     return "below 100 columns one pane is shown at a time in any case" if alone else None
 
 
@@ -37,6 +37,27 @@ def zoom(desk: Desk) -> None:
     """Show only the pane in front, or all again."""
     desk.zoomed = not desk.zoomed
     desk.arrange()
+
+
+_ARRANGED: Mapping[layout.Arrangement, str] = {
+    "all": "everything there is room for",
+    "write": "to write: dataset, item, evaluators",
+    "watch": "to watch: runs, results, answer",
+    "compare": "to compare: results and answer",
+}
+
+
+def rearrange(desk: Desk) -> None:
+    """Show the next arrangement of panes, and say which it is."""
+    arrangement, front = layout.next_arrangement(
+        desk.front, desk.size.width, desk.size.height, desk.session.arrangement
+    )
+    desk.zoomed = False
+    desk.session.put("arrangement", arrangement)
+    if front != desk.front:
+        desk.bring(front)
+    desk.arrange()
+    desk.tell(f"{_ARRANGED[arrangement]}; Z goes on")
 
 
 def widen(way: int) -> Callable[[Desk], None]:
@@ -76,8 +97,10 @@ COMMANDS: Commands = {
     "next_pane": Command(to_neighbour(1)),
     "previous_pane": Command(to_neighbour(-1)),
     "zoom": Command(zoom, why_no_zoom),
+    "arrangement": Command(rearrange, why_no_zoom),
     "narrower": Command(widen(-1), why_not_wider),
     "wider": Command(widen(1), why_not_wider),
     "back": Command(back),
+    "redraw": Command(lambda desk: desk.redraw()),
     "help": Command(show_help),
 }

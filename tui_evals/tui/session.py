@@ -10,7 +10,7 @@ from tui_evals.datasets.discover import find_dataset
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.store.reader import Reader
 
-from .layout import PLACES, WEIGHTS
+from .layout import ARRANGEMENTS, PLACES, WEIGHTS, Arrangement
 from .messages import Place, Severity
 from .store_writer import StoreWriter
 from .watch import Watch
@@ -45,6 +45,12 @@ class Session:
             place: known[place] if isinstance(known.get(place), int) else weight for place, weight in WEIGHTS.items()
         }
 
+    @property
+    def arrangement(self) -> Arrangement:
+        """Which panes are shown together."""
+        kept = self.values.get("arrangement")
+        return next((one for one in ARRANGEMENTS if one == kept), "all")
+
     def put(self, name: str, value: object) -> None:
         """Keep a value from now on."""
         self.values[name] = value
@@ -61,8 +67,8 @@ class Session:
         }
 
     async def keep(self) -> None:
-        """Write what has changed since it was written last."""
-        if self.values != self._kept:
+        """Write what has changed since it was written last, where anything can be written."""
+        if self.values != self._kept and not self._writer.read_only:
             values = dict(self.values)
             await self._writer.write(lambda writer: writer.session_put(_KEY, values))
             self._kept = values

@@ -22,6 +22,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "concurrency": ("run", "concurrency"),
     "repeats": ("run", "repeats"),
     "budget": ("run", "max_cost"),
+    "durable": ("store", "durable"),
 }
 """The place in the file of each field of the form."""
 
@@ -67,6 +68,7 @@ def _current_values(settings: Settings, theme: str) -> dict[str, Any]:
         "concurrency": settings.run.concurrency,
         "repeats": settings.run.repeats,
         "budget": settings.run.max_cost,
+        "durable": settings.durable or None,
     }
 
 
@@ -82,6 +84,7 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
         Field("concurrency", "whole", "Calls in flight at once, per target.", default="10"),
         Field("repeats", "whole", "How often each item is asked."),
         Field("budget", "number", "Stop a run before it spends more US dollars.", default="none"),
+        Field("durable", "yes", "Whether answers survive a power cut too, for some speed.", default="no"),
     )
 
 

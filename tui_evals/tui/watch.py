@@ -209,7 +209,7 @@ class Watch:
         if _identity(self.database) not in (self._file, None):
             self._reopen(change)
         version = self.reader.data_version()
-        if version == self._version and not self._died():
+        if version == self._version and not self._differs_unstored():
             return change
         change.run = self._version < 0
         change.runs = version != self._version
@@ -258,13 +258,13 @@ class Watch:
         if run is not None and run.key == shown:
             self.run = run
 
-    def _died(self) -> bool:
-        """A run whose process was killed changes its status without a commit."""
+    def _differs_unstored(self) -> bool:
+        """A run whose process was killed, or can store nothing, looks different without a commit."""
         run = self.run
         if run is None or run.status not in LIVE:
             return False
         try:
-            return self.reader.run(run.id).status != run.status
+            return run_differs(self.reader.run(run.id), run)
         except LookupError:
             return True
 

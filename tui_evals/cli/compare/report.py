@@ -10,8 +10,9 @@ from pathlib import Path
 from tui_evals.cli import project
 from tui_evals.cli.inputs import evaluators
 from tui_evals.cli.output import Stop, columns, say, say_annotation
+from tui_evals.cli.output_files import is_output
 from tui_evals.cli.project import store_path
-from tui_evals.cli.run.finishing import is_output, kind_named, write_report, write_results
+from tui_evals.cli.run.finishing import kind_named, write_report, write_results
 from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root

@@ -239,7 +239,8 @@ async def _is_confirmed(
     file = work.folder.path / step.file
     if not sys.stdin.isatty():
         board.leave()
-        warn(f"resting after {step.name}, as --confirm says: look at {file}, then run the same command again")
+        go_on = "then run the same command again, or with --yes to go on unasked"
+        warn(f"resting after {step.name}, as --confirm says: look at {file}, {go_on}")
         return False
     board.hold()
     try:

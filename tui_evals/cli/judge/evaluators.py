@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import click
 from pydantic import AliasChoices, BaseModel
 
 from tui_evals.cli import inputs
 from tui_evals.cli.approving import show_agreed, show_page
+from tui_evals.cli.asking import confirmed
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
@@ -233,9 +233,7 @@ def trust_project(yes: bool) -> None:
             _show_code(Trust())
             return
         show_page(missing, here.root)
-        if not yes and not sys.stdin.isatty():
-            raise Stop("agree with `tui-evals trust --yes`, once you have read it", 2)
-        if yes or click.confirm("Let it?", default=False, err=True):
+        if confirmed("Let it?", yes=yes, instead="agree with `tui-evals trust --yes`, once you have read it"):
             agree(missing, here.root)
             say("agreed; `tui-evals trust show` lists it, and `tui-evals trust revoke` takes it back", fg="green")
     except (OSError, TrustError, ConfigurationError) as problem:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import click
-
 from tui_evals.cli import project
+from tui_evals.cli.asking import confirmed
 from tui_evals.cli.output import Stop, say, say_json
-from tui_evals.cli.run.finishing import is_output, write_results
+from tui_evals.cli.output_files import is_output
+from tui_evals.cli.run.finishing import write_results
 from tui_evals.present.status import LIVE
 from tui_evals.reports.kinds import report_kind
 from tui_evals.runs.asking import cache_key, recipe
@@ -93,7 +93,7 @@ def _refuse_alive(run: RunRow) -> None:
 
 
 def _ask(question: str, sure: bool) -> None:
-    if not sure and not click.confirm(question, default=False):
+    if not confirmed(question, yes=sure):
         raise Stop("nothing was deleted", 1)
 
 

@@ -15,6 +15,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
     answer_reason,
+    earlier_text,
     error_text,
     expected_text,
     missing_text,
@@ -30,6 +31,7 @@ from tui_evals.present.measures import distribution, run_measures, target_measur
 from tui_evals.present.pace import wait_sentence
 from tui_evals.present.runs import (
     destination_lines,
+    lost_runs_sentence,
     overshoot_sentence,
     run_data,
     run_facts,
@@ -43,6 +45,7 @@ from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
+from tui_evals.store.runlock import executed_runs
 from tui_evals.text.money import money
 
 _LISTED = 20
@@ -130,8 +133,12 @@ def list_runs(limit: int, as_json: bool) -> None:
     """The runs, newest first."""
     with project.reader() as reader:
         runs = reader.runs(limit=limit)
+        lost = () if runs else executed_runs(reader.path)
         if as_json:
             say_json([run_data(run) for run in runs])
+        if lost:
+            raise Stop(lost_runs_sentence(reader.path, lost), 1)
+        if as_json:
             return
         if not runs:
             say("no runs yet; `tui-evals run DATASET --target demo` makes one")
@@ -261,13 +268,13 @@ def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) 
 
 
 def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
-    details = [reader.detail(row.id) for row in answers_to(reader, run, item)]
+    rows = answers_to(reader, run, item)
     if as_json:
-        say_json([asdict(detail) for detail in details])
+        say_json([asdict(reader.detail(row.id)) for row in rows])
         return
     document = reader.judged_by(run).document
-    for detail in details:
-        _say_detail(detail, run, document["items"][detail.row.item])
+    for row in rows:
+        _say_detail(reader.detail(row.id, whole=False), run, document["items"][row.item])
 
 
 def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
@@ -292,6 +299,8 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
         _say_score(record, f"all answers to this {'turn' if len(units) > 1 else 'item'}: ")
     for label in detail.labels:
         say(f"  {label.author} {opinion(label)}{': ' + label.note if label.note else ''}")
+    for attempt in detail.earlier:
+        say(f"  {earlier_text(attempt)}", dim=True)
     for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls)).text):
         if line:
             say(f"  {line}", dim=True)

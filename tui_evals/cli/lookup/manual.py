@@ -16,7 +16,11 @@ from pathlib import Path
 from tui_evals.cli.output import Stop, columns, say, say_json
 from tui_evals.datasets.discover import find_dataset, project_root
 from tui_evals.evaluators.isolation import NOT_ISOLATED, isolation_kind
+from tui_evals.present.stores import store_standing
 from tui_evals.private_files import check_private
+from tui_evals.runs.store_path import place_of_store
+from tui_evals.store.damage import check
+from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.environment import Variables, environment
@@ -28,6 +32,8 @@ from .terminal import Finding, Verdict, terminal_findings
 
 _MALICIOUS = {"litellm": ("1.82.7", "1.82.8")}
 _PACKAGES = ("textual", "pydantic", "litellm", "jinja2", "sqlite-utils", "google-re2", "regex")
+_CHECK_SECONDS = 5.0
+"""How long the pages of a store are looked at; `tui-evals db check` takes the time it needs."""
 _KEYS = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -158,13 +164,21 @@ def _project() -> Iterator[Finding]:
         )
     else:
         yield "note", ".evals/", "not there yet; `tui-evals init` makes it"
-    store_path = os.environ.get("TUI_EVALS_DB")
-    database = Path(store_path) if store_path else folder / "evals.db"
-    yield "ok", "database", f"{database} ({'there' if database.exists() else 'made by the first run'})"
+    yield _database(place_of_store(root))
     config = folder / "config.toml"
     yield "ok", "configuration", f"{config} ({'there' if config.exists() else 'none, defaults hold'})"
     dataset = find_dataset(Path.cwd())
     yield "ok" if dataset else "note", "dataset", str(dataset) if dataset else "none in the usual places"
+
+
+def _database(path: Path) -> Finding:
+    if not path.exists():
+        return "ok", "database", f"{path} (made by the first run)"
+    try:
+        checked = check(path, seconds=_CHECK_SECONDS)
+    except StoreError as problem:
+        return "bad", "database", str(problem)
+    return "bad" if checked.problems else "ok", "database", f"{path} is {store_standing(checked)}"
 
 
 def _keys() -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from tui_evals.terminal_facts import SIGNS, Answers, Question, Width, colour_count, shade, why_ascii
+from tui_evals.text.safe import safe_line
 
 Verdict = Literal["ok", "note", "bad"]
 Finding = tuple[Verdict, str, str]
@@ -46,6 +47,9 @@ def terminal_findings() -> Iterator[Finding]:
     if interactive and not ascii_alone:
         verdict, text = _WIDTHS[answers.width]
         yield verdict, "signs", text
+    if answers.typed:
+        words = safe_line(answers.typed.decode("utf-8", "replace").rstrip("\r"), 60)
+        yield "note", "typed", f"“{words}” came while the terminal was asked and went nowhere; type it again"
     yield _escape_delay()
     yield from _around()
 

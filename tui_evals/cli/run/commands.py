@@ -145,6 +145,7 @@ def run_command(**options: Any) -> int:
 
 @click.command("resume", cls=Gated)
 @click.argument("run")
+@click.option("--errors", is_flag=True, help="Ask, or judge, what ended as an error again, in this run.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="A new limit in US dollars.")
 @_detach
 @_cluster
@@ -154,7 +155,11 @@ def run_command(**options: Any) -> int:
 @_quiet
 @_as_json
 def resume_command(run: str, **options: Any) -> int:
-    """Go on with RUN where it stopped; nothing answered is asked again."""
+    """Go on with RUN where it stopped; nothing answered is asked again.
+
+    With --errors also what ended as an error is asked again, in place: what it was stays in the record, and its cost
+    in the sum. Answers that an evaluator could not judge are judged by it again.
+    """
     from .start import resume
 
     return resume(run, **options)

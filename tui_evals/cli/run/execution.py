@@ -185,8 +185,11 @@ def say_estimate(
     return code
 
 
-def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = False) -> int:
-    """Execute a run in this process, or judge its answers `again`; show how it goes, and end with its exit code."""
+def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = False, errors: bool = False) -> int:
+    """Execute a run in this process, or judge its answers `again`, or ask its `errors` again.
+
+    Shows how it goes, and ends with its exit code.
+    """
     keep_output_to_ourselves()
     progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json)
     go_on = f"`tui-evals resume {job.run.key}` goes on"
@@ -212,18 +215,22 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, pressed)
-        await progress.follow(job.project.store, work)
+        await progress.follow(job.project.store, work, lambda: engine.store_wait)
 
     with stop_about(job.run):
         try:
             with refusals():
-                outcome = asyncio.run(execute(job, writer, again=again, gates=how.gates, companion=companion))
+                outcome = asyncio.run(
+                    execute(job, writer, again=again, errors=errors, gates=how.gates, companion=companion)
+                )
         except StoreError as problem:
             raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
-        with Reader(job.project.store) as reader:
-            for file in how.outputs:
-                write_results(reader, [outcome.run], file)
-            measures = target_measures(reader, outcome.run, outcome.totals)
+        measures: Mapping[int, Sequence[str]] = {}
+        if outcome.code != "store":  # what stands at its place need not be that store, nor hold all of the run
+            with Reader(job.project.store) as reader:
+                for file in how.outputs:
+                    write_results(reader, [outcome.run], file)
+                measures = target_measures(reader, outcome.run, outcome.totals)
     code = 130 if presses and not outcome.finished else outcome.exit_code
     _say_end(outcome, how, code, measures)
     if not outcome.finished:

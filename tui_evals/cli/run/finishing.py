@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tui_evals.atomic_files import CannotSave, descriptor_of, write_atomically
-from tui_evals.cli.output import Stop, say, say_data
+from tui_evals.cli.output import Stop, say
+from tui_evals.cli.output_files import write_file
 from tui_evals.present.causes import cause_texts
-from tui_evals.private_files import UnsafeFile, is_private, make_private_folder
 from tui_evals.reports.kinds import endings, kind_of, write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import FailureCause, RunRow
@@ -36,27 +35,7 @@ def write_report(file: Path, pieces: Iterable[str]) -> None:
 
     Answers are as private in it as in the store: a new file is its owner's alone, one that is there keeps its mode.
     """
-    if is_output(file):
-        say_data(pieces)
-        return
-    try:
-        if file.parent.exists() and not file.parent.is_dir():
-            raise Stop(f"{file} could not be written: {file.parent} is a file, not a folder; the run is kept", 1)
-        if is_private(file):
-            make_private_folder(file.parent)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, (piece.encode() for piece in pieces), private=True)
-    except UnsafeFile as problem:
-        raise Stop(f"{problem}; the run is kept", 1) from None
-    except OSError as problem:
-        raise Stop(f"{file} could not be written: {problem.strerror}; the run is kept", 1) from None
-    except CannotSave as problem:
-        raise Stop(f"{problem}; the run is kept", 1) from None
-
-
-def is_output(file: Path) -> bool:
-    """Whether a name stands for the standard output, in which no word of ours may follow the data."""
-    return file == Path("-") or descriptor_of(file) == 1
+    write_file(file, pieces, private=True, after="; -o names another place, the run is kept")
 
 
 def kind_named(file: Path) -> str:

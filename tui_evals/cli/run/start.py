@@ -11,10 +11,11 @@ from tui_evals.cli.approving import approve
 from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, say, say_end
 from tui_evals.cli.sources import document_of, evaluators_named
-from tui_evals.runs.detach import is_being_judged
+from tui_evals.runs.detach import has_begun, is_asked_again, is_being_judged
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.readiness import needed_judges
 from tui_evals.runs.start import (
+    demand_errors,
     estimate_again,
     judged_again,
     judged_onwards,
@@ -25,6 +26,8 @@ from tui_evals.runs.start import (
 )
 from tui_evals.runs.status import RECORDED, UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import destinations
 
@@ -62,13 +65,15 @@ def start(*, registry: str | None, max_samples: int | None, **options: Any) -> i
     return run_request(request, here, how)[1]
 
 
-def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
+def resume(word: str, *, max_cost: float | None, errors: bool = False, **options: Any) -> int:
     """`tui-evals resume`; a paused run that is alive is let go on where it runs."""
     how = execution_options(options)
     here = open_project(how.env_name, how.trusting)
     with open_writer(here) as writer:
         with project.reader() as reader:
             run = project.run_named(reader, word)
+            if errors:
+                _demand_errors(reader, run)
             if run.status == "paused":
                 if how.gates.has_checks:
                     raise Stop(f"{run.key} is paused where it runs, which checks its gates; leave them out here")
@@ -80,9 +85,12 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                 else:
                     say(f"{run.key} goes on")
                 return 0
-            if run.status == "finished":
+            if run.status == "finished" and not errors:
                 again = f"`tui-evals rerun {run.key} --only '!pass'` asks again what did not pass"
-                raise Stop(f"{run.key} is finished; {again}", 2)
+                in_place = (
+                    f", `tui-evals resume {run.key} --errors` its errors in place" if reader.errors(run.id) else ""
+                )
+                raise Stop(f"{run.key} is finished; {again}{in_place}", 2)
             if RECORDED in run.config:
                 raise Stop(f"{run.key} was made elsewhere, and its import was cut off; import it again")
             how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
@@ -99,10 +107,19 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
         if not how.detach:
             with stop_about(run), refusals():
                 job = with_limit(job, max_cost, writer)
-            return run_here(job, writer, how, again=bool(run.staged_pass))
+            return run_here(job, writer, how, again=bool(run.staged_pass), errors=errors)
     require_free(run)
     words = ["resume", run.key, *(("--max-cost", max_cost) if max_cost else ()), *cluster_words(options)]
-    return run_detached(run, how, words)
+    words += ["--errors"] if errors else []
+    return run_detached(run, how, words, is_asked_again(run) if errors else has_begun)
+
+
+def _demand_errors(reader: Reader, run: RunRow) -> None:
+    """End the command where errors of a run cannot be asked again."""
+    try:
+        demand_errors(reader, run)
+    except CannotPlan as problem:
+        raise Stop(str(problem), 2) from None
 
 
 def rerun(word: str, only: str, *, allow_unjudged: bool, **options: Any) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from tui_evals.cli.opening import Opening, need_terminal
 from tui_evals.cli.output import Stop, cell, columns, redraws, rewind, say, say_end, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import table
-from tui_evals.present.pace import Pace, pace_parts, wait_sentence
+from tui_evals.present.pace import Pace, pace_parts, store_wait_sentence, stored_again_sentence, wait_sentence
 from tui_evals.present.runs import judging_sentence, next_step, run_cost, stop_reason
 from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, Totals, Wait, WorkerRow
+from tui_evals.store.records import RunRow, StoreWait, Totals, Wait, WorkerRow
 from tui_evals.store.workers import RunWorkers, WorkerTotals, worker_totals
 
 _MOST = 6
@@ -97,13 +98,19 @@ class Progress:
         self._seq = 0
         self._last_shown = 0.0
         self._wait: Wait | None = None
+        self._store_wait: StoreWait | None = None
 
     def leave(self) -> None:
         """Keep the lines, because something else was printed below them."""
         self._lines = 0
 
-    async def follow(self, path: Path, work: asyncio.Task[object] | None = None) -> RunRow:
-        """Show the run until it is over, or until the work is."""
+    async def follow(
+        self,
+        path: Path,
+        work: asyncio.Task[object] | None = None,
+        store_wait: Callable[[], StoreWait | None] = lambda: None,
+    ) -> RunRow:
+        """Show the run until it is over, or until the work is; `store_wait` is what the work cannot store."""
         run = self._run
         with Reader(path) as reader:
             if self._as_json:
@@ -113,6 +120,8 @@ class Progress:
             while True:
                 over = work.done() if work is not None else False
                 run = reader.find_run(run.key)
+                run = replace(run, waiting=store_wait() or run.waiting)
+                self._tell_store_wait(run, over)
                 over = over or (work is None and run.status in OVER)
                 if not self._quiet:
                     self._show(reader, run, over)
@@ -124,6 +133,21 @@ class Progress:
                 else:
                     waiting.close()
                     await asyncio.wait([work], timeout=_EVERY)
+
+    def _tell_store_wait(self, run: RunRow, over: bool) -> None:
+        """Say once that nothing can be stored, and once that it goes on: the run does nothing meanwhile."""
+        wait = run.waiting if isinstance(run.waiting, StoreWait) else None
+        before, self._store_wait = self._store_wait, wait
+        if wait == before or (wait is None and (before is None or over)):
+            return
+        said = store_wait_sentence(wait, time.time()) if wait else stored_again_sentence(before) if before else ""
+        if self._as_json:
+            about = asdict(wait) if wait else {}
+            say_json_line({"event": "wait" if wait else "goes_on", "run": run.key, "message": said, **about})
+            return
+        self.leave()
+        with suppress(OSError):  # what is printed may go to the disk that is full
+            warn(said)
 
     def _show(self, reader: Reader, run: RunRow, over: bool) -> None:
         if self._as_json:
@@ -161,7 +185,7 @@ class Progress:
     def _events(self, reader: Reader, run: RunRow) -> None:
         if self._crew.look(reader, run):
             say_json_line(event(self._crew))
-        if run.waiting is not None and run.waiting != self._wait:
+        if isinstance(run.waiting, Wait) and run.waiting != self._wait:
             self._wait = run.waiting
             about = wait_sentence(run, time.time())
             say_json_line({"event": "wait", "run": run.key, "message": about, **asdict(self._wait)})

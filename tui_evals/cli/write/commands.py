@@ -66,7 +66,7 @@ def upgrade_command(file: Path) -> None:
 @click.command("convert")
 @click.argument("file", type=_file)
 @click.option("--to", "kind", type=click.Choice(_FORMATS), required=True, help="What to write.")
-@click.option("-o", "--output", type=_file, help="Where to; standard output when absent.")
+@click.option("-o", "--output", type=_file, help="Where to, a new file; - or nothing for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
 def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
     """Write the dataset FILE as another format, and say what that format cannot hold.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.cli import inputs
-from tui_evals.cli.output import Stop, say, say_data, warn
+from tui_evals.cli.output import Stop, say, warn
+from tui_evals.cli.output_files import is_output, write_file
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.validate import dataset_of
@@ -22,19 +22,9 @@ def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> N
         text, lost = converted(source, kind, registry.own, raw_csv=raw_csv)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
-    if output is None:
-        say_data(text)
-    else:
-        _write_new(output, text)
+    file = output or Path("-")
+    write_file(file, [text], new=True)
+    if not is_output(file):
+        say(f"wrote {file}", fg="green")
     for line in lost:
         warn(f"note: {line}")
-
-
-def _write_new(file: Path, text: str) -> None:
-    if file.exists():
-        raise Stop(f"{file} is already there; choose another name or remove it first")
-    try:
-        write_atomically(file, text.encode("utf-8"))
-    except CannotSave as problem:
-        raise Stop(str(problem)) from None
-    say(f"wrote {file}", fg="green")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tui_evals.datasets.model import Item
@@ -30,6 +30,8 @@ class Cell:
     """Turns that have their answer already, from a run that was interrupted."""
     final: frozenset[int]
     """Turns that are judged already as well."""
+    scores: Mapping[int, tuple[ScoreRecord, ...]] = field(default_factory=dict)
+    """What evaluators said already of turns that are not."""
 
 
 class Stopped(JudgingStopped):

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.runs.asking import PricedTarget, TimedReply, cache_key, current_answer
+from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
-from tui_evals.runs.prompting import Chat, assistant, chat_for
+from tui_evals.runs.prompting import Chat, assistant, opening_of, question_of
 from tui_evals.runs.scoring import evidence_for, judge
-from tui_evals.store.records import AnswerRecord
+from tui_evals.store.records import MESSAGES_BEFORE, AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text.box import TemplateError
 
@@ -112,37 +112,38 @@ class LocalExecutor:
 
     async def _converse(self, cell: Cell) -> None:
         """Ask, commit, judge, commit, turn after turn."""
-        messages: list[Mapping[str, Any]] = []
+        opening, prompt = self._opening(cell), self._plan.asked_prompts[cell.prompt]
+        messages = list(opening) if isinstance(opening, tuple) else []
+        keys, known_to_target = ConversationKeys(), 0
         failed = begun = False
-        for turn, answer in enumerate(cell.answers):
+        for turn, (answer, unit) in enumerate(zip(cell.answers, cell.item.units, strict=False)):
             current_answer.set(answer)
-            record, chat = cell.known.get(turn), None
+            record = cell.known.get(turn)
+            messages += question_of(unit)
+            chat = opening if isinstance(opening, TemplateError) else tuple(messages)
             if record is None:
-                chat = None if failed else self._chat(cell, turn, messages)
                 async with self._targets[cell.target].room.flight:
                     if not begun and not await self._sink.may_begin(answer):
                         return
                     begun = True
-                    record = await self._answer(cell, turn, chat, failed)
-                    key, target = self._key(cell, turn, chat, record), self._targets[cell.target].config.name
-                    first = await self._sink.answered(answer, record, key, target)
+                    record, key = await self._answer(cell, turn, chat, keys, known_to_target, failed)
+                    first = await self._sink.answered(answer, record, key, self._targets[cell.target].config.name)
                 if not first:
                     return
             if record.text is None:
                 failed = True
                 continue
-            messages.append(assistant(record.text, record.tool_calls))
             if turn not in cell.final:
-                chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, messages[:-1])
-                prompt = self._plan.asked_prompts[cell.prompt]
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
-                judged = await judge(self._evaluators(cell.item, turn), evidence, self._plan, cell.item)
+                said, evaluators = cell.scores.get(turn, ()), self._evaluators(cell.item, turn)
+                judged = await judge(evaluators, evidence, self._plan, cell.item, said)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
+            known_to_target = len(messages)
+            messages.append(assistant(record.text, record.tool_calls))
 
-    def _chat(self, cell: Cell, turn: int, messages: Sequence[Mapping[str, Any]]) -> Chat | TemplateError:
-        prompt = self._plan.asked_prompts[cell.prompt]
+    def _opening(self, cell: Cell) -> Chat | TemplateError:
         try:
-            return chat_for(self._plan.dataset, cell.item, turn, prompt, messages)
+            return opening_of(self._plan.dataset, cell.item, self._plan.asked_prompts[cell.prompt])
         except TemplateError as problem:
             return problem
 
@@ -158,32 +159,37 @@ class LocalExecutor:
         """The request to the target of a cell for a turn."""
         return request_for_turn(self._plan.dataset, cell, turn, chat, self._targets[cell.target].with_params({}))
 
-    def _key(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, record: AnswerRecord) -> str | None:
-        priced = self._targets[cell.target]
-        if not isinstance(chat, tuple) or record.text is None or record.from_cache or not self._caches(priced):
-            return None
-        return cache_key(priced.identity, self.request(cell, turn, chat))
-
     def _caches(self, priced: PricedTarget) -> bool:
         return self._use_cache and priced.cacheable
 
-    async def _answer(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, failed: bool) -> AnswerRecord:
+    async def _answer(
+        self, cell: Cell, turn: int, chat: Chat | TemplateError, keys: ConversationKeys, before: int, failed: bool
+    ) -> tuple[AnswerRecord, str | None]:
+        """The answer to a turn, and the key under which it is to be cached; so much of the chat was sent `before`."""
         if failed:
-            return _failed_record("turnSkipped", "Turn not attempted: preceding turn failed", {})
+            return _failed_record("turnSkipped", "Turn not attempted: preceding turn failed", {}), None
         if not isinstance(chat, tuple):
-            return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {})
+            return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {}), None
         priced, request = self._targets[cell.target], self.request(cell, turn, chat)
-        sent = {"messages": list(request.messages), "params": dict(request.params)}
-        if request.tools:
-            sent["tools"] = list(request.tools)
-        cached = await self._sink.cached(cache_key(priced.identity, request)) if self._caches(priced) else None
-        if cached is not None:
-            return _from_cache(cached, sent)
+        sent = stored_request(request, before)
+        key = keys.key(priced.identity, request) if self._caches(priced) else None
+        if key is not None and (cached := await self._sink.cached(key)) is not None:
+            return _from_cache(cached, sent), None
         try:
             timed = await priced.ask(request, self._sink, _InFlight(self._sink, cell.answers[turn]))
         except TargetError as problem:
-            return _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback)
-        return _answer_record(timed, sent)
+            return _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback), None
+        return _answer_record(timed, sent), key
+
+
+def stored_request(request: Request, before: int) -> dict[str, Any]:
+    """A request as the store keeps it: of a chat that goes on, the messages after those sent before."""
+    sent: dict[str, Any] = {"messages": list(request.messages[before:]), "params": dict(request.params)}
+    if before:
+        sent[MESSAGES_BEFORE] = before
+    if request.tools:
+        sent["tools"] = list(request.tools)
+    return sent
 
 
 def request_for_turn(dataset: Dataset, cell: Cell, turn: int, chat: Chat, params: Mapping[str, Any]) -> Request:

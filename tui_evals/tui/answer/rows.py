@@ -6,12 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.present.answers import answer_facts, error_text, figures_text, missing_text, pretty_json, reference_text
+from tui_evals.present.answers import (
+    answer_facts,
+    earlier_text,
+    error_text,
+    figures_text,
+    missing_text,
+    pretty_json,
+    reference_text,
+)
 from tui_evals.present.figures import duration, number, tokens
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
 from tui_evals.store.records import CallRecord, RunRow, ScoreRecord
-from tui_evals.store.rows import Detail, Label
+from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
 from tui_evals.text.measures import score_figures
 from tui_evals.text.money import money
@@ -94,8 +102,10 @@ def attempt_rows(detail: Detail, width: int) -> Iterator[Rows]:
     if detail.answer is not None and detail.answer.diagnostics:
         yield heading("Diagnostics")
         yield paragraph(pretty_json(detail.answer.diagnostics), width, "dim")
-    if detail.calls:
+    if detail.calls or detail.earlier:
         yield heading("Attempts")
+    for attempt in detail.earlier:
+        yield paragraph(earlier_text(attempt), width, "dim")
     for call in detail.calls:
         yield _attempt_rows(call, width)
 
@@ -274,7 +284,7 @@ def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterato
 
 
 def _turn_rows(
-    compared: ComparedAnswer, turn: Detail, view: AnswerView, width: int, *, titled: bool = True
+    compared: ComparedAnswer, turn: Detail | Told, view: AnswerView, width: int, *, titled: bool = True
 ) -> Iterator[Rows]:
     """The answer of one turn, against what was expected where something was."""
 
@@ -310,7 +320,7 @@ def _turn_rows(
         yield unified_rows(diff, width)
 
 
-def _text_rows(text: str, turn: Detail, raw: bool, width: int) -> Rows:
+def _text_rows(text: str, turn: Detail | Told, raw: bool, width: int) -> Rows:
     if not text or not (raw or text.strip()):
         calls = " The tool calls stand below." if turn.answer and turn.answer.tool_calls else ""
         return [row((missing_text(turn.row, turn.answer) + calls, "dim"))]

@@ -11,135 +11,32 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from tui_evals.datasets.layout import Path as UnitPath
-from tui_evals.datasets.paths import CannotEdit
-from tui_evals.tui import external_editor, item_edits
+from tui_evals.tui import item_edits
 from tui_evals.tui.actions import Where, bindings
-from tui_evals.tui.item_edits import NO_ITEM, NOT_OPEN, go_to, step_to_neighbour
-from tui_evals.tui.kept import keep_text
+from tui_evals.tui.item_copies import copy_menu, copyable_values
+from tui_evals.tui.item_edits import go_to, step_to_neighbour
 from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.widgets.dialogs import Entry, Menu, unread_menu
+from tui_evals.tui.widgets.dialogs import unread_menu
 from tui_evals.tui.widgets.field import FieldBox, Then
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
 
 from . import field_edit, fields, parts_page
+from .field_actions import (
+    choose_field,
+    clear_field,
+    edit_externally,
+    items_to_edit,
+    make_edit,
+    put_into_file,
+    value_under_cursor,
+    why_not,
+)
 from .field_edit import FieldEdit
 from .rows import page_rows, title
 from .walk import neighbour_field
-
-
-def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
-    """Why an action cannot be done with the row of this key; None when it can."""
-    if workspace.editing is None:
-        return NOT_OPEN
-    broken = bool(workspace.where) and workspace.unit is None
-    if action in ("new_turn", "duplicate", "conversation") and not workspace.where:
-        return NO_ITEM
-    if action == "whole":
-        return None if _items_to_edit(workspace) else NO_ITEM
-    if action in _OF_PARTS:
-        return "enter on a field of several parts (variables, messages, ideal, tools) shows them first"
-    if action in ("field", *_OF_A_FIELD) and broken:
-        return "what stands here is no object; mend it in the file"
-    return _why_not_field(workspace, action, key) if action in _OF_A_FIELD else None
-
-
-_OF_A_FIELD = ("edit", "external", "json", "clear")
-_OF_PARTS = ("down", "up", "rename")
-
-
-def _items_to_edit(workspace: Workspace) -> list[int]:
-    """The marked items, else the one one is in."""
-    return sorted(workspace.marks) or ([] if workspace.item is None else [workspace.item])
-
-
-def _why_not_field(workspace: Workspace, action: str, key: Hashable) -> str | None:
-    if isinstance(key, tuple):
-        return None if action == "edit" else "enter goes there; what it holds is edited on its own page"
-    if not isinstance(key, str):
-        return "go to a field first"
-    if locked := fields.read_only(key, workspace.where):
-        return locked
-    if key in fields.JUDGING:
-        return None if action == "edit" else "evaluators are edited in their own pane: 3"
-    value = fields.value_at(workspace.data, workspace.where, key)
-    if action == "edit" and parts_page.is_compound(workspace, key):
-        return None
-    if action in ("edit", "json"):
-        return fields.why_not_here(key, value, as_json=action == "json")
-    return _why_not_clear(workspace, key, value) if action == "clear" else None
-
-
-def _why_not_clear(workspace: Workspace, name: str, value: object) -> str | None:
-    if value is None:
-        return f"there is no {name} to take away"
-    if name == "prompt" and fields.prompt_is_needed(workspace.data, workspace.where):
-        return "there must be a prompt; enter edits it"
-    return None
-
-
-async def edit_externally(pane: Pane, field: str, number: int, part: UnitPath = ()) -> None:
-    """Hand a field, or a part, to $EDITOR and take what it makes of it; what cannot be taken is kept in a file."""
-    try:
-        edit, text = field_edit.begin_edit(pane.workspace, field, number, part)
-    except RecursionError:
-        pane.say(fields.too_deep(field), "warn")
-        return
-    name = edit.name
-    suffix = fields.suffix_of(edit.kind, text)
-    try:
-        after = await external_editor.edit_in_editor(pane.app, text, suffix)
-    except external_editor.NotEdited as problem:
-        pane.say(str(problem), "warn")
-        return
-    if after is None:
-        pane.say(f"{name} is as it was")
-        return
-    edit = field_edit.apply_text(pane.workspace, edit, after)
-    if edit.fault:
-        kept = external_editor.keep_in_file(after, suffix)
-        pane.say(f"{name} was left as it was: {edit.fault}; what you wrote is kept in {kept}", "error")
-        return
-    pane.say(f"{name} taken from the editor")
-    pane.changed()
-
-
-async def choose_field(pane: Pane) -> str | None:
-    """Which field of those that can still be given here."""
-    workspace = pane.workspace
-    names = fields.addable_fields(workspace.unit or workspace.data, workspace.where)
-    entries = [Entry(name, name, fields.field_about(name, workspace.where)) for name in names]
-    name: str | None = await pane.app.push_screen_wait(
-        Menu("add a field", entries, empty="every field that can stand here does")
-    )
-    return name
-
-
-def make_edit(pane: Pane, step: Callable[[Workspace], str]) -> bool:
-    """Make a step, and say what it did or why it could not be done; whether it was."""
-    try:
-        outcome = step(pane.workspace)
-    except CannotEdit as problem:
-        pane.say(str(problem), "warn")
-        return False
-    pane.say(outcome)
-    pane.changed()
-    return True
-
-
-def clear_field(workspace: Workspace, name: str) -> str:
-    """Take a field away where one is."""
-    workspace.apply(fields.with_value(workspace.data, workspace.where, name, None), f"clear {name}")
-    return f"took {name} away; u brings it back"
-
-
-def put_into_file(workspace: Workspace, edit: FieldEdit, text: str) -> str:
-    """Put a text that cannot be read into a file; the sentence that says where. OSError says why that cannot be."""
-    file = keep_text(workspace.root, edit.name, fields.suffix_of(edit.kind, text), text)
-    return f"what you wrote is kept in {file}; {edit.name} was left as it was"
-
 
 _SOON = 0.2
 _END = {
@@ -186,13 +83,13 @@ class EditorPane(Pane):
         self._tell()
         self._shown = (workspace.editing, workspace.where)
         moved = before != self._shown
-        edit, page, name = self._edit, self.page, title(workspace)
+        edit, page, name, lines = self._edit, self.page, title(workspace), self.lines
         if page is not None:
             part = None if edit is None else parts_page.number_of(workspace, page, edit.part)
-            self.lines.show(lambda width: parts_page.part_rows(workspace, page, width, part), at=part)
+            lines.show(lambda width: parts_page.part_rows(workspace, page, width, part, lines.size.height), at=part)
             self.entitle(f"{name} · {page}")
             return
-        lit, lines = edit.field if edit else None, self.lines
+        lit = edit.field if edit else None
         lines.show(
             lambda width: page_rows(workspace, width, lit, lines.size.height),
             at=lit or (self._landing() if moved else None),
@@ -454,12 +351,17 @@ class EditorPane(Pane):
             part = parts_page.parts_at(self.workspace, page)[key].place
             await edit_externally(self, page, self._edit_count, part)
 
+    async def do_copy(self) -> None:
+        """Copy what is under the cursor, or something of where one is."""
+        under_cursor = value_under_cursor(self.workspace, self.page, self.lines.key)
+        await copy_menu(self, under_cursor | copyable_values(self.workspace))
+
     async def do_whole(self) -> None:
         """Hand the item, or the marked ones, to $EDITOR as one file."""
         # Imported when it is wanted, because it would hold up every first picture.
         from tui_evals.tui.whole_items import edit_whole_items
 
-        await edit_whole_items(self, _items_to_edit(self.workspace))
+        await edit_whole_items(self, items_to_edit(self.workspace))
 
     async def do_field(self) -> None:
         """Choose a field that is not given, or begin another part, and edit it."""

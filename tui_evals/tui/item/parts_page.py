@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 from tui_evals.tui.workspace import Workspace
 
 from .fields import field_about, place_of, value_at, why_not_here, with_value
-from .rows import headline, preview, problem_rows, sentence_rows
+from .rows import LEAST_LINES, Line, fair_share, headline, preview, problem_rows, sentence_rows
 
 _WORDS: dict[Shape, str] = {"pairs": "value", "messages": "message", "texts": "text", "tools": "tool"}
 _KEYS: dict[Shape, str] = {
@@ -58,28 +58,54 @@ def _taken_apart(workspace: Workspace, field: str) -> tuple[Shape, Any]:
     return shape, value
 
 
-def part_rows(workspace: Workspace, field: str, width: int, lit: Hashable = None) -> list[Row]:
-    """The parts of a field, each with its problems; the key of a row is the number of its part."""
+def part_rows(workspace: Workspace, field: str, width: int, lit: Hashable = None, height: int = 0) -> list[Row]:
+    """The parts of a field, each with its problems; the key of a row is the number of its part.
+
+    Where all of it does not fit the height, long parts share what the others leave them.
+    """
     try:
         shape, value = _taken_apart(workspace, field)
     except CannotEdit as problem:
         return sentence_rows(str(problem), "warn", width, key="empty")
     made = parts_of(shape, value)
-    count = f"{len(made)} {_WORDS[shape]}{'s' if len(made) != 1 else ''}"
+    column = min(max((cell_width(safe(part.label)) for part in made), default=0) + 2, _COLUMN, width // 3)
+
+    def previews(most: int) -> list[list[Line]]:
+        return [preview("", part.value if part.value != "" else None, width - column, most=most) for part in made]
+
+    def page(values: list[list[Line]]) -> list[Row]:
+        return _page_of_parts(workspace, field, shape, [*zip(made, values, strict=True)], column, width, lit)
+
+    values = previews(max(height, LEAST_LINES))
+    rows = page(values)
+    if len(rows) <= height or not made:
+        return rows
+    lengths = [len(lines) for lines in values]
+    return page(previews(fair_share(lengths, height - (len(rows) - sum(lengths)))))
+
+
+def _page_of_parts(
+    workspace: Workspace,
+    field: str,
+    shape: Shape,
+    parts_shown: Sequence[tuple[Part, list[Line]]],
+    column: int,
+    width: int,
+    lit: Hashable,
+) -> list[Row]:
+    count = f"{len(parts_shown)} {_WORDS[shape]}{'s' if len(parts_shown) != 1 else ''}"
     rows = [row((f"{headline(workspace)} · ", "dim"), (field, "strong"), (f" · {count}", "dim"))]
     rows += sentence_rows(field_about(field, workspace.where), "dim", width)
     rows += [*sentence_rows(_KEYS[shape], "dim", width), row()]
     place = place_of(workspace.where, field)
     problems = workspace.problems_at(place)
     rows += problem_rows([one for one in problems if one.path == place], len(place), width)
-    column = min(max((cell_width(safe(part.label)) for part in made), default=0) + 2, _COLUMN, width // 3)
-    for number, part in enumerate(made):
-        first, *rest = preview("", part.value if part.value != "" else None, width - column)
+    for number, (part, (first, *rest)) in enumerate(parts_shown):
         label = fit(part.label, column - 1, "accent" if number == lit else "strong")
         rows.append(Row((label, Piece(" "), *first), number))
         rows += [Row((Piece(" " * column), *line)) for line in rest]
         rows += problem_rows(_problems_of(problems, (*place, part.place[0])), len(place) + len(part.place), width)
-    if not made:
+    if not parts_shown:
         rows.append(row((f"no {_WORDS[shape]} yet; a adds one", "dim"), key="empty"))
     return rows
 

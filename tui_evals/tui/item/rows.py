@@ -79,7 +79,7 @@ def sentence_rows(text: str, style: Style, width: int, *, indent: int = 0, key: 
 _BEGIN = "ctrl+n begins one."
 _COLUMN = 19
 _BESIDE = 60
-_LEAST = 9
+LEAST_LINES = 9
 """Lines that a long value is shown with at least, however many there are of them; the last says how much more."""
 _UNITS = 20
 _TURNS = 100
@@ -93,14 +93,14 @@ def page_rows(workspace: Workspace, width: int, editing: str | None = None, heig
 
     Where all of it does not fit the height, long values share what the others leave them.
     """
-    whole = _page_rows(workspace, width, editing, max(height, _LEAST))
+    whole = _page_rows(workspace, width, editing, max(height, LEAST_LINES))
     if len(whole.rows) <= height or not whole.values:
         return whole.rows
     room = height - (len(whole.rows) - sum(whole.values))
     return _page_rows(workspace, width, editing, fair_share(whole.values, room)).rows
 
 
-def fair_share(lengths: Sequence[int], room: int) -> int:
+def fair_share(lengths: Sequence[int], room: int, least: int = LEAST_LINES) -> int:
     """The most lines for each of some values so that they fit a room together; short ones leave theirs to the long."""
     share, left = 0, room
     for place, length in enumerate(sorted(lengths)):
@@ -108,7 +108,7 @@ def fair_share(lengths: Sequence[int], room: int) -> int:
         if length > share:
             break
         left -= length
-    return max(share, _LEAST)
+    return max(share, least)
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ def _own_problem_rows(workspace: Workspace, unit_faults: Faults, width: int) -> 
 
 
 def field_rows(
-    name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False, most: int = _LEAST
+    name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False, most: int = LEAST_LINES
 ) -> list[Row]:
     """A field: its name, and at most so many lines of its value, beside it where there is room, else below."""
     label: Style = "dim" if dim else "accent" if lit else "strong"
@@ -208,7 +208,7 @@ def field_rows(
     return [Row((called,), name), *(Row((Piece("  "), *line)) for line in lines)]
 
 
-def preview(name: str, value: Any, width: int, style: Style = "", most: int = _LEAST) -> list[Line]:
+def preview(name: str, value: Any, width: int, style: Style = "", most: int = LEAST_LINES) -> list[Line]:
     """The first lines of a value, and in the last of them how much more there is."""
     if value is None:
         return [(Piece("–", "dim"),)]
@@ -216,17 +216,14 @@ def preview(name: str, value: Any, width: int, style: Style = "", most: int = _L
         return [(fit(f"{', '.join(value) or 'none'} · 3 edits them", width, style),)]
     if isinstance(value, list) and value and name in ("messages", "ideal"):
         shown = _room_for(value, most)
-        lines = [_entry(one, width, style) for one in value[:shown]]
-        return [*lines, *_more_line(len(value) - shown, "entries")]
+        return _entry_lines([_entry(one) for one in value[:shown]], len(value), "entries", width, style, most)
     if isinstance(value, dict) and value and name == "variables":
         shown = _room_for(value, most)
-        lines = [_labelled(label, one, width, style) for label, one in islice(value.items(), shown)]
-        return [*lines, *_more_line(len(value) - shown, "values")]
+        return _entry_lines(list(islice(value.items(), shown)), len(value), "values", width, style, most)
     if isinstance(value, list) and value and name == "tools":
         shown = _room_for(value, most)
-        parts = parts_of("tools", value[:shown])
-        lines = [_labelled(part.label, _about_tool(part.value), width, style) for part in parts]
-        return [*lines, *_more_line(len(value) - shown, "tools")]
+        entries = [(part.label, _about_tool(part.value)) for part in parts_of("tools", value[:shown])]
+        return _entry_lines(entries, len(value), "tools", width, style, most)
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         value = ", ".join(value)
     if isinstance(value, str):
@@ -240,21 +237,40 @@ def _room_for(values: Sized, most: int) -> int:
     return len(values) if len(values) <= most else most - 1
 
 
-def _entry(one: Any, width: int, style: Style) -> Line:
-    """A message or an acceptable reference in one line."""
+def _entry_lines(
+    entries: Sequence[tuple[str, Any]], count: int, what: str, width: int, style: Style, most: int
+) -> list[Line]:
+    """The first parts of a value of so many, whole where there is room, else each with what the others leave it."""
+    room = most - (len(entries) < count)
+    whole = [_labelled(*entry, width, style, room) for entry in entries]
+    share = fair_share([len(lines) for lines in whole], room, 1)
+    shown = [
+        lines if len(lines) <= share else _labelled(*entry, width, style, share)
+        for entry, lines in zip(entries, whole, strict=True)
+    ]
+    return [*(line for lines in shown for line in lines), *_more_line(count - len(entries), what)]
+
+
+def _entry(one: Any) -> tuple[str, Any]:
+    """What a message or an acceptable reference is called, and what it says."""
     if not isinstance(one, dict):
-        return (fit(one if isinstance(one, str) else _json_head(one), width, style),)
-    role, content = str(one.get("role", "?")), one.get("content")
+        return "", one
+    content = one.get("content")
     if content is None and "tool_calls" in one:
-        content = f"calls {_json_head(one['tool_calls'])}"
-    return _labelled(role, content, width, style)
+        content = f"calls {' '.join(_json_head(one['tool_calls']).split())}"
+    return str(one.get("role", "?")), content
 
 
-def _labelled(label: str, value: Any, width: int, style: Style) -> Line:
-    """A part with what it is called before it, in one line."""
+def _labelled(label: str, value: Any, width: int, style: Style, most: int) -> list[Line]:
+    """A part with what it is called before it: a text in at most so many lines, anything else in one."""
     text = value if isinstance(value, str) else _json_head(value)
-    called = fit(label, min(cell_width(safe(label)), width // 3)).text + ": "
-    return (Piece(called, "dim" if style else "accent"), fit(text, width - cell_width(safe(called)), style))
+    called = f"{fit(label, min(cell_width(safe(label)), width // 3)).text}: " if label else ""
+    indent = cell_width(safe(called))
+    lines: list[Line] = [(fit(text, width - indent, style),)]
+    if most > 1 and isinstance(value, str):
+        lines = _text_lines(text, width - indent, style, most)
+    before = [Piece(called, "dim" if style else "accent"), *[Piece(" " * indent)] * (len(lines) - 1)]
+    return [(piece, *line) for piece, line in zip(before, lines, strict=True)] if called else lines
 
 
 def _about_tool(tool: Any) -> Any:

@@ -63,7 +63,8 @@ class JudgesPane(Pane):
             lines.show(_empty)
             return
         if not self.workspace.registry.by_name:
-            return  # they are found behind the first picture
+            lines.show(lambda width: [row(("The evaluators are being found …", "dim"))])  # behind the first picture
+            return
         # Imported when it is wanted, as everything that shows evaluators: they are found behind the first picture.
         from .state import judges_page
 

@@ -95,7 +95,7 @@ def totals_rows(
     took = run_duration(run)
     state = Piece(f"{look.text} in {took}" if took else look.text, tone_style(look.tone))
     waits = wait_sentence(run, now)
-    first = [[state], *_stuck(run, now)]
+    first = [[state], *([] if waits else _stuck(run, now))]
     second: list[list[Piece]] = []
     if totals is None:
         first.append([Piece(f"{run.total:,} answers", "dim")])

@@ -18,6 +18,7 @@ from tui_evals.tui.rows import Rows, Style, paragraph
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.widgets.pasting import LineInput
 
 from .book import Rulebook
 from .generation import RegenerationProgress
@@ -131,7 +132,7 @@ class RulesView(FeatureScreen):
             part.can_focus = False
         self.top.styles.height, self.titles.styles.height = "auto", 1
         self.rules, self.tests = Lines(searching=False, id="rules"), Lines(searching=False, id="tests")
-        self.entry = Input(placeholder="words of a rule or of its tests", classes="filter")
+        self.entry = LineInput(placeholder="words of a rule or of its tests", classes="filter")
         self.entry.display = False
         yield self.top
         with Container(id="both"):

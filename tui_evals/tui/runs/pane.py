@@ -24,6 +24,7 @@ from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.widgets.pasting import LineInput
 from tui_evals.tui.workspace import Workspace
 
 from . import edits
@@ -127,7 +128,7 @@ class RunsPane(Pane):
         self.about = Lines(choosing=False, id="about")
         self.about.can_focus = self.about.display = False
         self.about.styles.height = "auto"
-        self.entry = Input(placeholder="words of a name, suite, tag or note", classes="filter")
+        self.entry = LineInput(placeholder="words of a name, suite, tag or note", classes="filter")
         self.entry.display = False
         yield self.lines
         yield self.about

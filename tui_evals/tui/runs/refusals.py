@@ -36,8 +36,6 @@ def why_no_pause(app: Desk) -> str | None:
         return "no run is chosen: 6 lists runs"
     if wrote := wrote_tests(found):
         return wrote
-    if found.status == "finished":
-        return f"{found.key} is finished; R asks its failures again"
     return f"{found.key} is stopping" if found.status == "stopping" else None
 
 

@@ -15,7 +15,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.figures import estimate_sentence
 from tui_evals.present.runs import destination_lines, stop_reason
-from tui_evals.runs.detach import DetachFailed, has_begun, is_being_judged, start_detached
+from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
 from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
 from tui_evals.runs.project import Project
@@ -23,6 +23,7 @@ from tui_evals.runs.start import (
     Job,
     PreparedRun,
     RunRequest,
+    demand_errors,
     estimate_again,
     judged_again,
     prepare,
@@ -438,16 +439,19 @@ def _spent(database: Path, run: int) -> float:
 
 
 async def pause(app: Desk) -> None:
-    """Pause, let go on, or resume what was interrupted."""
+    """Pause, let go on, resume what was interrupted, or ask what ended as an error again."""
     found = app.pane(app.front).run_row()
     assert found is not None
-    if found.status == "interrupted" or (found.status == "planned" and found.pid is None):
+    if found.status in ("interrupted", "finished") or (found.status == "planned" and found.pid is None):
+        errors = found.status == "finished"
+        if errors and not await _asks_errors(app, found):
+            return
         try:
             job = await asyncio.to_thread(_stored_job, found, app)
         except REFUSALS as problem:
             _refused(app, str(problem))
             return
-        words = ["resume", found.key]
+        words = ["resume", found.key, *(["--errors"] if errors else [])]
         if found.code == "budget":
             entered = await _raised_limit(app, found)
             if entered is None:
@@ -457,10 +461,27 @@ async def pause(app: Desk) -> None:
             return
         app.tell(f"resuming {found.key}…")
         app.followed_run = found.key
-        await _execute_apart(app, found, words, "goes on")
+        await _execute_apart(app, found, words, "goes on", is_asked_again(found) if errors else has_begun)
         return
     paused = found.status == "paused" or found.control == "pause"
     await _controlled(app, found, "" if paused else "pause", "goes on" if paused else "pauses; p lets it go on")
+
+
+async def _asks_errors(app: Desk, run: RunRow) -> bool:
+    """Whether what ended as an error in a finished run is to be asked again in it; says so where there is none."""
+    try:
+        errors = await asyncio.to_thread(_errors, run, app)
+    except CannotPlan as problem:
+        app.tell(f"{problem}; R asks failures again")
+        return False
+    what = f"Ask, or judge, {errors:,} {'error' if errors == 1 else 'errors'} again in this run? What was is kept."
+    return await app.push_screen_wait(Confirm(f"resume {run.key}", what, "do it")) is True
+
+
+def _errors(run: RunRow, app: Desk) -> int:
+    with Reader(app.workspace.database) as reader:
+        demand_errors(reader, run)
+        return reader.errors(run.id)
 
 
 def _stored_job(run: RunRow, app: Desk) -> Job:

@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
+from tui_evals.tui.item_copies import copy_menu, copyable_values
 from tui_evals.tui.messages import OpenDataset, Place, ShowPane, WritePrompt
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
@@ -258,6 +259,10 @@ class TreePane(FoldingTree):
         from tui_evals.tui.whole_items import edit_whole_items
 
         await edit_whole_items(self, self._chosen())
+
+    async def do_copy(self) -> None:
+        """Copy the marked items, a category's, or something of where one is."""
+        await copy_menu(self, copyable_values(self.workspace, self._several_items()))
 
     async def do_category(self) -> None:
         """Put the items into a category that one chooses or types."""

@@ -11,19 +11,22 @@ from textual.widgets import Static
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Action, footer_choice
 from tui_evals.tui.messages import Severity
+from tui_evals.tui.rows import wrapped
 
 from .lines import Lines
 
 _GLYPHS: dict[Severity, str] = {"info": "", "warn": "▲ ", "error": "✗ "}
+_MOST_LINES = 4
 _STAYS: dict[Severity, float] = {"info": 10.0, "warn": 15.0, "error": 60.0}
 
 
 class Status(Static):
-    """One line for what was said last, and after a while for how things stand."""
+    """A line for what was said last, more where it takes more to read all of it, and after a while how things stand."""
 
     def __init__(self) -> None:
         super().__init__("", id="status", markup=False)
         self._resting = ""
+        self._said = ""
         self._saying: Timer | None = None
 
     def tell(self, text: str, kind: Severity = "info") -> None:
@@ -31,7 +34,8 @@ class Status(Static):
         if self._saying is not None:
             self._saying.stop()
         self._saying = self.set_timer(_STAYS[kind], self._rest)
-        self._show(_GLYPHS[kind] + safe_line(text.replace("\n", "  "), 300), kind)
+        self._said = _GLYPHS[kind] + safe_line(text.replace("\n", "  "), 300)
+        self._show(self._said, kind)
 
     def rest(self, text: str) -> None:
         """What stands here while nothing is said."""
@@ -40,14 +44,24 @@ class Status(Static):
             if self._saying is None:
                 self._rest()
 
+    def on_resize(self) -> None:
+        """The sentence takes more lines, or fewer."""
+        self._fit()
+
     def _rest(self) -> None:
-        self._saying = None
+        self._saying, self._said = None, ""
         self._show(safe_line(self._resting, 300), "info")
 
     def _show(self, text: str, kind: Severity) -> None:
         self.set_class(kind == "warn", "warn")
         self.set_class(kind == "error", "error")
         self.update(Content(text), layout=False)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Take the lines that what was said needs; its end is often a file or what to do next."""
+        width = self.size.width or self.app.size.width - 2
+        self.styles.height = min(max(len(wrapped(self._said, width)), 1), _MOST_LINES)
 
 
 class Keys(Static):

@@ -22,6 +22,7 @@ from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, row, wrapped
 from .edit_area import EditArea
 from .focus import HOLDS_KEYS, give_keys
 from .lines import Lines
+from .pasting import LineInput
 
 Outcome = TypeVar("Outcome")
 
@@ -87,7 +88,7 @@ class Ask(Dialog[str]):
 
     def body(self) -> list[Widget]:
         """The line to type in."""
-        return [Input(self._value, id="line", select_on_focus=False)]
+        return [LineInput(self._value, id="line", select_on_focus=False)]
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Say at once what is wrong."""
@@ -312,7 +313,7 @@ class Menu(Dialog[Any]):
         self._more.display = any(entry.more for entry in self._entries)
         self._lines.show(self._rows)
         says = [Static(Content(safe(self._says)), classes="says")] if self._says else []
-        line = Input(placeholder="", id="line", classes=HOLDS_KEYS, select_on_focus=False)
+        line = LineInput(placeholder="", id="line", classes=HOLDS_KEYS, select_on_focus=False)
         return [*says, line, self._lines, self._more]
 
     def on_input_changed(self, event: Input.Changed) -> None:

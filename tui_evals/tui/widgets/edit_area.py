@@ -6,16 +6,20 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
-from tui_evals.text.safe import safe
+from tui_evals.tui.messages import StatusMessage
 
 from .json_text import TOKENS, closes_block, new_line, tokens
+from .pasting import fit_paste
 
 
 class EditArea(TextArea):
     """A text area without what a terminal would obey; with `one_line` it holds one line, whatever is pasted."""
 
+    # In place of Textual's ctrl+z, which suspends here; a terminal sends the same for ctrl+_ and ctrl+/.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+underscore", "undo", "undo", show=False)]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"edit-area--json-{token}" for token in TOKENS}
 
     def __init__(
@@ -33,15 +37,15 @@ class EditArea(TextArea):
         """Whether what is written is JSON."""
 
     def on_paste(self, event: events.Paste) -> None:
-        """Terminals send the ends of pasted lines as carriage returns."""
+        """What is pasted takes the place of what is selected; what had to be changed in it is said."""
         event.prevent_default()
         event.stop()
         if self.read_only:
             return
-        text = safe(event.text.replace("\r\n", "\n").replace("\r", "\n"))
-        if self.one_line:
-            text = " ".join(text.split())
+        text, says = fit_paste(event.text, one_line=self.one_line)
         self.replace(text, *self.selection, maintain_selection_offset=False)
+        if says:
+            self.post_message(StatusMessage(says, "warn"))
 
     def on_key(self, event: events.Key) -> None:
         """Enter is for whoever is around where it cannot add a line; a text that begins with one was never meant."""

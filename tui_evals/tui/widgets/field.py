@@ -12,12 +12,11 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.action_help import help_rows
-from tui_evals.tui.actions import bindings
+from tui_evals.tui.actions import Action, bindings
 
-from .dialogs import Reading
 from .edit_area import EditArea
 from .focus import HOLDS_KEYS, give_keys
+from .help_menu import help_menu
 
 Then = Literal["done", "next", "previous", "save"]
 """What is wanted after the text was taken: nothing more, the field after or before, the file saved."""
@@ -133,9 +132,21 @@ class FieldBox(Vertical):
         """Take all of the pane, or as much as the text needs."""
         self.toggle_class("whole")
 
+    def do_undo(self) -> None:
+        """Take back what was typed last."""
+        self.area.undo()
+
+    def do_redo(self) -> None:
+        """Type it again."""
+        self.area.redo()
+
     def do_help(self) -> None:
-        """Show the keys of the box."""
-        self.app.push_screen(Reading("help · a field", lambda width: help_rows("field", width)))
+        """The keys of the box; one that is chosen is pressed."""
+        self.app.push_screen(help_menu("field", lambda action: None), self._press)
+
+    def _press(self, chosen: object) -> None:
+        if isinstance(chosen, Action):
+            self.action_act(chosen.name)
 
     def _end(self, then: Then) -> None:
         self.post_message(self.Ended(self.text, then))

@@ -14,6 +14,7 @@ from tui_evals.store.filters import SHOWN_WORDS, FilterError, parse_filter
 from tui_evals.text.safe import safe_line
 
 from .focus import HOLDS_KEYS, give_keys
+from .pasting import LineInput
 
 HELP = (
     f"{' '.join(SHOWN_WORDS)} score:<50 evaluator: category: tag: id: target: turn: cause: status: ending: "
@@ -50,7 +51,7 @@ class FilterLine(Vertical):
         self._hint = Static(classes="hint")
         self._hint.styles.height = "auto"
         self._hint.styles.max_height = 3
-        self._input = Input(id="filter", classes=HOLDS_KEYS, select_on_focus=False)
+        self._input = LineInput(id="filter", classes=HOLDS_KEYS, select_on_focus=False)
         yield from (self._hint, self._input)
 
     def begin(self, text: str) -> None:

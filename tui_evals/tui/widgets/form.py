@@ -18,6 +18,7 @@ from tui_evals.tui.rows import Row, fit, row, wrapped
 from .dialogs import AskLong, Dialog, Entry, Menu, unread_menu
 from .focus import HOLDS_KEYS, give_keys
 from .lines import Lines
+from .pasting import LineInput
 
 Kind = Literal["text", "number", "whole", "yes", "choice", "several", "json"]
 Values = Mapping[str, Any]
@@ -81,7 +82,7 @@ class Form(Dialog[dict[str, Any]]):
         """The fields, and a line to type in while one is edited."""
         self._lines = Lines(id="fields", classes="tall")
         self._lines.show(self._rows)
-        self._input = Input(id="line", classes=HOLDS_KEYS, select_on_focus=False)
+        self._input = LineInput(id="line", classes=HOLDS_KEYS, select_on_focus=False)
         self._input.display = False
         return [self._lines, self._input]
 

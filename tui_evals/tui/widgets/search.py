@@ -13,6 +13,7 @@ from tui_evals.tui.messages import StatusMessage
 from tui_evals.tui.rows import Rows, rows_with_text
 
 from .focus import HOLDS_KEYS, give_keys
+from .pasting import LineInput
 
 
 class Searched(Protocol):
@@ -36,7 +37,7 @@ class Searched(Protocol):
         """The keys belong to the rows."""
 
 
-class SearchLine(Input):
+class SearchLine(LineInput):
     """Searches rows, many of them away from the screen's thread; it is there while one types."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "end_search", "end", show=False)]

@@ -92,6 +92,7 @@ def dump_cells(cells: Sequence[Cell]) -> str:
             *(cell.name, cell.position, cell.prompt, cell.target, cell.repeat, cell.answers),
             [[turn, body_of(record)] for turn, record in cell.known.items()],
             sorted(cell.final),
+            [[turn, dump_scores(records)] for turn, records in cell.scores.items()],
         ]
         for cell in cells
     ]
@@ -107,8 +108,9 @@ def load_cells(text: str) -> list[Cell]:
             *(items[position], name, position, prompt, target, repeat, tuple(answers)),
             {turn: answer_record(*body) for turn, body in answered},
             frozenset(final),
+            {turn: tuple(load_scores(records)) for turn, records in scores},
         )
-        for name, position, prompt, target, repeat, answers, answered, final in rows
+        for name, position, prompt, target, repeat, answers, answered, final, scores in rows
     ]
 
 

@@ -195,6 +195,9 @@ class LeasedGate:
         if self._lease.halted.is_set():
             raise WaitCut
 
+    def hold(self, held: bool) -> None:
+        """Nothing: only the driver stores, and it pauses its workers when it cannot."""
+
     def halt(self) -> None:
         """Give up what waits on this worker."""
         self._lease.halt()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tui_evals.tui.widgets.dialogs import Entry, Menu
+from tui_evals.tui.action_help import ALONE, MOVING, PROSE
+from tui_evals.tui.actions import PLACES, Action, Where, actions_at, key_names
 
-from .action_help import ALONE, MOVING, PROSE
-from .actions import PLACES, Action, Where, actions_at, key_names
+from .dialogs import Entry, Menu
 
 
 def help_menu(where: Where, why_not: Callable[[Action], str | None], *words: Entry) -> Menu:

@@ -1,0 +1,45 @@
+"""Finding 8: a 200 whose JSON is cut, empty or none was an error at once; two more attempts mend what passes."""
+
+import pytest
+
+KINDS = ("cut", "empty", "wrong_json", "html")
+PRICE = "[targets.main.price]\ninput_per_million = 0.0\noutput_per_million = 100.0\n"
+
+
+def answers(project):
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        return run, [reader.detail(row.id) for row in reader.all_rows(run.id)]
+
+
+def test_what_cannot_be_read_is_asked_for_twice_more_and_then_an_error_that_says_what_came(project):
+    project.server.behave(first=["cut", "wrong_json"])
+    project.configure("[targets.main.params]\nmax_tokens = 10\n" + PRICE, concurrency=20)
+    project.dataset(12, lambda number: f"question {number}" + (f" [[{KINDS[number - 8]}]]" if number >= 8 else ""))
+    code, out, err = project.as_process("run", "data.json", "--target", "main", "--quiet")
+    assert code == 0, out + err
+    assert project.server.counts()["asked"] == 12 * 3
+    run, details = answers(project)
+    assert [detail.row.status for detail in details] == ["pass"] * 8 + ["error"] * 4
+    assert [call.code for call in details[0].calls] == ["agentResponseUnparseable"] * 2 + [None]
+    broken, nothing, half, page = (detail.answer.message for detail in details[8:])
+    assert "broke off" in broken and '{"id": "chatcmpl-' in broken
+    assert "nothing at all" in nothing and '{"choices": [{"message":' in half and "an HTML page" in page
+    with project.reader() as reader:
+        assert reader.spent(run.id)[1] == 8 * 2 + 4 * 3  # each may have cost something
+
+
+def test_what_such_a_reply_may_have_cost_counts_against_the_budget(project):
+    project.configure("[targets.main.params]\nmax_tokens = 100\n" + PRICE, concurrency=1)  # a call may cost 0.01
+    project.dataset(4, "question {} [[empty]]".format)
+    said = project.do("run", "data.json", "--target", "main", "--max-cost", 0.045, "--quiet", code=1)
+    assert "the budget is spent" in said
+    assert project.server.counts()["asked"] == 4
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_whoever_wants_fewer_attempts_gets_no_more(project, retries):
+    project.configure(retries=retries)
+    project.dataset(1, "question {} [[empty]]".format)
+    project.do("run", "data.json", "--target", "main", "--quiet", code=None)
+    assert project.server.counts()["asked"] == retries + 1

@@ -1,0 +1,98 @@
+"""What goes over the line: less than was drawn, and the terminal shows the same."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from wcwidth import iter_graphemes
+
+from tui_evals.tui.wire import SentCells
+
+_TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[(\d+)C|\x1b\[([0-9;]*)m|(\n)|([^\x1b\n]+)")
+
+
+class Screen:
+    """A terminal as far as pictures need one; `wider` draws one sign in more cells than is thought."""
+
+    def __init__(self, wider=""):
+        self.cells, self.place, self.style, self.wider = {}, (1, 1), "", wider
+
+    def feed(self, written):
+        for row, column, right, style, line, text in _TOKEN.findall(written):
+            if row:
+                self.place = (int(row), int(column))
+            elif right:
+                self.place = (self.place[0], self.place[1] + int(right))
+            elif line:
+                self.place = (self.place[0] + 1, 1)
+            elif text:
+                for sign in iter_graphemes(text):
+                    width = cell_len(sign) + (sign == self.wider)
+                    for cell in range(width):
+                        place = (self.place[0], self.place[1] + cell)
+                        self.cells[place] = (sign if not cell else "", self.style)
+                    self.place = (self.place[0], self.place[1] + width)
+            else:
+                for part in style.split(";"):
+                    self.style = "" if part in ("", "0") else f"{self.style};{part}"
+
+
+signs = st.sampled_from(["a", "b", " ", "│", "─", "✓", "é", "字", "👩\u200d🔬", "e\u0301"])
+pieces = st.tuples(st.sampled_from(["", "1", "38;5;253;48;5;16"]), st.lists(signs, min_size=1, max_size=6))
+runs = st.tuples(st.integers(1, 4), st.integers(1, 9), st.lists(pieces, min_size=1, max_size=3))
+pictures = st.lists(runs, min_size=1, max_size=5)
+
+
+def drawn(picture, lines=False):
+    parts = []
+    for row, column, segments in picture:
+        parts.append(f"\x1b[{row};{column}H")
+        parts += [f"\x1b[{style}m{''.join(text)}\x1b[0m" if style else "".join(text) for style, text in segments]
+        parts.append("\n" * lines)
+    return "".join(parts) + "\x1b[1;1H"
+
+
+@given(st.lists(pictures, min_size=1, max_size=6), st.booleans())
+def test_a_terminal_shows_what_was_drawn(frames, lines):
+    whole, less, cells = Screen(), Screen(), SentCells()
+    for frame in frames:
+        written = drawn(frame, lines)
+        whole.feed(written)
+        less.feed(cells.difference(written))
+        assert less.cells == whole.cells and less.place == whole.place and less.style == ""
+
+
+@given(st.lists(pictures, min_size=1, max_size=6))
+def test_what_is_drawn_twice_goes_over_the_line_once(frames):
+    cells = SentCells()
+    for frame in frames:
+        plain = [(row, column, [(style, ["x"] * len(text)) for style, text in run]) for row, column, run in frame]
+        cells.difference(drawn(plain))
+        if len({row for row, _, _ in plain}) == len(plain):  # nothing is drawn over
+            assert cells.difference(drawn(plain)) == ""
+
+
+def test_only_the_cells_between_the_first_and_the_last_that_differ_are_sent():
+    cells = SentCells()
+    cells.difference(drawn([(2, 1, [("1", "one line of text")])]))
+    assert cells.difference(drawn([(2, 1, [("1", "one LINE of text")])])) == "\x1b[2;5H\x1b[1mLINE\x1b[0m\x1b[1;1H"
+
+
+def test_a_line_with_signs_of_another_width_is_sent_from_there_to_its_end():
+    """A terminal that draws a sign wider than is thought shifts what follows; it is written again each time."""
+    cells, line = SentCells(), [(2, 1, [("", "ab"), ("1", "字"), ("", "cd│")])]
+    cells.difference(drawn(line))
+    assert cells.difference(drawn(line)) == "\x1b[2;3H\x1b[1m字\x1b[0mcd│\x1b[1;1H"
+
+
+def test_after_another_screen_everything_is_sent_again():
+    picture = drawn([(1, 1, [("1", "text")])])
+    for what in ("\x1b[?1049h", "\x1b[2J", "words of another program"):
+        cells = SentCells()
+        cells.difference(picture)
+        assert cells.difference(picture) == ""
+        assert cells.difference(what) == what
+        assert "text" in cells.difference(picture), what
+    for beside in ("\x07", "\x1b[?2026h", "\x1b[?25l", "\x1b]2;a title\x07"):
+        assert cells.difference(beside) == beside and cells.difference(picture) == "", beside

@@ -1,0 +1,134 @@
+"""What a run does while nothing can be stored: it asks nothing, keeps what it has and tries again.
+
+What cannot be stored in the end goes to a file, which `resume` stores first. A store that was deleted or replaced is
+written on through the open file, and from there to its place again once nothing is in flight any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from tui_evals.store.database import StoreTrouble
+from tui_evals.store.records import RunRow, StoreWait
+from tui_evals.store.runlock import RunLock
+from tui_evals.store.spill import Spill
+from tui_evals.store.writer import Writer
+
+
+class Asking(Protocol):
+    """What a run does to its questions when nothing can be stored."""
+
+    def hold_asking(self) -> None:
+        """Begin no question until told so."""
+        ...
+
+    def go_on_asking(self) -> None:
+        """Questions may begin again."""
+        ...
+
+    def stop(self) -> None:
+        """Begin no question any more."""
+        ...
+
+
+class Storing:
+    """How the store of a run takes what is written, from the beginning of its execution to the end."""
+
+    def __init__(self, writer: Writer, path: Path, run: RunRow, lock: RunLock, longest: float) -> None:
+        self.wait: StoreWait | None = None
+        """What keeps the run from asking now."""
+        self._writer = writer
+        self._path = path
+        self._run = run
+        self._lock = lock
+        self._longest = longest
+        self._trouble: StoreTrouble | None = None
+        self._moved: StoreTrouble | None = None
+        self._spill: Spill | None = None
+        self._began = 0.0
+        self._end: asyncio.TimerHandle | None = None
+
+    def watch(self, asking: Asking) -> None:
+        """From now on hold and end the asking of a run as its store requires."""
+        self._asking = asking
+        loop = asyncio.get_running_loop()
+
+        def tell(trouble: StoreTrouble | None) -> None:
+            with suppress(RuntimeError):  # the loop has ended, and the run with it
+                loop.call_soon_threadsafe(self._hear, trouble)
+
+        self._writer.be_patient(tell)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the run has to end because of its store."""
+        return self._moved is not None or self.is_spilled
+
+    @property
+    def is_spilled(self) -> bool:
+        """Whether nothing is put into the store any more."""
+        return self._spill is not None
+
+    @property
+    def reason(self) -> str:
+        """Why the run has to end."""
+        return str(self._moved or self._trouble)
+
+    def give_up(self) -> None:
+        """Put into a file what cannot be stored, and end the run; nothing where all could be stored."""
+        if self._trouble is not None and self._spill is None:
+            self._spill = self._writer.spill(self._run)
+            self._say(None)
+            self._asking.stop()
+
+    async def conclude(self) -> str:
+        """Why the run had to end, and where what it knows is; once nothing is written any more."""
+        sentences = [f"{self.reason.rstrip('.')}."]
+        if self._moved is not None:
+            place = await asyncio.to_thread(self._writer.write_again, f"{self._path.name}.of-{self._run.key}")
+            there = "All it held was written again to that place."
+            beside = f"All that the run knows is in {place}, which --db names or you put in its place."
+            sentences.append(there if place == self._path else beside)
+        if self._spill is not None:
+            await asyncio.to_thread(self._spill.written.wait)
+            files = " and ".join(map(str, self._spill.files))
+            number = f"{self._spill.answers:,} answer{'' if self._spill.answers == 1 else 's'}"
+            sentences.append(
+                f"What could not be stored, {number}, is in {files}, which is stored first." if files else ""
+            )
+        return " ".join(filter(None, sentences))
+
+    def _hear(self, trouble: StoreTrouble | None) -> None:
+        if trouble is not None and trouble.code == "moved":
+            self._moved = trouble
+            self._asking.stop()
+        elif self._spill is None:
+            self._note(trouble)
+
+    def _note(self, trouble: StoreTrouble | None) -> None:
+        before, self._trouble = self._trouble, trouble
+        if trouble is None:
+            self._say(None)
+            self._asking.go_on_asking()
+            return
+        if before is None:
+            self._began = time.time()
+            self._asking.hold_asking()
+            self._end = asyncio.get_running_loop().call_later(self._longest, self.give_up)
+        if trouble.code in ("full", "locked", "unwritable"):
+            until = self._began + self._longest
+            self._say(StoreWait(code=trouble.code, path=str(self._path), cause=trouble.cause, until=until))
+        else:  # waiting mends no damage
+            self.give_up()
+
+    def _say(self, wait: StoreWait | None) -> None:
+        """Show the wait to whoever looks, also from elsewhere, for whom the store cannot tell it."""
+        if wait is None and self._end is not None:
+            self._end.cancel()
+        self.wait = wait
+        with suppress(OSError):  # a disk that takes nothing at all; whoever started the run is told all the same
+            self._lock.note(wait)

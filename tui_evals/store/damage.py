@@ -1,0 +1,140 @@
+"""Whether every page of a store can be read, and what can where some cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .database import StoreError, connect, explained, is_unreadable, page_errors, schema_version
+
+_STEPS = 10_000  # of the database, between two looks at the clock
+_FAILURES = 1_000_000  # attempts at a table, for a damaged key may name a range without end
+_SHOWN = {"runs": "id", "answers": "id", "scores": "answer"}
+"""The tables that say how much a store holds, and what their keys begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    """What a look at every page of a store found."""
+
+    problems: tuple[str, ...]
+    """What is wrong; empty for a sound store."""
+    whole: bool
+    """Whether there was time for every page."""
+    readable: Mapping[str, int]
+    """How many runs, answers and scores can be read."""
+    counted: bool
+    """Whether there was time to count all of those."""
+
+
+def check(path: Path, *, seconds: float | None = None, thorough: bool = False) -> StoreCheck:
+    """Look at every page of a store, within some seconds where they are limited; StoreError if it is none of ours.
+
+    A `thorough` look compares every index with its table too.
+    """
+    with contextlib.closing(connect_damaged(path)) as connection:
+        _limit(connection, seconds)
+        try:
+            problems = page_errors(connection, "integrity_check" if thorough else "quick_check")
+        except sqlite3.OperationalError:  # its time was over
+            return StoreCheck((), False, {}, False)
+        _limit(connection, seconds)
+        readable = dict.fromkeys(_SHOWN, 0)
+        try:
+            for table, key in _SHOWN.items():
+                _count(connection, table, key, readable)
+        except sqlite3.OperationalError:
+            return StoreCheck(tuple(problems), True, readable, False)
+    return StoreCheck(tuple(problems), True, readable, True)
+
+
+def connect_damaged(path: Path) -> sqlite3.Connection:
+    """A connection that reads what it can of a store of ours; StoreError says why there is none."""
+    connection = connect(path, damaged=True)
+    try:
+        if not schema_version(connection, path):
+            raise StoreError(f"{path} is empty: no store was made in it yet.")
+    except BaseException as problem:
+        connection.close()
+        if isinstance(problem, sqlite3.Error):
+            raise explained(problem, path) from problem
+        raise
+    return connection
+
+
+def is_lost(problem: sqlite3.Error) -> bool:
+    """Whether an error says that something of a store cannot be read: a page, or the page that describes a table."""
+    return is_unreadable(problem) or "no such table" in str(problem)
+
+
+def in_readable_ranges(attempt: Callable[[int, int], object], low: int, high: int) -> None:
+    """Make an attempt at a range of keys, and where it meets what cannot be read, at each half of the range."""
+    failures = 0
+    ranges = [(low, high)]
+    while ranges and failures < _FAILURES:
+        low, high = ranges.pop()
+        try:
+            attempt(low, high)
+        except sqlite3.DatabaseError as problem:
+            if not is_lost(problem):
+                raise
+            failures += 1
+            middle = (low + high) // 2
+            if low < high:
+                ranges += [(middle + 1, high), (low, middle)]
+
+
+def readable_number(connection: sqlite3.Connection, queries: Sequence[str]) -> int | None:
+    """The largest of those numbers that can be read; None where none can."""
+    numbers = []
+    for query in queries:
+        try:
+            numbers += [number for (number,) in connection.execute(query) if isinstance(number, int)]
+        except sqlite3.DatabaseError as problem:
+            if not is_lost(problem):
+                raise
+    return max(numbers, default=None)
+
+
+def highest_keys(connection: sqlite3.Connection, table: str, key: str) -> list[str]:
+    """Queries of which each says up to where the keys of a table may go."""
+    queries = [
+        f"SELECT max({key}) FROM {table} NOT INDEXED",
+        f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
+    ]
+    if key in ("rowid", "id"):
+        queries += [f"SELECT max(rowid) FROM {table} INDEXED BY {name}" for name in indexes(connection, table)]
+    if key == "answer":
+        queries += highest_keys(connection, "answers", "id")
+    return queries
+
+
+def indexes(connection: sqlite3.Connection, table: str) -> list[str]:
+    """The indexes of a table, each a second list of its rows."""
+    try:
+        return [str(name) for _, name, _, origin, _ in connection.execute(f"PRAGMA index_list({table})")]
+    except sqlite3.DatabaseError as problem:
+        if not is_lost(problem):
+            raise
+        return []
+
+
+def _limit(connection: sqlite3.Connection, seconds: float | None) -> None:
+    """Interrupt what the connection does once the time is over."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    late = None if deadline is None else lambda: int(time.monotonic() > deadline)
+    connection.set_progress_handler(late, _STEPS)
+
+
+def _count(connection: sqlite3.Connection, table: str, key: str, readable: dict[str, int]) -> None:
+    def attempt(low: int, high: int) -> None:
+        query = f"SELECT count(*) FROM {table} NOT INDEXED WHERE {key} BETWEEN ? AND ?"
+        readable[table] += connection.execute(query, [low, high]).fetchone()[0]
+
+    high = readable_number(connection, highest_keys(connection, table, key))
+    if high is not None:
+        in_readable_ranges(attempt, 0, high)

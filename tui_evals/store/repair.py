@@ -1,0 +1,346 @@
+"""Saving what can be read of a damaged store: into a new one, which then takes its place."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+from . import migrations
+from .damage import connect_damaged, highest_keys, in_readable_ranges, indexes, is_lost, readable_number
+from .database import (
+    StoreError,
+    StoreLock,
+    check_files,
+    explained,
+    page_errors,
+    refuse_read_only,
+    schema_version,
+)
+from .read_only import copy_readable
+from .records import AnswerStatus, RunStatus
+from .rows import dumps
+from .runlock import refuse_live_runs
+
+_PAGE = 1_000
+_SQLITE_READERS = 0x40000002, 510  # the bytes of a database that every open connection holds a lock on
+_REFERENCES = {
+    "bodies": (("answers", "body"), ("cache", "body"), ("earlier", "body")),
+    **dict.fromkeys(("scores", "staged", "bouts"), (("answers", "id"),)),
+    **dict.fromkeys(("passes", "group_scores", "workers"), (("runs", "id"),)),
+}
+"""The columns that hold keys of a table, saved before it."""
+_TYPES = {"INTEGER": "'integer', 'null'", "REAL": "'real', 'integer', 'null'", "TEXT": "'text', 'null'"}
+"""What SQLite may call the values of a column."""
+_JSON = {
+    "snapshots": {"document": "object"},
+    "runs": {"targets": "array", "prompts": "array", "tags": "array", "config": "object"},
+    "bodies": {"request": "object", "answer": "object"},
+    "passes": {"config": "object"},
+    "scores": {"details": "object"},
+    "group_scores": {"details": "object"},
+    "earlier": {"scores": "array"},
+    "session": {"v": "any"},
+}
+_OF_RUNS = ("answers", "passes", "group_scores", "calls", "labels", "baselines", "workers", "staged", "earlier")
+_CONSISTENT = (
+    *(f"DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)" for table in _OF_RUNS),
+    *(
+        f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM answers)"
+        for table, column in (("scores", "answer"), ("labels", "answer"), ("staged", "answer"), ("earlier", "answer"))
+    ),
+    "DELETE FROM bouts WHERE left NOT IN (SELECT id FROM answers) OR right NOT IN (SELECT id FROM answers)",
+    "DELETE FROM cache WHERE body NOT IN (SELECT id FROM bodies)",
+    "UPDATE answers SET body = NULL WHERE body NOT IN (SELECT id FROM bodies)",
+    "UPDATE earlier SET body = NULL WHERE body NOT IN (SELECT id FROM bodies)",
+    "UPDATE calls SET answer = NULL WHERE answer NOT IN (SELECT id FROM answers)",
+    "UPDATE runs SET parent = NULL WHERE parent NOT IN (SELECT id FROM runs)",
+    "DELETE FROM bodies WHERE id NOT IN (SELECT body FROM answers WHERE body) AND id NOT IN (SELECT body FROM cache) "
+    "AND id NOT IN (SELECT body FROM earlier WHERE body)",
+    "INSERT OR IGNORE INTO passes SELECT id, scoring_pass, created, config FROM runs",
+    "UPDATE meta SET v = max(v, (SELECT ifnull(max(seq), 0) FROM answers)) WHERE k = 'seq'",
+    "UPDATE meta SET v = v + 1 WHERE k = 'generation'",
+)
+_LOST_DATASETS = (
+    "SELECT snapshot, max(source) FROM runs WHERE snapshot != '' AND snapshot NOT IN (SELECT hash FROM snapshots) "
+    "GROUP BY snapshot"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTable:
+    """What became of the rows of a table."""
+
+    table: str
+    saved: int
+    known: int | None
+    """How many there were; None where nothing that can be read tells."""
+    dropped: int
+    """How many more could be read, and belonged to what could not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A new store beside a damaged one."""
+
+    path: Path
+    tables: tuple[SavedTable, ...]
+    _new: Path
+
+    def saved(self, table: str) -> int:
+        """How many rows of a table are in the new store."""
+        return next(one.saved for one in self.tables if one.table == table)
+
+    def put_in_place(self) -> Path:
+        """Have the new store take the place of the damaged one; where that is kept, whole, with its log."""
+        kept = _free_name(self.path)
+        try:
+            os.link(self.path, kept)
+        except OSError:  # a file system without links
+            os.rename(self.path, kept)
+        # The log first: it would be played into whatever database stands beside it.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(f"{self.path}-wal", f"{kept}-wal")
+        Path(f"{self.path}-shm").unlink(missing_ok=True)
+        os.replace(self._new, self.path)
+        _sync(self.path.parent)
+        return kept
+
+
+@contextlib.contextmanager
+def repairing(path: Path) -> Iterator[Repair]:
+    """Save into a new store what can be read of one, which is not touched and which nobody else may have open."""
+    connect_damaged(path).close()
+    refuse_read_only(path)
+    refuse_live_runs(path)
+    try:
+        with contextlib.closing(StoreLock(path)) as lock, lock.held("repairing the store"), _alone(path):
+            folder = Path(tempfile.mkdtemp(prefix=".repair-", dir=path.parent))
+            try:
+                yield _salvage(path, folder)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+    except (sqlite3.Error, OSError) as problem:
+        raise explained(problem, path) from problem
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep every other process out of the database; refused while one has it open."""
+    check_files(path)
+    with open(path, "r+b") as file:
+        try:
+            start, length = _SQLITE_READERS
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
+        except OSError as problem:
+            if problem.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
+            raise StoreError(
+                f"{path} is open in another process, a workbench or a watch. End it, then try again."
+            ) from None
+        yield
+
+
+def _salvage(path: Path, folder: Path) -> Repair:
+    for end in ("", "-wal"):
+        with contextlib.suppress(FileNotFoundError):
+            copy_readable(Path(f"{path}{end}"), folder / f"damaged.db{end}")
+    new = folder / "evals.db"
+    os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    with (
+        contextlib.closing(connect_damaged(folder / "damaged.db")) as damaged,
+        contextlib.closing(sqlite3.connect(new, isolation_level=None)) as store,
+    ):
+        damaged.text_factory = lambda text: text.decode("utf-8", "replace")
+        store.execute("PRAGMA synchronous=OFF")  # it is nobody's store before it is on the disk as a whole
+        migrations.make_tables(store, migrations.STEPS[: schema_version(damaged, path)])
+        store.execute("BEGIN")
+        known = _save_tables(damaged, store)
+        _drop_garbage(store, known)
+        readable = {table: _rows(store, table) for table in known}
+        _make_consistent(store)
+        store.execute("COMMIT")
+        if problems := page_errors(store):
+            raise StoreError(f"the new store beside {path} could not be written whole: {problems[0]}.")
+        tables = []
+        for table in known:
+            saved = _rows(store, table)
+            tables.append(SavedTable(table, saved, known[table], max(readable[table] - saved, 0)))
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    _sync(new)
+    return Repair(path, tuple(tables), new)
+
+
+# -- rows
+
+
+def _save_tables(damaged: sqlite3.Connection, store: sqlite3.Connection) -> dict[str, int | None]:
+    """Copy what can be read of every table; how many rows each had, None where nothing tells."""
+    query = "SELECT name, sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+    known: dict[str, int | None] = {}
+    for table, without_rowid in store.execute(query).fetchall():
+        if not table.startswith("sqlite_"):
+            is_whole = _save(damaged, store, table, without_rowid)
+            known[table] = _rows(store, table) if is_whole else _known(damaged, store, table)
+    return known
+
+
+def _rows(store: sqlite3.Connection, table: str) -> int:
+    return int(store.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def _save(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str, without_rowid: bool) -> bool:
+    """Copy every row of a table that can be read; whether all of them could."""
+    columns = store.execute(f"PRAGMA table_info({table})").fetchall()
+    names = ", ".join(f'"{name}"' for _, name, *_ in columns)
+    insert = f"INSERT OR {'REPLACE' if table == 'meta' else 'IGNORE'} INTO {table}({names}) VALUES "
+    insert += f"({', '.join('?' * len(columns))})"
+
+    keys, is_number = ["rowid"], True
+    if without_rowid:
+        parts = sorted((place, name, kind) for _, name, kind, _, _, place in columns if place)
+        keys, is_number = [f'"{name}"' for _, name, _ in parts], parts[0][2] == "INTEGER"
+
+    def copy(rest: str) -> None:
+        rows = damaged.execute(f"SELECT {names} FROM {table} NOT INDEXED {rest}")
+        while page := rows.fetchmany(_PAGE):
+            store.executemany(insert, page)
+
+    def copy_ends(where: str, keys: Sequence[str]) -> None:
+        """The rows at both ends of a range, each up to what cannot be read."""
+        for direction in ("ASC", "DESC"):
+            order = ", ".join(f"{key} {direction}" for key in keys)
+            _is_readable(partial(copy, f"{where} ORDER BY {order}"))
+
+    def attempt(low: int, high: int) -> None:
+        if low == high and keys[1:]:
+            copy_ends(f"WHERE {keys[0]} = {low}", keys[1:])
+        else:
+            copy(f"WHERE {keys[0]} BETWEEN {low} AND {high}")
+
+    if _is_readable(partial(copy, "")):
+        return True
+    high = _highest_key(damaged, store, table, keys[0]) if is_number else None
+    if high is None:
+        copy_ends("", keys)
+    else:
+        in_readable_ranges(attempt, 0, high)
+    return False
+
+
+def _is_readable(action: Callable[[], object]) -> bool:
+    """Do something up to what cannot be read; whether there was no such thing."""
+    try:
+        action()
+    except sqlite3.DatabaseError as problem:
+        if not is_lost(problem):
+            raise
+        return False
+    return True
+
+
+def _highest_key(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str, key: str) -> int | None:
+    high = readable_number(damaged, highest_keys(damaged, table, key))
+    referred = [f"SELECT max({column}) FROM {other}" for other, column in _REFERENCES.get(table, ())]
+    return max((number for number in (high, readable_number(store, referred)) if number is not None), default=None)
+
+
+def _known(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str) -> int | None:
+    """How many rows a table had, by its indexes or by what refers to it; None where nothing tells."""
+    by_index = [f"SELECT count(*) FROM {table} INDEXED BY {index}" for index in indexes(damaged, table)]
+    number = readable_number(damaged, by_index)
+    if number is None and table == "answers":
+        return readable_number(store, ["SELECT sum(total) FROM runs"])
+    if table == "bodies":
+        referred = "SELECT body FROM answers WHERE body UNION SELECT body FROM cache"
+        return readable_number(store, [f"SELECT count(*) FROM ({referred})"])
+    return number
+
+
+def _drop_garbage(store: sqlite3.Connection, tables: Iterable[str]) -> None:
+    """Leave out rows that hold what nobody wrote: SQLite takes every byte of a page that it can follow for data."""
+    for table in tables:
+        for _, name, kind, *_ in store.execute(f"PRAGMA table_info({table})").fetchall():
+            store.execute(f'DELETE FROM {table} WHERE typeof("{name}") NOT IN ({_TYPES[kind]})')
+    store.create_function("holds", 2, _holds, deterministic=True)
+    for table, columns in _JSON.items():
+        for column, kind in columns.items():
+            store.execute(f"DELETE FROM {table} WHERE NOT holds({column}, ?)", [kind])
+    for table, statuses in (("answers", get_args(AnswerStatus)), ("runs", get_args(RunStatus))):
+        store.execute(f"DELETE FROM {table} WHERE status NOT IN (SELECT value FROM json_each(?))", [dumps(statuses)])
+    store.execute("DELETE FROM answers WHERE pos < 0")
+
+
+def _holds(text: str, kind: str) -> bool:
+    """Whether a text is JSON of a kind."""
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, list) if kind == "array" else kind == "any" or isinstance(value, dict)
+
+
+def _make_consistent(store: sqlite3.Connection) -> None:
+    """Let no row refer to one that is lost: what belonged to it goes, what can do without it stays."""
+    for statement in _CONSISTENT:
+        _is_readable(partial(store.execute, statement))  # a store of an earlier version lacks some of the tables
+    lost = (
+        "SELECT id, total, total - (SELECT count(*) FROM answers WHERE run = runs.id) AS lost, note FROM runs "
+        "WHERE total AND lost > 0"
+    )
+    for run, total, missing, note in store.execute(lost).fetchall():
+        said = f"{missing:,} of its {total:,} answers were lost with a damaged store"
+        store.execute(
+            "UPDATE runs SET total = ?, note = ? WHERE id = ?",
+            [total - missing, "; ".join(filter(None, [note, said])), run],
+        )
+        # Positions without a gap, by a way on which no two answers ever stand at the same one.
+        ordered = "SELECT id, row_number() OVER (ORDER BY pos) AS place FROM answers WHERE run = ?"
+        store.execute(f"UPDATE answers SET pos = -o.place FROM ({ordered}) o WHERE answers.id = o.id", [run])
+        store.execute("UPDATE answers SET pos = -pos - 1 WHERE run = ?", [run])
+    for digest, name in store.execute(_LOST_DATASETS).fetchall():
+        document = dumps({"items": _asked(store, digest)})
+        store.execute("INSERT INTO snapshots VALUES (?,?,?,?)", [digest, name, document, time.time()])
+
+
+def _asked(store: sqlite3.Connection, digest: str) -> list[dict[str, str]]:
+    """The items of a lost dataset, as far as their names and what was sent tell."""
+    rows = store.execute(
+        "SELECT a.item, a.name, b.request FROM answers a JOIN runs r ON r.id = a.run AND r.snapshot = ? "
+        "LEFT JOIN bodies b ON b.id = a.body WHERE a.turn = 0 GROUP BY a.item ORDER BY a.item",
+        [digest],
+    ).fetchall()
+    items = [{"prompt": f"#{number + 1}"} for number in range(rows[-1][0] + 1 if rows else 0)]
+    for item, name, request in rows:
+        messages = json.loads(request or "{}").get("messages") or [{}]
+        content = messages[-1].get("content")
+        items[item] = {"prompt": content if isinstance(content, str) and content else name}
+        if not name.startswith("#"):
+            items[item]["testId"] = name
+    return items
+
+
+def _free_name(path: Path) -> Path:
+    """What the damaged file is called from now on."""
+    day = time.strftime("%Y-%m-%d")
+    names = (Path(f"{path}.damaged-{day}{more}") for more in ("", *(f"-{number}" for number in range(2, 1_000))))
+    return next(name for name in names if not os.path.lexists(name))
+
+
+def _sync(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,163 @@
+"""What a run could not store: kept in a file that only its owner can read, until `resume` stores it.
+
+The file lies beside the store if there is room, else among the user's own state, else among temporary files. Its rows
+are those that the store would have got, so no secret is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from tui_evals.private_files import make_private_folder
+
+from . import results
+from .database import StoreError, spill_places
+from .records import RunRow
+from .results import Answered, CacheKey, Kind, Scored
+
+
+def _row_of_answered(row: Mapping[str, Any]) -> Answered:
+    cache = CacheKey(**row["cache"]) if row["cache"] else None
+    request, text, rest = row["body"]
+    return Answered(row["answer"], tuple(row["values"]), (request, text, rest), cache, row["now"])
+
+
+def _row_of_scored(row: Mapping[str, Any]) -> Scored:
+    return Scored(**{**row, "scores": tuple(map(tuple, row["scores"]))})
+
+
+def _row_of_cached(row: Sequence[Any]) -> tuple[CacheKey, tuple[str, str | None, str], float]:
+    key, (request, text, rest), now = row
+    return CacheKey(**key), (request, text, rest), now
+
+
+LASTING: Mapping[Kind, Callable[[Any], Any]] = {
+    results.answered: _row_of_answered,
+    results.cached: _row_of_cached,
+    results.scored: _row_of_scored,
+    results.group_scored: tuple,
+    results.called: tuple,
+}
+"""What was paid for, in the order in which it is stored, with how each row is made of JSON; all other rows only say how
+things stood when they were written."""
+_NAMES = {kind.__name__: kind for kind in LASTING}
+
+
+class Spill:
+    """The files of one execution that take what its store does not."""
+
+    def __init__(self, store: Path, run: RunRow) -> None:
+        self.answers = 0
+        """How many answers are in them."""
+        self.files: list[Path] = []
+        self.written = threading.Event()
+        """Whether what was kept until then is in them."""
+        self._store = store
+        self._run = run
+
+    def add(self, rows: Sequence[tuple[Kind, Any]]) -> None:
+        """Keep rows, which are on the disk when this returns; OSError where no place has room."""
+        lines = [json.dumps([kind.__name__, _plain(row)]) for kind, row in rows]
+        if not lines:
+            return
+        if not self.files or not _appended(self.files[-1], lines):
+            self.files.append(self._new_file(lines))
+        self.answers += sum(kind is results.answered for kind, _ in rows)
+
+    def _new_file(self, lines: Sequence[str]) -> Path:
+        head = {"store": str(self._store), "run": self._run.key, "created": self._run.created}
+        problem = OSError("there is no place")
+        for place in spill_places(self._store):
+            try:
+                make_private_folder(place)
+                descriptor, name = tempfile.mkstemp(".jsonl", f"{_prefix(self._run.key)}", place)
+                os.close(descriptor)
+            except OSError as failure:
+                problem = failure
+                continue
+            if _appended(Path(name), [json.dumps(head), *lines]):
+                return Path(name)
+            os.unlink(name)
+        raise problem
+
+
+def spilled_files(store: Path, run: str) -> list[Path]:
+    """The files with what executions of a run could not store, the oldest first."""
+    found = [file for place in spill_places(store) for file in place.glob(f"{_prefix(run)}*.jsonl") if _is_ours(file)]
+    return sorted(found, key=lambda file: file.stat().st_mtime)
+
+
+def store_spilled(connection: sqlite3.Connection, file: Path, run: RunRow) -> int:
+    """Store the rows of a file once, however often that is tried; returns how many answers they were."""
+    new = connection.execute("INSERT OR IGNORE INTO session VALUES (?, 'true')", [_mark(file)]).rowcount
+    lines = _whole_lines(file)
+    head: Mapping[str, Any] = next(lines, {})
+    if (head.get("run"), head.get("created")) != (run.key, run.created):
+        raise StoreError(f"{file} is of another run than {run.key}, though its name says so. Move it away.")
+    rows: dict[Kind, list[Any]] = {kind: [] for kind in LASTING}
+    for name, row in lines if new else ():
+        kind = _NAMES[name]
+        rows[kind].append(LASTING[kind](row))
+    for kind, of_kind in rows.items():
+        if of_kind:
+            kind(connection, of_kind)
+    return len(rows[results.answered])
+
+
+def forget_spilled(connection: sqlite3.Connection, file: Path) -> None:
+    """Forget that the rows of a file were stored, for it is gone."""
+    connection.execute("DELETE FROM session WHERE k = ?", [_mark(file)])
+
+
+def _mark(file: Path) -> str:
+    return f"stored {file.name}"
+
+
+def _prefix(run: str) -> str:
+    return f"unstored-{run}-"
+
+
+def _plain(row: Any) -> Any:
+    if is_dataclass(row) and not isinstance(row, type):
+        return asdict(row)
+    return [asdict(part) if isinstance(part, CacheKey) else part for part in row]
+
+
+def _appended(file: Path, lines: Sequence[str]) -> bool:
+    """Whether lines are on the disk at the end of a file; where there is no room for all of them none is."""
+    with open(file, "ab", buffering=0) as stream:
+        end = stream.seek(0, os.SEEK_END)
+        content = "".join(f"{line}\n" for line in lines).encode()
+        try:
+            if stream.write(content) != len(content):
+                raise OSError
+            os.fsync(stream.fileno())
+        except OSError:
+            with suppress(OSError):  # what was cut off is no whole line, and is not read
+                stream.truncate(end)
+            return False
+    return True
+
+
+def _whole_lines(file: Path) -> Iterator[Any]:
+    """The lines of a file; a last one that a kill cut off was acknowledged to nobody."""
+    with open(file, encoding="utf-8") as stream:
+        for line in stream:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a file is one of our own, for anybody can put one among temporary files."""
+    status = os.lstat(file)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
