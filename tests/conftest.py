@@ -8,10 +8,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import settings
 
+from tests import warm
 from tests.server import Server, running
 from tui_evals.text.safe import LOG_READERS
 
@@ -25,12 +27,16 @@ settings.register_profile("untimed", deadline=None, max_examples=20)
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=250)
 settings.load_profile("untimed")
 
+# Of the collected tests, which are kept, a search for garbage would find none.
+gc.disable()
+
 
 def pytest_collection_finish() -> None:
     """Set thousands of collected tests aside, which every full search for garbage would walk through for 0.4 s."""
     os.environ.pop("TUI_EVALS_TRUST", None)  # a bench sets it where it is imported
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(100_000, 50, 100)  # looking for cycles among the small things of a screen costs a tenth
 
 
@@ -47,6 +53,14 @@ def _at_home(home: Path) -> Path:
 
 # What fixtures of a module or session start must not find the home of the person who runs the tests.
 os.environ["XDG_STATE_HOME"] = str(_at_home(Path(tempfile.mkdtemp(prefix="tui-evals-tests-")) / "home"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_processes() -> Iterator[None]:
+    """Fork each process of the product, a test's own or one that the product starts, from one that has imported it."""
+    with mock.patch("subprocess.Popen", warm.Popen):
+        yield
+    warm.cool()
 
 
 @pytest.fixture(scope="session")

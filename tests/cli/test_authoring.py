@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import select
 import stat
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tui_evals.datasets.discover import is_generation_file
 from tui_evals.datasets.versions import CURRENT_VERSION
 
@@ -146,9 +146,8 @@ def test_without_a_dataset_and_without_a_terminal_nothing_is_asked(project):
 
 def talk(arguments: list[str], answer: str) -> tuple[int, str]:
     """Run the command line on a real terminal, answer its question, and return its code and what it showed."""
-    pid, master = pty.fork()
-    if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-m", "tui_evals", *arguments])
+    command = [sys.executable, "-m", "tui_evals", *arguments]
+    _, master, end = warm.at_terminal(command, Path.cwd(), os.environ, (80, 24))
     shown, answered, deadline = b"", False, time.monotonic() + 30
     while time.monotonic() < deadline:
         if select.select([master], [], [], 0.1)[0]:
@@ -162,7 +161,7 @@ def talk(arguments: list[str], answer: str) -> tuple[int, str]:
         if not answered and b"(Y/n)" in shown.replace(b"[Y/n]", b"(Y/n)"):
             os.write(master, answer.encode())
             answered = True
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode(errors="replace")
+    return end(), shown.decode(errors="replace")
 
 
 @pytest.mark.parametrize(("answer", "code", "written"), [("\r", 0, True), ("n\r", 2, False)])

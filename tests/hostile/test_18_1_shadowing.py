@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tui_evals
+from tests import warm
 from tui_evals.evaluators import sandbox
 from tui_evals.interpreter import import_from_project, python_command
 from tui_evals.runs.executors.cluster import connection
@@ -40,6 +41,12 @@ STARTERS = {
     "tui/rules/generation.py": "Popen",
 }
 """Every module that starts a process. One that is new has to be looked at: is what it starts a Python of ours?"""
+
+
+@pytest.fixture(autouse=True)
+def from_nothing(monkeypatch):
+    """Where something is imported from is what is looked at here."""
+    monkeypatch.setattr(subprocess, "Popen", warm.COLD)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A run on a real terminal: live lines that redraw themselves, and two ways of Ctrl-C."""
 
 import os
-import pty
 import re
 import select
 import sys
@@ -9,6 +8,7 @@ import time
 
 import pytest
 
+from tests import warm
 from tests.runs.conftest import Project
 
 
@@ -16,11 +16,9 @@ class Terminal:
     """A command on a terminal of 80 columns, with what it has shown so far."""
 
     def __init__(self, project: Project, *arguments: str) -> None:
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.chdir(project.folder)
-            os.environ |= {"COLUMNS": "80", "LINES": "24"}
-            os.execv(sys.executable, [sys.executable, "-m", "tui_evals", *arguments])
+        command = [sys.executable, "-m", "tui_evals", *arguments]
+        environment = {**os.environ, "COLUMNS": "80", "LINES": "24"}
+        self.pid, self.master, self._end = warm.at_terminal(command, project.folder, environment, (80, 24))
         self.shown = ""
 
     def read(self, until: str | None, seconds: float = 60.0) -> None:
@@ -39,7 +37,7 @@ class Terminal:
 
     def code(self) -> int:
         self.read(None)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._end()
 
 
 def test_the_live_line_is_redrawn_in_place_and_the_end_is_told(project):

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textual.events import Key
+from textual.keys import _character_to_key, key_to_character
 from textual.pilot import Pilot
 
 from tui_evals.store.database import open_store
 from tui_evals.tui.app import Workbench
+from tui_evals.tui.key_queue import wait_until_handled
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.lines import Lines
 
@@ -27,8 +30,11 @@ class Person:
     app: Workbench
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.app.key_queue.idle.wait()
+        """Press keys, each once the workbench says that it is done with the one before."""
+        for key in keys:
+            self.app.post_message(pressed(key))
+            await wait_until_handled([self.app])
+            await self.app.key_queue.idle.wait()
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
@@ -60,6 +66,12 @@ class Person:
 
     async def sees(self, text: str, seconds: float = 60.0) -> None:
         await self.until(lambda: text in self.screen(), seconds)
+
+
+def pressed(key: str) -> Key:
+    """The event that a driver sends for a key, which is named as Textual does or by its character."""
+    name = key if len(key) > 1 or key.isalnum() else _character_to_key(key)
+    return Key(name, key if len(key) == 1 else key_to_character(name))
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ import codecs
 import contextlib
 import fcntl
 import os
-import pty
 import re
 import select
 import signal
@@ -14,11 +13,12 @@ import struct
 import sys
 import termios
 import time
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
+from tests import warm
 
 OURS = re.compile(
     r"\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]"  # styles, places, modes
@@ -36,6 +36,11 @@ _PLACED = re.compile(
     r"|\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]|\x1b[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|([^\x00-\x1f\x7f-\x9f]+)|."
 )
 _CUT = re.compile(rb"\x1b[^a-zA-Z]{0,40}\Z")
+
+
+def _cells(sign: str) -> int:
+    """How wide a sign is; with the standard library alone, because a first look at a new machine has no other."""
+    return 0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
 class Rows:
@@ -78,9 +83,9 @@ class Rows:
 
     def _put(self, text: str) -> int:
         cells = self._cells.setdefault(self._row, [])
-        cells.extend(" " * (self._column - 1 + cell_len(text) - len(cells)))
+        cells.extend(" " * (self._column - 1 + sum(map(_cells, text)) - len(cells)))
         for sign in text:
-            width = cell_len(sign)
+            width = _cells(sign)
             if width:
                 cells[self._column - 1 : self._column - 1 + width] = [sign, *[""] * (width - 1)]
                 self._column += width
@@ -107,14 +112,10 @@ class Terminal:
         replies: Mapping[bytes, bytes] = WHO,
         **environment: str,
     ) -> None:
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.chdir(folder)
-            os.environ |= {"TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **environment}
-            os.environ.pop("TMUX", None)
-            # With the environment as Python knows it: readline has put another size into the one of the process.
-            os.execve(command[0], list(command), os.environ)
-        self.resize(*size)
+        # The environment as Python knows it: readline has put another size into the one of the process.
+        environment = {**os.environ, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **environment}
+        environment.pop("TMUX", None)
+        self.pid, self.master, self._end = warm.at_terminal(command, folder, environment, size)
         self.raw = b""
         self.rows = Rows()
         self.replies = replies
@@ -215,7 +216,7 @@ class Terminal:
         while self.read():
             assert time.monotonic() < deadline, f"it never ended:\n{self.shown[-3000:]}"
         if self.code is None:
-            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            self.code = self._end()
         return self.code
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -236,7 +237,7 @@ class Terminal:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             if self.code is None:
                 os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
+                self._end()
         os.close(self.master)
 
     def __enter__(self) -> Terminal:

@@ -63,12 +63,20 @@ CREATE TABLE session(k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
+def _execute_each(database: Database, statements: str) -> None:
+    """Do statements that end where a line ends; sqlite-utils would look for their ends letter by letter."""
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            database.execute(statement)
+
+
 def _first(database: Database) -> None:
-    database.executescript(_FIRST)
+    _execute_each(database, _FIRST)
 
 
 def _comparing(database: Database) -> None:
-    database.executescript(
+    _execute_each(
+        database,
         """
         CREATE TABLE baselines(
           source TEXT PRIMARY KEY, run INTEGER NOT NULL, author TEXT NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
@@ -77,41 +85,44 @@ def _comparing(database: Database) -> None:
           first TEXT, second TEXT, reason TEXT NOT NULL, time REAL NOT NULL,
           PRIMARY KEY(left, right, judge, question)) WITHOUT ROWID;
         ALTER TABLE labels ADD COLUMN blind INTEGER NOT NULL DEFAULT 0;
-        """
+        """,
     )
 
 
 def _workers(database: Database) -> None:
-    database.executescript(
+    _execute_each(
+        database,
         """
         CREATE TABLE workers(
           run INTEGER NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL CHECK(state IN ('alive', 'silent', 'gone')),
           cells INTEGER NOT NULL, calls INTEGER NOT NULL, rate REAL NOT NULL, errors INTEGER NOT NULL,
           seen REAL NOT NULL, PRIMARY KEY(run, name)) WITHOUT ROWID;
         INSERT INTO meta VALUES ('workers', 0);
-        """
+        """,
     )
 
 
 def _reasons(database: Database) -> None:
-    database.executescript(
+    _execute_each(
+        database,
         """
         ALTER TABLE runs ADD COLUMN message TEXT NOT NULL DEFAULT '';
         ALTER TABLE runs ADD COLUMN code TEXT NOT NULL DEFAULT '';
-        """
+        """,
     )
 
 
 def _measures(database: Database) -> None:
     """What scores are in; of those kept until now the names of the limits tell."""
     for table in ("scores", "group_scores"):
-        database.executescript(
+        _execute_each(
+            database,
             f"""
             ALTER TABLE {table} ADD COLUMN measure TEXT NOT NULL DEFAULT '';
             UPDATE {table} SET measure = iif(substr(reason, 1, 8) = 'negated:', 'at least ', 'at most ')
               || CASE evaluator WHEN 'Latency' THEN 'ms' WHEN 'Cost' THEN 'USD' ELSE 'tokens' END
               WHERE evaluator IN ('Latency', 'Cost', 'Tokens');
-            """
+            """,
         )
 
 
@@ -125,19 +136,21 @@ def _unjudged(database: Database) -> None:
         "SELECT 1 FROM group_scores g JOIN runs r ON r.id = g.run WHERE g.run = answers.run "
         "AND g.pass = r.scoring_pass AND g.item = answers.item AND g.turn = answers.turn AND g.result IS NOT 'skipped'"
     )
-    database.executescript(
+    _execute_each(
+        database,
         f"""
         ALTER TABLE runs ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
         UPDATE answers SET status =
           CASE WHEN EXISTS ({current} AND s.result IS NULL) OR EXISTS ({together}) THEN 'scored' ELSE 'unjudged' END
           WHERE status = 'pass' AND NOT EXISTS ({current} AND s.result IN ('pass', 'fail'))
           AND run NOT IN (SELECT id FROM runs WHERE json_extract(config, '$.recorded') IS NOT NULL);
-        """
+        """,
     )
 
 
 def _endings(database: Database) -> None:
-    database.executescript(
+    _execute_each(
+        database,
         """
         ALTER TABLE answers ADD COLUMN ending TEXT NOT NULL DEFAULT '';
         UPDATE answers SET ending = ifnull((
@@ -147,35 +160,37 @@ def _endings(database: Database) -> None:
             WHEN lower(json_extract(b.answer, '$.finish_reason')) = 'content_filter' THEN 'content_filter'
             ELSE '' END
           FROM bodies b WHERE b.id = answers.body), '');
-        """
+        """,
     )
 
 
 def _waits(database: Database) -> None:
-    database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
+    _execute_each(database, "ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
 
 
 def _staging(database: Database) -> None:
     """What a scoring pass under way makes of answers, until it is whole and counts."""
-    database.executescript(
+    _execute_each(
+        database,
         """
         ALTER TABLE runs ADD COLUMN staged_pass INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE runs ADD COLUMN staged_total INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE staged(answer INTEGER PRIMARY KEY, run INTEGER NOT NULL, status TEXT NOT NULL, score REAL);
         CREATE INDEX staged_run ON staged(run);
-        """
+        """,
     )
 
 
 def _earlier(database: Database) -> None:
     """What answers were that were asked or judged again in the same run, because they had ended as errors."""
-    database.executescript(
+    _execute_each(
+        database,
         """
         CREATE TABLE earlier(
           id INTEGER PRIMARY KEY, run INTEGER NOT NULL, answer INTEGER NOT NULL, time REAL NOT NULL, body INTEGER,
           scores TEXT NOT NULL);
         CREATE INDEX earlier_answer ON earlier(answer);
-        """
+        """,
     )
 
 

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Generic, Literal, NamedTuple, TypeVar, get_args, overload
+from typing import Generic, Literal, NamedTuple, TypeVar, overload
 
 from tui_evals.present import columns
 from tui_evals.present.status import ANSWER_LOOKS, Look, Tone
@@ -29,9 +29,7 @@ Style = Literal[
     "changed",
     "mark",
 ]
-STYLES: tuple[Style, ...] = get_args(Style)
 Ground = Literal["", "title", "added", "removed", "changed"]
-GROUNDS: tuple[Ground, ...] = get_args(Ground)
 
 
 class Piece(NamedTuple):

@@ -10,6 +10,8 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.css.styles import RenderStyles
+from textual.dom import DOMNode
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import var
@@ -18,7 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import GROUNDS, STYLES, Ground, Piece, RowMaker, Rows
+from tui_evals.tui.rows import Ground, Piece, RowMaker, Rows
 
 from .focus import give_keys
 from .search import SearchLine
@@ -47,13 +49,6 @@ SEARCHING = (
 class Lines(ScrollView, can_focus=True):
     """Rows made for the present width by a maker; with `choosing`, a cursor moves over the rows that have a key."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"lines--{style}" for style in STYLES if style),
-        *(f"lines--ground-{style}" for style in GROUNDS if style),
-        "lines--cursor",
-        "lines--cursor-blurred",
-        "lines--found",
-    }
     BINDINGS: ClassVar[list[BindingType]] = [
         *_MOVING,
         Binding("home,g", "edge(-1)", "top", show=False),
@@ -374,6 +369,19 @@ class Lines(ScrollView, can_focus=True):
         whole = self.get_component_rich_style(f"lines--{name}")
         return own + RichStyle(color=own.color and whole.color, bgcolor=own.bgcolor and whole.bgcolor)
 
+    def get_component_styles(self, *names: str) -> RenderStyles:
+        """What the sheet says of a style, looked up when it is drawn first.
+
+        Textual would look up every one for every list, each time the keys go elsewhere; most are never drawn.
+        """
+        for name in names:
+            if name not in self._component_styles:
+                part = DOMNode(classes=name)
+                part._attach(self)
+                self.app.stylesheet.apply(part, animate=False)
+                self._component_styles[name] = part.styles
+        return super().get_component_styles(*names)
+
     def _marked(self, segments: list[Segment]) -> Iterable[Segment]:
         """The segments with the text that was searched standing out, within each of them."""
         mark = self._styles_by_name("found")
@@ -390,6 +398,7 @@ class Lines(ScrollView, can_focus=True):
     def notify_style_update(self) -> None:
         """Another theme needs every line drawn again."""
         super().notify_style_update()
+        self._component_styles.clear()
         for cache in (self._strip, self._drawn, self._styles_by_name):
             cache.cache_clear()
         self._plain = None
