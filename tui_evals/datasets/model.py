@@ -7,9 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-CURRENT_VERSION = "1.11.0"
-MAX_TURNS = 2_000
-"""Turns of a conversation: each is asked with all before it, so that twice as many send four times as much."""
+from .versions import MAX_TURNS, Role
 
 Mode = Literal["extend", "replace"]
 Text = Annotated[str, Field(min_length=1)]
@@ -85,7 +83,7 @@ class Message(_StrictModel):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Role
     content: Content = None
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
-from tui_evals.plugins import installed_classes
 from tui_evals.text.nearest import did_you_mean
 
-from .base import Ask, Evaluator
-from .custom import custom_evaluator, discover_custom_evaluators, name_problem
 from .trust import Trust
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from .base import Ask, Evaluator
 
 GROUP = "tui_evals.evaluators"
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
@@ -88,7 +88,7 @@ class Registry:
 _MODULES = {name: module for module, names in _FAMILIES.items() for name in names}
 
 
-class _Kinds(Mapping[str, type[Evaluator]]):
+class _Kinds(Mapping[str, "type[Evaluator]"]):
     """The evaluators that come with tui_evals and those that a project adds, by name and alias."""
 
     def __init__(self, added: Mapping[str, type[Evaluator]]) -> None:
@@ -110,6 +110,8 @@ class _Kinds(Mapping[str, type[Evaluator]]):
 @cache
 def family(name: str) -> Mapping[str, type[Evaluator]]:
     """The evaluators of a module of this package, by name and alias."""
+    from .base import Evaluator  # imported when it is wanted: a project is shown before its evaluators are found
+
     module = importlib.import_module(f".{name}", __package__)
     kinds = [
         kind
@@ -120,7 +122,7 @@ def family(name: str) -> Mapping[str, type[Evaluator]]:
     return {name: kind for kind in kinds for name in (kind.name, *kind.aliases)}
 
 
-class _Options(Mapping[str, type[BaseModel]]):
+class _Options(Mapping[str, "type[BaseModel]"]):
     """The model of the options of each evaluator."""
 
     def __init__(self, kinds: Mapping[str, type[Evaluator]]) -> None:
@@ -147,6 +149,8 @@ def built_in() -> Mapping[str, type[Evaluator]]:
 
 def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_folder: Path | None = None) -> Registry:
     """The evaluators of the project at `root`, with the metrics beside its prompt under test."""
+    from .custom import custom_evaluator, discover_custom_evaluators, name_problem
+
     trust = trust or Trust()
     problems: list[str] = []
     installed = _installed_evaluators(problems)
@@ -173,6 +177,10 @@ def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Regis
 
 def _installed_evaluators(problems: list[str]) -> dict[str, type[Evaluator]]:
     """Evaluators of installed packages; a package that cannot be loaded is a problem, not the end."""
+    from tui_evals.plugins import installed_classes
+
+    from .base import Evaluator
+
     offered = installed_classes(GROUP, Evaluator, "evaluator")
     problems += offered.problems
     added: dict[str, type[Evaluator]] = {}

@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.compare.sides import column_name
-from tui_evals.compare.statistics import wilson
-from tui_evals.compare.verdicts import interval_percent
+from tui_evals.compare.statistics import interval_percent, wilson
 from tui_evals.runs.status import GENERATION, resume_command
 from tui_evals.store.records import LIVE_STATUSES, RunRow, Totals
 from tui_evals.text.money import money
@@ -248,6 +246,9 @@ def judge_name(run: RunRow) -> str:
 
 def column_names(run: RunRow) -> dict[Column, str]:
     """What each prompt and target is called."""
+    # Imported when it is wanted, because comparing would hold up every first picture.
+    from tui_evals.compare.sides import column_name
+
     places = ((prompt, target) for prompt in range(len(run.prompts)) for target in range(len(run.targets)))
     return {place: column_name(run, *place) for place in places}
 
