@@ -118,7 +118,7 @@ def _right_edges(
 ) -> Sequence[int]:
     """Where each column ends.
 
-    One with wishes has a quarter of the width to a third, or half where there is only writing beside it; the steps
+    One with wishes has a quarter of the width to three tenths, or half where there is only writing beside it; the steps
     that a person made come on top.
     """
     steps = [sum(weights[place] - WEIGHTS[place] for place in column) for column in shown]
@@ -126,7 +126,7 @@ def _right_edges(
         max(max(WEIGHTS[place] for place in column) + step, _LEAST) for column, step in zip(shown, steps, strict=True)
     ]
     wishes = [max((wanted[place] for place in column if place in wanted), default=None) for column in shown]
-    most = width // 2 if all(place in WRITING for column in shown for place in column) else width // 3
+    most = width // 2 if all(place in WRITING for column in shown for place in column) else 3 * width // 10
     others = sum(part for part, wish in zip(parts, wishes, strict=True) if wish is None)
     for number, wish in enumerate(wishes):
         if wish is not None and others:
