@@ -65,6 +65,9 @@ def test_rows_are_sorted_and_filtered_and_come_as_data(run, shell):
             ],
         }
     ]
+    assert shell("show", run.key, "--grid", "--limit", "1").out.endswith(
+        "1 more; `--limit 2` shows all, `--only` those that a filter finds\n"
+    )
     assert shell("show", run.key, "--grid", "--only", "id:none").out.endswith("no answer fits the filter\n")
 
 

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.store.rows import JudgedBy
 
 from .measures import Column
-from .runs import Comparison, compare_runs
+from .runs import Comparison, compare_runs, garbage_collection_paused
 from .sides import ComparedRun, column_name
 
 
 def read_columns(reader: Reader, number: int, columns: tuple[Column, Column]) -> Comparison:
     """Compare two columns of a run of a store by its id; LookupError if it is gone."""
     run = reader.run(number)
-    document = reader.snapshot(run.snapshot)
-    judged_by, judged, labels = reader.judged_by(run, document), reader.judged(run.id), _labels(reader, run)
-    sides = []
-    for prompt, target in columns:
-        rows = [
-            replace(row, prompt=0, target=0)
-            for row in reader.all_rows(run.id)
-            if (row.prompt, row.target) == (prompt, target)
-        ]
-        own = {row.id for row in rows}
-        side = replace(
-            run,
-            name=column_name(run, prompt, target),
-            prompts=(run.prompts[prompt],),
-            targets=(run.targets[target],),
-            total=len(rows),
-        )
-        scores = [score for score in judged if score.answer in own]
-        sides.append(ComparedRun(side, rows, document, scores, judged_by, labels.get((prompt, target), {})))
-    return compare_runs(sides, reader.differing)
+    with garbage_collection_paused():
+        document = reader.snapshot(run.snapshot)
+        judged_by, labels = reader.judged_by(run, document), _labels(reader, run)
+        sides = [_side(reader, run, column, document, judged_by, labels.get(column, {})) for column in columns]
+        return compare_runs(sides, reader.differing)
+
+
+def _side(
+    reader: Reader,
+    run: RunRow,
+    column: Column,
+    document: Mapping[str, Any],
+    judged_by: JudgedBy,
+    labels: Mapping[str, Mapping[str, int]],
+) -> ComparedRun:
+    """A column as a run that has no other."""
+    prompt, target = column
+    compared = (row for row in reader.compared(run.id) if (row.prompt, row.target) == column)
+    rows = [row._replace(prompt=0, target=0) for row in compared]
+    ids = {row.id for row in rows}
+    name = column_name(run, prompt, target)
+    alone = replace(run, name=name, prompts=(run.prompts[prompt],), targets=(run.targets[target],), total=len(rows))
+    judged = (score for score in reader.judged(run.id) if score.answer in ids)
+    return ComparedRun(alone, rows, document, judged, judged_by, labels)
 
 
 def _labels(reader: Reader, run: RunRow) -> dict[Column, dict[str, dict[str, int]]]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import interval_percent
+from tui_evals.compare.statistics import interval_percent, percent
 from tui_evals.store.grid import GridCell, GridLine
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow

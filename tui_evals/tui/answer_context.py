@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tui_evals.compare.diff import Diff
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.present.answers import pretty_json, prompt_text, reference_text
 from tui_evals.store.reader import Reader
@@ -17,6 +16,9 @@ from tui_evals.store.rows import Detail, Told
 from tui_evals.text import strictjson
 
 from .diff_rows import diff_texts
+
+if TYPE_CHECKING:
+    from tui_evals.compare.diff import Diff
 
 Unit = Mapping[str, Any]
 

@@ -49,6 +49,13 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 @click.option(
     "--sort", "order", type=click.Choice(GRID_ORDERS), default="plan", show_default=True, help="With --grid: the rows."
 )
+@click.option(
+    "--limit",
+    default=1_000,
+    type=click.IntRange(min=0),
+    show_default=True,
+    help="List at most so many answers, or rows of a grid; --json has all.",
+)
 @_as_json
 def show_command(run: str, **options: Any) -> None:
     """Show RUN: its totals and answers, or one item with everything that is known of it."""

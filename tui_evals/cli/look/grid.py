@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tui_evals.cli.output import columns, say, say_json
 from tui_evals.present.columns import cell_width, fit
+from tui_evals.present.figures import counted
 from tui_evals.present.grid import GridColumn, cell_text, grid_columns, grid_data, line_name
 from tui_evals.present.status import run_look
 from tui_evals.store.filters import Filter
@@ -19,21 +20,22 @@ _NAME, _COLUMN = 20, 24
 _GAP = "  "
 
 
-def show_grid(reader: Reader, run: RunRow, where: Filter | None, order: GridOrder, as_json: bool) -> None:
+def show_grid(reader: Reader, run: RunRow, where: Filter | None, order: GridOrder, limit: int, as_json: bool) -> None:
     """The grid of a run, as many columns as the terminal has room for; all where nobody looks at it."""
-    grid = grid_columns(reader, run)
-    lines = list(reader.grid_lines(run.id, reader.grid_rows(run.id, where, order)))
+    grid, rows = grid_columns(reader, run), reader.grid_rows(run.id, where, order)
+    lines = list(reader.grid_lines(run.id, rows if as_json else rows[:limit]))
     if as_json:
         say_json({"run": run.key, "name": run.name, **grid_data(grid, lines)})
         return
     say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
-    rows = _rows(grid, lines)
-    left = _say_table(rows, columns())
-    if left:
-        word = "column" if left == 1 else "columns"
-        say(f"{left:,} more {word} beyond the width of the terminal; a pipe or --json shows all", dim=True)
-    if not lines:
+    beyond = _say_table(_rows(grid, lines), columns())
+    if not rows:
         say("no answer fits the filter" if where else "this run asks nothing")
+    if left := len(rows) - len(lines):
+        say(f"{left:,} more; `--limit {len(rows)}` shows all, `--only` those that a filter finds", dim=True)
+    if beyond:
+        more = counted(beyond, "more column")
+        say(f"{more} beyond the width of the terminal; a pipe or --json has all", dim=True)
 
 
 _HEAD = 4

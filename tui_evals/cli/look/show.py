@@ -163,9 +163,17 @@ def _run_figures(reader: Reader, run: RunRow) -> str:
 
 
 def show(
-    word: str, *, item: str | None, only: str | None, by: By | None, grid: bool, order: GridOrder, as_json: bool
+    word: str,
+    *,
+    item: str | None,
+    only: str | None,
+    by: By | None,
+    grid: bool,
+    order: GridOrder,
+    limit: int,
+    as_json: bool,
 ) -> None:
-    """A run, or one item of it."""
+    """A run with its first answers, as a grid, or one item of it."""
     if order != "plan" and not grid:
         raise Stop("--sort orders the rows of a grid; add --grid")
     if grid and (item is not None or by is not None):
@@ -173,17 +181,18 @@ def show(
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if grid:
-            show_grid(reader, run, project.filter_or_stop(only), order, as_json)
+            show_grid(reader, run, project.filter_or_stop(only), order, limit, as_json)
         elif item is not None:
             _show_item(reader, run, item, as_json)
         elif by is not None:
             _show_by(reader, run, by, as_json)
         else:
-            _show_run(reader, run, only, as_json)
+            _show_run(reader, run, only, limit, as_json)
 
 
-def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> None:
-    rows = reader.rows(reader.ids(run.id, project.filter_or_stop(only)))
+def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json: bool) -> None:
+    ids = reader.ids(run.id, project.filter_or_stop(only))
+    rows = reader.rows(ids if as_json else ids[:limit])
     totals, unpriced = reader.totals(run.id), reader.spent(run.id)[1]
     reasons, causes = _reasons(reader, run, rows), reader.causes(run.id)
     if as_json:
@@ -213,6 +222,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
         say_causes(run, causes)
     for row in rows:
         say_row(row, run, reason=reasons.get(row.id, ""))
+    if left := len(ids) - len(rows):
+        say(f"{left:,} more; `--limit {len(ids)}` shows all, `--only` those that a filter finds", dim=True)
 
 
 def _reasons(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, str]:
