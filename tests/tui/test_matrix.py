@@ -6,10 +6,13 @@ from tests.cli.past import Said, past
 from tests.present.rows import a_run
 from tests.store.helpers import judged
 from tests.tui.hostile import BYTES, MARKUP
+from tests.tui.stored_runs import answer
 from tests.tui.story import at_the_workbench
 from tui_evals.present.grid import named_columns
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.grid import GridCell, GridLine
+from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.matrix.rows import beside, head_rows, layout, text_rows
 from tui_evals.tui.matrix.screen import MatrixScreen
@@ -134,3 +137,33 @@ async def test_rows_are_filtered_and_a_narrow_screen_reads_one_answer_at_a_time(
         await person.press("escape")
         await person.until(lambda: person.app.screen is not screen)
         assert person.app.front == "results"
+
+
+async def test_answers_come_into_the_grid_while_the_run_goes_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".evals").mkdir()
+    run = past(Said("a"), Said("b", "pending"), status="running", targets=("m/first",))
+    path = tmp_path / ".evals" / "evals.db"
+    with hold(run_lock(path, run.key)):
+        async with at_the_workbench(tmp_path, size=(120, 40)) as person:
+            await person.press("6", "enter", "m")
+            await person.until(lambda: isinstance(person.app.screen, MatrixScreen))
+            await person.sees("· pending")
+            await person.press("j")
+            await person.sees("Nobody has been asked yet.")
+            with Writer(path) as writer:
+                await answer(path, writer, run.id, [None, ("fail", "no idea")])
+            await person.sees("no idea")
+            await person.sees("50.0 % of 2")
+            assert "✗ fail" in person.screen() and person.app.screen.lines.key == (1, 0)
+
+
+async def test_a_run_that_asked_nothing_has_no_grid(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".evals").mkdir()
+    past(targets=())
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        await person.press("6", "enter", "m")
+        await person.sees("This run asks nothing.")
+        await person.press("space", "l", "enter", "equals_sign", "w")
+        assert isinstance(person.app.screen, MatrixScreen)

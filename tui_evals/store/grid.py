@@ -77,7 +77,7 @@ def grid_rows(
             "GROUP BY item, turn, prompt, target) "
             f"SELECT item, turn, group_concat(ids) FROM cells GROUP BY item, turn ORDER BY {_ORDERS[order]}item, turn"
         )
-    return [GridRow(*row) for row in ask(query, [run, *values])]
+    return list(map(GridRow._make, ask(query, [run, *values])))
 
 
 def grid_lines(ask: Ask, rows: Sequence[GridRow], in_flight: bool = True) -> list[GridLine]:

@@ -23,6 +23,7 @@ from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.messages import CompareColumns, OpenRun, ShowPane
 from tui_evals.tui.rows import Row, Rows, row, wrapped
+from tui_evals.tui.watch import run_differs
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
@@ -140,15 +141,19 @@ class MatrixScreen(FeatureScreen):
 
     def _look_again(self) -> None:
         """A run that goes on has other cells by now; its rows stay as they were put in order."""
-        if self._reader is None or self._run is None or self._pages is None:
+        before = self._run
+        if self._reader is None or before is None or self._pages is None:
             return
         try:
             version = self._reader.data_version()
             if version == self._version:
                 return
-            self._run, self._version = self._reader.run(self._number), version
+            self._version = version
+            self._run = self._reader.run(self._number)
         except (LookupError, StoreError) as problem:
             self.tell(str(problem), "error")
+            return
+        if before.status in OVER and not run_differs(self._run, before):
             return
         self._pages.forget()
         self._draw()
@@ -190,9 +195,9 @@ class MatrixScreen(FeatureScreen):
         return [row((title, "title"), (words, "accent"), (going, "running")), *head_rows(self._layout(width))]
 
     def _rows(self, width: int) -> Rows:
-        if self._pages is None or not self._columns:
+        if self._pages is None:
             return []
-        if self._pages.rows:
+        if self._pages.rows and self._columns:
             return MatrixRows(self._pages, self._layout(width))
         if self._view.text:
             return [
