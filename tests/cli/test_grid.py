@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cli.past import Said, past
+from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.look import grid
 
@@ -76,6 +77,17 @@ def test_a_narrow_terminal_has_the_columns_that_fit_and_says_how_many_do_not(run
     done = shell("show", run.key, "--grid").out
     assert "three" not in done and max(map(len, done.splitlines()[:-1])) <= 50
     assert done.splitlines()[-1].startswith("1 more column beyond the width of the terminal")
+
+
+def test_where_nothing_can_fail_a_column_says_what_it_measured(shell):
+    scores = {target: [judged("Tone", 0.25 * (target + 1), result=None)] for target in (0, 1)}
+    past(*(Said("a", "scored", target=n, scores=scores[n]) for n in (0, 1)), targets=("x/one", "x/two"))
+    assert "Tone: mean 0.250" in shell("show", "last", "--grid").out
+    columns = json.loads(shell("show", "last", "--grid", "--json").out)["columns"]
+    assert [(one["pass_rate"], one["measures"]) for one in columns] == [
+        (None, ["Tone: mean 0.250"]),
+        (None, ["Tone: mean 0.500"]),
+    ]
 
 
 def test_names_of_strangers_are_made_safe(shell):

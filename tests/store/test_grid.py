@@ -19,6 +19,7 @@ def reader(tmp_path, monkeypatch):
         *(Said("differs", "pass" if target else "fail", target=target) for target in (0, 1)),
         *(Said("talk", "fail" if turn else "pass", turn=turn, target=target) for target in (0, 1) for turn in (0, 1)),
         *(Said("flaky", "pass" if repeat else "fail", repeat=repeat) for repeat in (0, 1, 2)),
+        *(Said("half", status, repeat=repeat) for repeat, status in enumerate(("pass", "pending", "fail"))),
         Said("lost", "error", None, target=1),
         Said("later", "pending", target=1),
         targets=TWO,
@@ -33,7 +34,7 @@ def names(reader, run, order="plan", text=""):
 
 
 def test_every_turn_of_an_item_is_a_row_in_the_order_asked_for(reader):
-    plan = ["agreed.0", "bad.0", "differs.0", "talk.0", "talk.1", "flaky.0", "lost.0", "later.0"]
+    plan = ["agreed.0", "bad.0", "differs.0", "talk.0", "talk.1", "flaky.0", "half.0", "lost.0", "later.0"]
     assert names(*reader) == plan
     assert names(*reader, "disagreement")[0] == "differs.0"
     assert names(*reader, "failures")[:2] == ["bad.0", "talk.1"]
@@ -42,8 +43,8 @@ def test_every_turn_of_an_item_is_a_row_in_the_order_asked_for(reader):
 
 def test_a_filter_keeps_the_rows_with_an_answer_that_it_lets_through_whole(reader):
     store, run = reader
-    assert names(*reader, text="fail") == ["bad.0", "differs.0", "talk.1", "flaky.0"]
-    assert names(*reader, "failures", "fail") == ["bad.0", "talk.1", "differs.0", "flaky.0"]
+    assert names(*reader, text="fail") == ["bad.0", "differs.0", "talk.1", "flaky.0", "half.0"]
+    assert names(*reader, "failures", "fail") == ["bad.0", "talk.1", "differs.0", "flaky.0", "half.0"]
     (line,) = store.grid_lines(run.id, store.grid_rows(run.id, parse_filter("id:differs fail")))
     assert sorted(line.cells) == [(0, 0), (0, 1)]
 
@@ -56,6 +57,8 @@ def test_repeats_are_folded_and_the_answer_to_read_is_one_that_did_not_pass(read
     assert flaky.score == pytest.approx(200 / 3)
     assert flaky.statuses == {"pass", "fail"}
     assert [(row.repeat, row.status) for row in store.rows([flaky.answer])] == [(0, "fail")]
+    half = lines["half", 0].cells[0, 0]
+    assert [(row.repeat, row.status) for row in store.rows([half.answer])] == [(2, "fail")]
     assert (0, 1) not in lines["flaky", 0].cells
     assert lines["lost", 0].cells[0, 1].statuses == {"error"}
     assert lines["later", 0].cells[0, 1].statuses == {"pending"}

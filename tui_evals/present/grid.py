@@ -14,6 +14,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.text.nearest import did_you_mean
 
 from .figures import duration
+from .measures import column_measures
 from .runs import Column, Cost, column_names, run_cost
 from .status import ANSWER_LOOKS, WORST_FIRST, Look
 
@@ -33,11 +34,15 @@ class GridColumn:
     cost: Cost
     latency: float | None
     """The median time to an answer in seconds; None where every one came from the cache."""
+    measures: tuple[str, ...] = ()
+    """What there is in the place of a rate where nothing in the run can fail."""
 
     @property
     def rate_text(self) -> str:
-        """The share of answers that pass, of those that could be judged."""
-        return f"{percent(self.rate.share)} of {self.rate.judged:,}" if self.rate.judged else "n/a"
+        """The share of answers that pass, of those that could be judged; where none can fail what they measure."""
+        if self.rate.judged:
+            return f"{percent(self.rate.share)} of {self.rate.judged:,}"
+        return ", ".join(self.measures) or "n/a"
 
     @property
     def interval_text(self) -> str:
@@ -54,6 +59,8 @@ class GridColumn:
 def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
     """The columns of a run that has any answers in them, with their numbers."""
     totals, latencies = reader.totals_by(run.id, "column"), reader.column_latencies(run.id)
+    most_scored = max(totals.values(), key=lambda one: one.scored, default=None)
+    measures = column_measures(reader, run, most_scored) if most_scored else {}
     return tuple(
         GridColumn(
             column.place,
@@ -62,6 +69,7 @@ def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
             Rate(totals[column.place].passed, totals[column.place].passed + totals[column.place].failed),
             run_cost(totals[column.place]),
             None if (median := latencies.get(column.place)) is None else median / 1000,
+            measures.get(column.place, ()),
         )
         for column in named_columns(run)
         if column.place in totals
@@ -125,6 +133,7 @@ def grid_data(columns: Sequence[GridColumn], lines: Sequence[GridLine]) -> dict[
                 "passed": column.rate.passed,
                 "judged": column.rate.judged,
                 "pass_rate": column.rate.share,
+                "measures": list(column.measures),
                 "interval": [ends.low, ends.high] if (ends := column.rate.interval) else None,
                 "cost": column.cost.amount,
                 "unpriced": column.cost.unpriced,

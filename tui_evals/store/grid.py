@@ -32,7 +32,7 @@ class GridCell(NamedTuple):
     """The mean."""
     statuses: frozenset[AnswerStatus]
     answer: int
-    """The answer to read: the first that did not pass, else the first."""
+    """The answer to read: the first with something wrong, else the first."""
 
 
 class GridLine(NamedTuple):
@@ -45,6 +45,7 @@ class GridLine(NamedTuple):
     cells: Mapping[Column, GridCell]
 
 
+_BAD = "status IN ('error', 'partial', 'fail')"
 _SHARE = "passed / nullif(judged, 0)"
 _ORDERS: Mapping[GridOrder, str] = {
     "plan": "",
@@ -73,7 +74,7 @@ def grid_rows(
         query = (
             "WITH cells AS (SELECT item, turn, group_concat(id) AS ids, total(status = 'pass') AS passed, "
             "total(status IN ('pass', 'fail')) AS judged, avg(score) AS score, "
-            f"total(status IN ('error', 'partial', 'fail')) AS bad FROM answers WHERE run = ? {among} "
+            f"total({_BAD}) AS bad FROM answers WHERE run = ? {among} "
             "GROUP BY item, turn, prompt, target) "
             f"SELECT item, turn, group_concat(ids) FROM cells GROUP BY item, turn ORDER BY {_ORDERS[order]}item, turn"
         )
@@ -86,7 +87,7 @@ def grid_lines(ask: Ask, rows: Sequence[GridRow], in_flight: bool = True) -> lis
     query = (
         "SELECT item, turn, min(name), min(category), prompt, target, count(*), sum(status = 'pass'), "
         f"sum(status = 'fail'), avg(score), group_concat(DISTINCT {status}), "
-        "ifnull(min(CASE WHEN status != 'pass' THEN answers.id END), min(answers.id)) "
+        f"ifnull(min(CASE WHEN {_BAD} THEN answers.id END), min(answers.id)) "
         "FROM json_each(?) j JOIN answers ON answers.id = j.value GROUP BY item, turn, prompt, target"
     )
     lines: dict[tuple[int, int], GridLine] = {}
