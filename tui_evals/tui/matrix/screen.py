@@ -96,14 +96,16 @@ class MatrixScreen(FeatureScreen):
         """Give back the connection."""
         if self._reader is not None:
             self._reader.close()
+            self._reader = None
 
     # -- reading
 
     def _read(self, view: GridView) -> None:
-        self.run_worker(self._arrange(view), group="matrix", name="reading the matrix", exit_on_error=False)
+        reading = self._arrange(view)
+        self.run_worker(reading, group="matrix", name="reading the matrix", exclusive=True, exit_on_error=False)
 
     async def _arrange(self, view: GridView) -> None:
-        """Show these rows in this order, and count what stands above them behind the first picture."""
+        """Show these rows in this order; what stands above them is counted behind the first picture."""
         try:
             if self._reader is None:
                 self._open()
@@ -115,18 +117,21 @@ class MatrixScreen(FeatureScreen):
             return
         if self._reader is None:  # the screen was left meanwhile
             return
-        counted = self._pages is not None
+        first = self._pages is None
         self._pages, self._view = CellPages(self._reader, self._number, rows), view
-        self._draw(to_answer=not counted)
+        self._draw(to_answer=first)
         self.offer_keys()
-        if not counted:
-            await self._count()
+        if first:
+            self._count_soon()
 
     def _open(self) -> None:
         self._reader = Reader(self.database)
         self._run = self._reader.run(self._number)
         self._version = self._reader.data_version()
         self._columns = named_columns(self._run)
+
+    def _count_soon(self) -> None:
+        self.run_worker(self._count(), group="counting", name="counting", exclusive=True, exit_on_error=False)
 
     async def _count(self) -> None:
         """The numbers above the columns."""
@@ -157,7 +162,7 @@ class MatrixScreen(FeatureScreen):
             return
         self._pages.forget()
         self._draw()
-        self.run_worker(self._count(), group="counting", name="counting", exclusive=True, exit_on_error=False)
+        self._count_soon()
 
     # -- drawing
 
@@ -171,8 +176,9 @@ class MatrixScreen(FeatureScreen):
         return shown
 
     def _draw(self, *, to_answer: bool = False) -> None:
+        at = self._begin() if to_answer else None
         self.top.show(self._head)
-        self.lines.show(self._rows, at=self._begin() if to_answer else None)
+        self.lines.show(self._rows, at=at)
         self.texts.show(self._texts)
 
     def _begin(self) -> tuple[int, int] | None:
@@ -317,7 +323,11 @@ class MatrixScreen(FeatureScreen):
 
     def do_read(self) -> None:
         """Leave, with the answer under the cursor in pane 5."""
-        line = self._line()
+        try:
+            line = self._line()
+        except StoreError as problem:
+            self.tell(str(problem), "error")
+            return
         cell = None if line is None else line.cells.get(self._columns[self._cursor].place)
         if cell is None:
             self.tell("this column was not asked for this item", "warn")
