@@ -47,7 +47,12 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 )
 @click.option("--grid", is_flag=True, help="The items as rows, each prompt and target as a column.")
 @click.option(
-    "--sort", "order", type=click.Choice(GRID_ORDERS), default="plan", show_default=True, help="With --grid: the rows."
+    "--sort",
+    "order",
+    type=click.Choice(GRID_ORDERS),
+    default="plan",
+    show_default=True,
+    help="With --grid: which rows come first.",
 )
 @click.option(
     "--limit",
