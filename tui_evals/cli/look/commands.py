@@ -40,7 +40,7 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 @click.command("show")
 @click.argument("run", default="last")
 @click.option("--item", help="One item: its testId, or #position.")
-@click.option("--only", metavar="FILTER", help="Only answers that a filter finds: `fail`, `error`, `category:x`.")
+@click.option("--only", metavar="FILTER", help="Only answers that a filter finds (`tui-evals help filters`).")
 @click.option(
     "--by", type=click.Choice(_BY), help="Totals by this; repeats: how steady it is, and whose noise that is."
 )

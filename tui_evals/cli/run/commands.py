@@ -167,7 +167,12 @@ def resume_command(run: str, **options: Any) -> int:
 
 @click.command("rerun", cls=Gated)
 @click.argument("run")
-@click.option("--only", metavar="FILTER", required=True, help="fail, error, empty, flaky, or any filter.")
+@click.option(
+    "--only",
+    metavar="FILTER",
+    required=True,
+    help="Whose answers are fail, error, flaky, or any filter (`tui-evals help filters`).",
+)
 @_unjudged
 @_plan
 @_detach

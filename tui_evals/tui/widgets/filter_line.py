@@ -10,15 +10,15 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui_evals.store.filters import SHOWN_WORDS, FilterError, parse_filter
+from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS, FilterError, parse_filter
 from tui_evals.text.safe import safe_line
 
 from .focus import HOLDS_KEYS, give_keys
 from .pasting import LineInput
 
 HELP = (
-    f"{' '.join(SHOWN_WORDS)} score:<50 evaluator: category: tag: id: target: turn: cause: status: ending: "
-    '!not "words" any*'
+    f"{' '.join(SHOWN_WORDS)} score:<50 latency:>2s cost:>0.01 "
+    f'{" ".join(f"{key}:" for key in FILTER_KEYS if key not in ("score", "latency", "cost"))} !not "words" any*'
 )
 
 
