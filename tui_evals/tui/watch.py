@@ -141,6 +141,9 @@ class AnswerWindows:
 _MOST = 2_000
 """Changes told one by one; after more of them everything is fetched again."""
 
+_MOST_FILTERS = 50
+"""Runs whose filters are remembered."""
+
 
 class Watch:
     """A run as it goes on: windows of answers fetched when they come into view, in the order asked for."""
@@ -158,6 +161,8 @@ class Watch:
         self.marks: frozenset[int] = frozenset()
         """Marked items of the run, by position."""
         self.crew = RunWorkers()
+        self.filters: dict[str, str] = {}
+        """The filters of the runs that were looked at with one, by their keys, the latest last."""
         self._windows = AnswerWindows()
         self._connect()
 
@@ -329,6 +334,16 @@ class Watch:
         """Show the answers in an order that was asked for."""
         self.order, self.ids = order, ids
         self._windows.clear()
+
+    def keep_filter(self) -> None:
+        """Remember the filter of the run on screen for when it is opened again."""
+        if self.run is None:
+            return
+        self.filters.pop(self.run.key, None)
+        if self.order.text:
+            self.filters[self.run.key] = self.order.text
+        while len(self.filters) > _MOST_FILTERS:
+            del self.filters[next(iter(self.filters))]
 
     def failure(self, start: int, way: int) -> int | None:
         """The next row, round the end, whose answer did not pass; None when there is none."""
