@@ -15,6 +15,7 @@ from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.workers import RunWorkers
 
 from . import run_queries as questions
+from .chosen_answers import ChosenAnswers, chosen_answers, items_shown
 from .run_queries import AnswerOrder, RunCount
 
 
@@ -344,6 +345,16 @@ class Watch:
             self.filters[self.run.key] = self.order.text
         while len(self.filters) > _MOST_FILTERS:
             del self.filters[next(iter(self.filters))]
+
+    def chosen(self) -> ChosenAnswers | None:
+        """The answers that are marked, else those a filter shows; None where there are neither marks nor a filter."""
+        run = self.run
+        return None if run is None else chosen_answers(self.database, run, self.marks, self.order.text, self.ids)
+
+    def items_shown(self) -> dict[int, str]:
+        """The names of the items whose answers are shown, by position."""
+        run = self.run
+        return {} if run is None else items_shown(self.database, run, self.ids)
 
     def failure(self, start: int, way: int) -> int | None:
         """The next row, round the end, whose answer did not pass; None when there is none."""

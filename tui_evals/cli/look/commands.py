@@ -70,11 +70,12 @@ def search_command(text: str, limit: int, as_json: bool) -> None:
 )
 @click.option("-o", "--output", type=_file, help="Where to; .evals/results/RUN.KIND when absent, - for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
-def export_command(run: str, kind: str, output: Path | None, raw_csv: bool) -> None:
+@click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
+def export_command(run: str, kind: str, output: Path | None, raw_csv: bool, only: str | None) -> None:
     """Write the results of RUN: json is an eval document, csv a table, jsonl everything line by line."""
     from .managing import export
 
-    export(run, kind, output, raw_csv)
+    export(run, kind, output, raw_csv, only)
 
 
 @click.command("label")

@@ -191,6 +191,10 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 
 @click.command("rescore", cls=Gated)
 @click.argument("run")
+@click.option(
+    "--only", metavar="FILTER", help="Only these answers, by what judges the run; the others keep their scores."
+)
+@click.option("--items", metavar="1,4-9", help="The same of the answers to the items at these positions.")
 @click.option("--dataset", "dataset", type=_file, help="Take the evaluators from this dataset instead.")
 @_evaluators
 @click.option("-j", "--judge", help="The target that judges.")

@@ -26,7 +26,7 @@ from .sorting import PLAN, order_after_choice, sort_columns
 from .table import ResultsTable
 
 _TYPING_PAUSE = 0.1
-_NEED_ANSWER = frozenset(("mark", "verdict", "item", "copy"))
+_NEED_ANSWER = frozenset(("mark", "mark_all", "verdict", "item", "copy"))
 
 
 class ResultsPane(ResultsTable):
@@ -164,9 +164,20 @@ class ResultsPane(ResultsTable):
             self._names[answer.item] = answer.name
             self.sync()
 
+    async def do_mark_all(self) -> None:
+        """Mark the items of all answers that are shown, or take their marks away where all are marked."""
+        run, watch = self._shown[:1], self.watching
+        names = await asyncio.to_thread(watch.items_shown)
+        if self._shown[:1] != run:
+            return
+        watch.marks = watch.marks - names.keys() if names.keys() <= watch.marks else watch.marks | names.keys()
+        self._names |= names
+        self.sync()
+        self._tell()
+
     async def do_verdict(self) -> None:
-        """Give a verdict of one's own, which shows as + or - beside the mark."""
-        await give_verdict(self)
+        """Give a verdict of one's own, which shows as + or - beside the mark, or one on all that is chosen."""
+        await give_verdict(self, await asyncio.to_thread(self.watching.chosen))
         self._numbers.soon()
         self._count_if_due()
 
@@ -176,7 +187,7 @@ class ResultsPane(ResultsTable):
 
     async def do_copy(self) -> None:
         """Choose what goes to the clipboard."""
-        await copy_menu(self)
+        await copy_menu(self, await asyncio.to_thread(self.watching.chosen))
 
     # -- for the workbench
 
