@@ -173,7 +173,9 @@ def rescore(
             )
         else:
             if dataset is not None or evaluators is not None or judge is not None or without_judges:
-                raise Stop("some answers are judged again as all are: leave out --only and --items, or what judges")
+                raise Stop(
+                    "--only and --items judge some answers again by what judges the run; anything else judges all"
+                )
             answers = answers_chosen(reader, run, only, items)
             job = some_judged_again(run, answers, reader, here, allow_unjudged=unjudged_too)
             job = replace(job, terms=replace(job.terms, use_cache=job.terms.use_cache and not no_cache))
