@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -542,6 +543,26 @@ async def test_answers_enter_and_leave_the_filter_as_they_come_and_the_cursor_st
             await world.idle(pilot)
             assert (world.names(), world.cursor) == (["#1", "#2", "#3"], 2)
             assert world.watch.answer == world.ids[2]
+
+
+async def test_of_many_answers_the_beginnings_are_searched_first(world, monkeypatch):
+    monkeypatch.setattr("tui_evals.tui.run_queries._MANY", 3)
+    world.plan(4)
+    await world.answer(0, words="refund at the beginning")
+    await world.answer(1, 2, words=" ".join(["long"] * 100) + " refund")
+    search, read = world.watch.sorted, threading.Event()
+    monkeypatch.setattr(world.watch, "sorted", lambda order: read.wait(60) and search(order))
+    async with world.bench() as pilot:
+        world.pane.focus_lines()
+        await world.press(pilot, "slash")
+        await pilot.press(*"refund")
+        async with asyncio.timeout(60):
+            while world.title != "4 Results · nightly · 1… of 4 · refund":
+                await asyncio.sleep(0.01)
+        read.set()
+        await world.idle(pilot)
+        assert world.names() == ["#1", "#2", "#3"]
+        assert world.title == "4 Results · nightly · 3 of 4 · refund"
 
 
 async def test_an_answer_that_is_read_in_another_pane_does_not_vanish_with_its_row(world, writer):

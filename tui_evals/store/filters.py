@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from tui_evals.text.nearest import did_you_mean
@@ -97,7 +97,7 @@ def compiled(where: Filter, run: int | None, *, in_flight: bool = True) -> Condi
     """
     conditions: list[str] = []
     values: list[Any] = []
-    for term in where.terms:
+    for term in sorted(where.terms, key=_reads_texts):  # what any other term keeps back need not be read
         condition, parameters = _compiler(term)(term.value, run)
         if not in_flight:
             condition = condition.replace("answers.status", _SETTLED)
@@ -106,10 +106,23 @@ def compiled(where: Filter, run: int | None, *, in_flight: bool = True) -> Condi
     return " AND ".join(conditions) or "TRUE", values
 
 
+def _reads_texts(term: Term) -> bool:
+    return term.key == "text"
+
+
+def by_beginnings(where: Filter) -> Filter | None:
+    """The same but that words are looked for in names and beginnings only, at once; None where it has no words."""
+    if not any(map(_reads_texts, where.terms)):
+        return None
+    return replace(
+        where, terms=tuple(replace(one, key="beginning") if _reads_texts(one) else one for one in where.terms)
+    )
+
+
 def _compiler(term: Term) -> _Compile:
     """What makes a condition of a term; `failed` alone is a word, `failed:Name` has a value."""
-    if term.key == "text":
-        return _text
+    if term.key in ("text", "beginning"):
+        return _text if term.key == "text" else _beginning
     return FILTER_KEYS[term.key].compile if term.value else FILTER_WORDS[term.key].compile
 
 
@@ -234,13 +247,15 @@ def _tag(value: str, run: int | None) -> Condition:
     )
 
 
-def _text(value: str, run: int | None) -> Condition:
+def _beginning(value: str, run: int | None) -> Condition:
     pattern = f"%{like(value.replace('*', chr(0))).replace(chr(0), '*')}%"
-    return (
-        "answers.name LIKE ? ESCAPE '~' OR answers.preview LIKE ? ESCAPE '~' OR "
-        "(SELECT b.text LIKE ? ESCAPE '~' FROM bodies b WHERE b.id = answers.body)",
-        [pattern] * 3,
-    )
+    return "answers.name LIKE ? ESCAPE '~' OR answers.preview LIKE ? ESCAPE '~'", [pattern] * 2
+
+
+def _text(value: str, run: int | None) -> Condition:
+    condition, patterns = _beginning(value, run)
+    body = "(SELECT b.text LIKE ? ESCAPE '~' FROM bodies b WHERE b.id = answers.body)"
+    return f"{condition} OR {body}", [*patterns, patterns[0]]
 
 
 def _flaky(value: str, run: int | None) -> Condition:

@@ -331,6 +331,11 @@ class Watch:
         run = self.run
         return None if run is None or order.plain else questions.arranged_ids(self.database, run, order)
 
+    def first_found(self, order: AnswerOrder) -> array[int] | None:
+        """The ids as names and beginnings of answers tell, while all texts take longer; None where nothing does."""
+        run = self.run
+        return None if run is None else questions.first_found_ids(self.database, run, order)
+
     def arrange(self, order: AnswerOrder, ids: array[int] | None) -> None:
         """Show the answers in an order that was asked for."""
         self.order, self.ids = order, ids

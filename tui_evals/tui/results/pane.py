@@ -93,7 +93,7 @@ class ResultsPane(ResultsTable):
         self._later(self._filtered(replace(self.watching.order, text=text), at, keep), "filtering")
 
     async def _filtered(self, order: AnswerOrder, at: int | None, keep: bool) -> None:
-        await self._arrange(order, at=at)
+        await self._arrange_at_once(order, at)
         if keep and self.watching.order == order:
             self.watching.keep_filter()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from array import array
 from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import replace
 from typing import Any
@@ -122,6 +123,8 @@ class ResultsTable(Pane):
         self._shift, self._more = 0, False
         self._arranged, self._outdated = 0.0, False
         self._arranging, self._again_after = 0, 0.0
+        self._searching = False
+        """Whether more may be found of what the filter lets through."""
         self._following: int | None = None
         self._stepped = self._turned = 0.0
         self._looked: int | None = None
@@ -225,7 +228,8 @@ class ResultsTable(Pane):
             self._head.show(self._heading)
         self._head.refresh_rows(number for number, line in enumerate(now) if before[number : number + 1] != [line])
         run, order, marks = self.watching.run, self.watching.order, self.watching.marks
-        count = f"{len(self.watching):,} of {run.total:,}" if run and order.text else ""
+        more = "…" if self._searching else ""
+        count = f"{len(self.watching):,}{more} of {run.total:,}" if run and order.text else ""
         as_of = self._arranged if self._outdated and not order.text else None
         parts = [run.name if run else "", count, order_words(order, as_of)]
         parts += ["follow" if self._following is not None else "", f"{len(marks)} marked" if marks else ""]
@@ -307,11 +311,40 @@ class ResultsTable(Pane):
             self._arranging -= 1
         if request != self._order_requests or run != (watch.run.id if watch.run else None,):
             return
+        self._searching = False
         self._arranged = self._now()
         self._again_after = self._arranged + max(_AGAIN_EVERY, _AGAIN_SHARE * (time.perf_counter() - begun))
         if again and ids == watch.ids:
             self._tell()
+        else:
+            self._show_arranged(order, ids, at, to_top=to_top, again=again)
+
+    async def _arrange_at_once(self, order: AnswerOrder, at: int | None = None) -> None:
+        """The same for who types: of many answers first those that are found without reading all texts."""
+        self._order_requests += 1
+        request, run = self._order_requests, self._shown[:1]
+        self._arranging += 1
+        try:
+            found = await asyncio.to_thread(self.watching.first_found, order)
+        finally:
+            self._arranging -= 1
+        if request != self._order_requests or run != self._shown[:1]:
             return
+        if found is not None:
+            self._searching = True
+            self._show_arranged(order, found, at)
+        await self._arrange(order, at=at)
+
+    def _show_arranged(
+        self,
+        order: AnswerOrder,
+        ids: array[int] | None,
+        at: int | None,
+        *,
+        to_top: bool = False,
+        again: bool = False,
+    ) -> None:
+        watch = self.watching
         watch.arrange(order, ids)
         wanted = at or watch.answer
         gone = wanted is None or watch.number_of(wanted) is None
