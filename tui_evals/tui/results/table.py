@@ -231,8 +231,8 @@ class ResultsTable(Pane):
         more = "…" if self._searching else ""
         count = f"{len(self.watching):,}{more} of {run.total:,}" if run and order.text else ""
         as_of = self._arranged if self._outdated and not order.text else None
-        parts = [run.name if run else "", count, order_words(order, as_of)]
-        parts += ["follow" if self._following is not None else "", f"{len(marks)} marked" if marks else ""]
+        parts = [run.name if run else "", count, f"{len(marks):,} marked" if marks else ""]
+        parts += [order_words(order, as_of), "follow" if self._following is not None else ""]
         title = " · ".join(part for part in parts if part)
         if title != self._titled:
             self._titled = title

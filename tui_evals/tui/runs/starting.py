@@ -418,10 +418,17 @@ async def rescore(app: Desk) -> None:
         await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
 
 
+_LONGEST_WORD = 100_000
+"""Characters that an argument of a command may have on every system."""
+
+
 async def _rescore_chosen(app: Desk, run: RunRow, chosen: ChosenAnswers) -> None:
     """Judge some answers again after saying which, and what it costs."""
     if not chosen.ids:
         app.tell(f"{chosen.says}: nothing to judge again")
+        return
+    if len(chosen.words[-1]) > _LONGEST_WORD:
+        app.tell(f"{chosen.says} lie too far apart to be named one by one; show them by a filter instead", "warn")
         return
     try:
         job, cost, obstacles = await asyncio.to_thread(_estimate_judging_some, run, app.workspace.project(), chosen)
