@@ -168,6 +168,10 @@ class Reader:
         """The groups of a run in numbers: by target or prompt (numbers), category, or column (prompt and target)."""
         return {group: self._settled(run, totals) for group, totals in figures.totals_by(self.query, run, by).items()}
 
+    def statuses(self, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
+        """What became of every answer of a run: item, repeat, prompt, target, turn and status, and nothing else."""
+        return figures.statuses(self.query, run)
+
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)
