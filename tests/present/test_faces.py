@@ -128,7 +128,7 @@ def by_data(found: Mapping[str, object]) -> Stated:
         found["status"],
         found["message"] or "",
         {status: count for status, count in counts.items() if count},
-        Cost(found["cost"], totals.judge_cost, found["unpriced"], found["budget"]).text,
+        Cost(found["cost"], totals.judge_cost, found["unpriced"], found["may_cost"], found["budget"]).text,
         "" if found["seconds"] is None else duration(found["seconds"]),
     )
 

@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
-from tui_evals.store.figures import Judged
+from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 from tui_evals.store.rows import JudgedBy, references
 
@@ -40,7 +40,7 @@ class ComparedRun:
     """One of the runs to compare: its answers, the dataset it asked, and what was judged."""
 
     run: RunRow
-    rows: Iterable[AnswerRow]
+    rows: Iterable[AnswerRow | ComparedRow]
     document: Mapping[str, Any]
     judged: Iterable[Judged] = ()
     judged_by: JudgedBy | None = None
@@ -57,6 +57,16 @@ class Answer:
     status: AnswerStatus
     score: float | None
     text_hash: int
+
+
+class Judging(NamedTuple):
+    """What an evaluator made of an answer; answers that it judged alike share it."""
+
+    key: str
+    score: float | None
+    result: str | None
+    threshold: float | None
+    measure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +103,7 @@ class RunAnswers:
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}
         self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
-        self.judged: defaultdict[int, list[Judged]] = defaultdict(list)
+        self.judged: dict[int, tuple[Judging, ...]] = {}
         self.measures: dict[str, str] = {}
         """What the scores of each evaluator are in."""
         self.columns = {
@@ -102,17 +112,32 @@ class RunAnswers:
             for t in range(len(run.targets))
         }
         self.statuses: Counter[tuple[str, AnswerStatus]] = Counter()
+        # What many answers have in common is kept once: a run may have a hundred thousand.
+        keys: dict[CellKey, CellKey] = {}
+        words: dict[Any, Any] = {}
         for row in ran.rows:
+            category, status = words.setdefault(row.category, row.category), words.setdefault(row.status, row.status)
+            key = (row.repeat, prompts[row.prompt], targets[row.target], row.turn)
             self.names[row.item] = row.name
-            self.categories[row.item] = row.category
-            answer = Answer(row.id, row.status, row.score, hash((row.preview, row.code)))
-            self.cells[row.item][row.repeat, prompts[row.prompt], targets[row.target], row.turn] = answer
-            self.statuses[row.category, row.status] += 1
-        for score in ran.judged:
-            if score.score is None or isfinite(score.score):  # an endless score has no mean
-                self.judged[score.answer].append(score)
-                if score.measure:
-                    self.measures[score.key] = score.measure
+            self.categories[row.item] = category
+            answer = Answer(row.id, status, row.score, hash((row.preview, row.code)))
+            self.cells[row.item][keys.setdefault(key, key)] = answer
+            self.statuses[category, status] += 1
+        judgings: dict[tuple[Any, ...], Judging] = {}
+        longer: dict[tuple[int, int], tuple[Judging, ...]] = {}
+        none: tuple[Judging, ...] = ()
+        for answer_id, *said in ran.judged:
+            judging = judgings.get(made := tuple(said))
+            if judging is None:
+                judging = judgings[made] = Judging._make(made)
+            if judging.score is None or isfinite(judging.score):  # an endless score has no mean
+                before = self.judged.get(answer_id, none)
+                place = (id(before), id(judging))  # both are kept, and each once
+                if place not in longer:
+                    longer[place] = (*before, judging)
+                self.judged[answer_id] = longer[place]
+                if judging.measure:
+                    self.measures[judging.key] = judging.measure
 
     def rate(self, category: str | None = None) -> Rate:
         """How many answers pass, of all or of a category."""

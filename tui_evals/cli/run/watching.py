@@ -14,7 +14,6 @@ from tui_evals.cli import project
 from tui_evals.cli.opening import Opening, need_terminal
 from tui_evals.cli.output import Stop, cell, columns, redraws, rewind, say, say_end, say_json_line, warn
 from tui_evals.datasets.discover import project_root
-from tui_evals.present.columns import table
 from tui_evals.present.pace import Pace, pace_parts, store_wait_sentence, stored_again_sentence, wait_sentence
 from tui_evals.present.runs import Cost, judging_sentence, next_step, run_budget, run_cost, stop_reason
 from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
@@ -40,6 +39,8 @@ def crew_lines(crew: RunWorkers, live: bool, room: int | None) -> list[str]:
 
 def worker_lines(rows: Sequence[WorkerRow], totals: WorkerTotals, room: int | None) -> list[str]:
     """A line for each of the busiest workers, by name; where there are more, one for all of them."""
+    from tui_evals.present.columns import table  # its tables of widths take a while, and few runs have workers
+
     busiest_rows = sorted(busiest(rows), key=lambda row: row.name)
     cells = [
         [
@@ -183,9 +184,9 @@ class Progress:
         pace = [waits] if waits else pace_parts(self._pace.rate(), left) if run.status == "running" else []
         if len(lines) == 1:
             return [" · ".join([*lines, *pace])]
-        spent = sum(run_cost(target_totals).amount for target_totals in totals)
-        budget = run_budget(run)
-        together = [*pace, *([Cost(spent, budget=budget).text] if budget else [])]
+        costs, budget = [run_cost(target_totals) for target_totals in totals], run_budget(run)
+        spent, perhaps = sum(cost.amount for cost in costs), sum(cost.perhaps for cost in costs)
+        together = [*pace, *([Cost(spent, perhaps=perhaps, budget=budget).text] if budget else [])]
         return [*lines, " · ".join(["all", *together])] if together and lines else lines
 
     def _events(self, reader: Reader, run: RunRow) -> None:

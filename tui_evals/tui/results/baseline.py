@@ -6,12 +6,15 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tui_evals.compare.baseline import AgainstBaseline, BaselineComparison
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.tui.watch import StoreChange, Watch
+
+if TYPE_CHECKING:
+    from tui_evals.compare.baseline import AgainstBaseline, BaselineComparison
 
 _LEAST = 1.5
 """Seconds between two comparisons."""
@@ -24,7 +27,8 @@ class BaselineMeter:
 
     def __init__(self, watch: Watch, root: Path, now: Callable[[], float]) -> None:
         self._watch = watch
-        self._comparison = BaselineComparison(root)
+        self._root = root
+        self._comparison: BaselineComparison | None = None
         self._now = now
         self._wanted, self._busy, self._after = watch.run is not None, False, 0.0
         self.against: AgainstBaseline | None = None
@@ -54,6 +58,9 @@ class BaselineMeter:
             self._after = self._now() + max(_LEAST, _SHARE * (time.perf_counter() - begun))
 
     def _measured(self, run: RunRow) -> AgainstBaseline | None:
+        from tui_evals.compare.baseline import BaselineComparison
+
+        self._comparison = self._comparison or BaselineComparison(self._root)
         try:
             with Reader(self._watch.database) as reader:
                 return self._comparison.measure(reader, run)

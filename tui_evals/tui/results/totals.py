@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tui_evals.compare.baseline import AgainstBaseline
 from tui_evals.compare.statistics import percent, wilson
 from tui_evals.present.causes import cause_line
 from tui_evals.present.columns import cell_width
-from tui_evals.present.comparisons import baseline_phrases, direction
 from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts, wait_sentence
 from tui_evals.present.runs import (
@@ -27,6 +25,9 @@ from tui_evals.present.status import FINAL, final_count, rateless, run_look, sta
 from tui_evals.store.records import AnswerRow, AnswerStatus, FailureCause, RunRow, Totals
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style
+
+if TYPE_CHECKING:
+    from tui_evals.compare.baseline import AgainstBaseline
 
 _STUCK = 30.0
 _TARGETS = 4
@@ -224,6 +225,8 @@ def _baseline_note(against: AgainstBaseline | None, target: int) -> _Note:
         return _Note(("",))
     if test is None:
         return _Note(("is the baseline",), "dim")
+    from tui_evals.present.comparisons import baseline_phrases, direction
+
     texts = baseline_phrases(test, safe_line(against.baseline.name, _NAME))
     return _Note(texts, _TONES.get(direction(test), ""))
 
