@@ -37,11 +37,11 @@ class Store:
             snapshot = writer.snapshot({"items": items}, "evals.json")
             run = writer.plan(new_run(name=name, snapshot=snapshot, targets=tuple(targets)), planned)
             for row in list(reader.all_rows(run.id)):
-                await self._answer(writer, row.id, list(targets.values())[row.target][row.item])
+                await self.judge(writer, row.id, list(targets.values())[row.target][row.item])
             writer.run_status(run.id, "finished")
         return run
 
-    async def _answer(self, writer, answer, letter):
+    async def judge(self, writer, answer, letter):
         if letter == "e":
             await writer.answered(answer, said(None, code="gone", message="nobody there"), "error")
         elif letter != ".":
@@ -101,7 +101,7 @@ async def test_what_does_not_change_is_read_once_and_without_a_baseline_there_is
         row = reader.run(run.id)
         assert comparison.measure(reader, row).targets[0].items == 1
         monkeypatch.setattr(Reader, "snapshot", lambda self, digest: 1 / 0)
-        await store._answer(writer, list(reader.all_rows(run.id))[1].id, "f")
+        await store.judge(writer, list(reader.all_rows(run.id))[1].id, "f")
         assert comparison.measure(reader, row).targets[0].items == 2
         clear_baseline(writer, "evals.json")
         assert comparison.measure(reader, row) is None

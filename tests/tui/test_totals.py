@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.compare.test_baseline import Store
 from tests.tui.comparisons import passes
 from tui_evals.compare.baseline import AgainstBaseline
 from tui_evals.present.columns import cell_width
 from tui_evals.present.status import final_count
 from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.store.writer import Writer
+from tui_evals.tui.results.baseline import BaselineMeter
 from tui_evals.tui.results.table import RunCounter
 from tui_evals.tui.results.totals import LiveTotals, RunNumbers, totals_rows
 from tui_evals.tui.run_queries import RunCount
-from tui_evals.tui.watch import StoreChange
+from tui_evals.tui.watch import StoreChange, Watch
 
 NOW = 1_000_000.0
 
@@ -355,3 +358,28 @@ def test_the_latest_is_the_last_that_became_final():
     counting.note(StoreChange(rows=[an_answer(4, seq=1), an_answer(5, seq=2), an_answer(6, "running", seq=3)]))
     counting.note(StoreChange(rows=[an_answer(7, "running", seq=4)]))
     assert counting.latest == 5
+
+
+async def test_a_run_is_compared_with_its_baseline_again_when_something_changed_and_seldom(tmp_path):
+    store, clock = Store(tmp_path), [NOW]
+    before, run = await store.run("nightly-12", one="pffff"), await store.run(one="pp...")
+    store.baseline(before)
+    watch = Watch(store.path)
+    watch.open_run(run.id)
+    watch.poll()
+    meter = BaselineMeter(watch, tmp_path, lambda: clock[0])
+    assert meter.due()
+    await meter.measure()
+    assert meter.against.targets[0].items == 2 and not meter.due()
+    clock[0] += 100
+    assert not meter.due()  # nothing changed
+    with Writer(store.path) as writer:
+        await store.judge(writer, 8, "p")
+    clock[0] -= 99
+    meter.note(watch.poll())
+    assert not meter.due()
+    clock[0] += 99
+    assert meter.due()
+    await meter.measure()
+    assert (meter.against.targets[0].items, meter.against.targets[0].difference) == (3, pytest.approx(2 / 3))
+    watch.close()

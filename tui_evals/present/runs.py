@@ -23,7 +23,7 @@ Column = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was spent, judges included, of which budget; how many calls have no known price, what broken ones may cost."""
+    """What was spent of which budget, judges included, how many calls have no price, and what broken ones may cost."""
 
     amount: float
     judges: float = 0.0
