@@ -128,6 +128,11 @@ def test_at_80_columns_the_same_has_the_same_places_in_shorter_words():
     assert again.index("$") == first.index("$") and again.endswith("waiting 560")
 
 
+def test_a_long_cost_makes_room_for_what_was_interrupted():
+    first, *_ = lines(budgeted(status="interrupted"), some(passed=147, pending=33, total=180, unpriced=141), None, 76)
+    assert "$0 of $2.00 and 141 unpriced" in first and first.endswith("  33 interrupted")
+
+
 @pytest.mark.parametrize("width", [28, 34, 40, 60, 76, 120])
 @pytest.mark.parametrize("status", ["running", "paused", "interrupted", "finished"])
 def test_the_cost_and_the_progress_never_disappear(width, status):

@@ -13,6 +13,7 @@ from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts, wait_sentence
 from tui_evals.present.runs import (
+    Cost,
     judging_sentence,
     open_phrases,
     overshoot_sentence,
@@ -35,8 +36,8 @@ _TARGETS = 4
 _NAME = 24
 """Cells of the longest name of a target or a baseline."""
 _TONES: Mapping[str, Style] = {"better": "pass", "worse": "fail"}
-_MONEY_AT = 60
-"""Where the cost stands on a wide screen."""
+_MONEY_LEAST, _MONEY_AT = 44, 60
+"""Where the cost stands on a narrow and on a wide screen."""
 _AFTER_ERRORS: tuple[AnswerStatus, ...] = ("partial", "unjudged", "scored", "answered", "running", "pending")
 
 
@@ -130,41 +131,67 @@ def totals_rows(run: RunRow, known: RunNumbers, now: float, width: int, room: in
 
 def _progress_row(run: RunRow, known: RunNumbers, now: float, width: int) -> Row:
     """Status, progress and pace on the left, the money in a place of its own, what has no answer yet at the end."""
-    look, took, totals = run_look(run), run_duration(run), known.totals
+    look, totals = run_look(run), known.totals
     tone = tone_style(look.tone)
     if totals is None:
         return join_fitting([[Piece(look.text, tone)], [Piece(f"{run.total:,} answers", "dim")]], width)
-    ready = final_count(totals)
-    progress = f" {ready:,}/{totals.total:,}"
-    going = run.status == "running" and not wait_sentence(run, now)
-    pace = [f" in {took}"] if took else pace_parts(known.rate, totals.total - ready) if going else []
-    cost, open_texts = run_cost(totals, budget=run_budget(run)), open_phrases(run, totals)
-    # Of what there is no room for, what waits is missed least, then the pace; the cost is never left out.
-    for state, after, money, right in (
-        (look.text, pace, cost.text, " · ".join(open_texts)),
-        (look.text, pace, cost.text, " · ".join(open_texts[-1:])),
-        (look.text, pace, cost.text, ""),
-        (look.text, pace[1:], cost.text, ""),
-        (look.text, [], cost.text, ""),
-        (look.text, [], cost.short, ""),
-        (look.glyph, [], cost.short, ""),
-    ):
-        text = progress + ("".join(after) if took else "".join(f" · {part}" for part in after))
-        least, ends = cell_width(state + text) + 2, width - cell_width(right) - (2 if right else 0)
-        place = min(_MONEY_AT, max(44, width * 11 // 20))
-        begins = max(least, place if right else min(place, ends - cell_width(money)))
-        if begins + cell_width(money) <= ends:
-            break
-    space = width - begins - cell_width(money) - cell_width(right)
+    cost = run_cost(totals, budget=run_budget(run))
+    words = _progress_words(run, totals, cost, _pace(run, known, now), width)
+    space = width - words.begins - cell_width(words.money) - cell_width(words.right)
+    gap = " " * (words.begins - cell_width(words.state + words.progress))
     loud: Style = "warn" if cost.unpriced or overshoot_sentence(run, totals) else ""
-    pieces = [Piece(state, tone), Piece(text), Piece(" " * (begins - least + 2)), Piece(money, loud)]
+    pieces = [Piece(words.state, tone), Piece(words.progress + gap), Piece(words.money, loud)]
     judges = f"  {cost.judge_text}"
     if cost.judge_text and cell_width(judges) + 2 <= space:
         pieces.append(Piece(judges, "dim"))
         space -= cell_width(judges)
-    if right:
-        pieces += [Piece(" " * space), Piece(right, "error" if run.status == "interrupted" else "")]
+    if words.right:
+        pieces += [Piece(" " * space), Piece(words.right, "error" if run.status == "interrupted" else "")]
     return Row(tuple(pieces))
+
+
+def _pace(run: RunRow, known: RunNumbers, now: float) -> Sequence[str]:
+    """How long it took, or how fast it goes and how long it will still go, each with what leads to it."""
+    if took := run_duration(run):
+        return [f" in {took}"]
+    if known.totals is None or run.status != "running" or wait_sentence(run, now):
+        return []
+    return [f" · {part}" for part in pace_parts(known.rate, known.totals.total - final_count(known.totals))]
+
+
+class _ProgressWords(NamedTuple):
+    """The first line in words that fit."""
+
+    state: str
+    progress: str
+    money: str
+    right: str
+    begins: int
+    """Where the money stands."""
+
+
+def _progress_words(run: RunRow, totals: Totals, cost: Cost, pace: Sequence[str], width: int) -> _ProgressWords:
+    """Of what there is no room for, what waits is missed least, then the pace; the cost is never left out."""
+    look, open_texts = run_look(run), open_phrases(run, totals)
+    ready = f" {final_count(totals):,}/{totals.total:,}"
+    timed, place = ready + "".join(pace), min(_MONEY_AT, max(_MONEY_LEAST, width * 11 // 20))
+    last = "".join(open_texts[-1:])
+    choices = (
+        # The money leaves its place only for words that would else be left out.
+        *([_ProgressWords(look.text, timed, cost.text, " · ".join(open_texts), place)] if len(open_texts) > 1 else []),
+        _ProgressWords(look.text, timed, cost.text, last, 0),
+        _ProgressWords(look.text, timed, cost.text, "", 0),
+        _ProgressWords(look.text, ready + "".join(pace[1:]), cost.text, "", 0),
+        _ProgressWords(look.text, ready, cost.text, "", 0),
+        _ProgressWords(look.text, ready, cost.short, "", 0),
+    )
+    for words in (*choices, shortest := _ProgressWords(look.glyph, ready, cost.short, "", 0)):
+        least = cell_width(words.state + words.progress) + 2
+        ends = width - cell_width(words.right) - (2 if words.right else 0) - cell_width(words.money)
+        begins = max(least, words.begins or min(place, ends))
+        if begins <= ends or words is shortest:
+            break
+    return words._replace(begins=begins)
 
 
 def _target_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[Row]:
