@@ -170,6 +170,10 @@ class Reader:
         # Of which of several groups a call was that nobody heard of again is not known.
         return groups if len(groups) > 1 else {group: self._with_lost_calls(run, groups[group]) for group in groups}
 
+    def statuses(self, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
+        """What became of every answer of a run: item, repeat, prompt, target, turn and status, and nothing else."""
+        return figures.statuses(self.query, run)
+
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)

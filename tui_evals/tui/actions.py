@@ -215,6 +215,12 @@ ACTIONS: tuple[Action, ...] = (
     Action("detail", "search", "slash", "search", "Find a text in what is shown.", True),
     Action("detail", "next_match", "n", "next", "The next place where it stands."),
     Action("detail", "previous_match", "N", "previous", "The place before."),
+    Action(
+        "detail", "next_change", "c", "change", "The next place in which the answer differs from the expected.", True
+    ),
+    Action("detail", "previous_change", "C", "change before", "The change before."),
+    Action("detail", "next_failing", "f", "failing", "The next evaluator for which the answer does not pass.", True),
+    Action("detail", "next_section", "full_stop", "section", "The next section: scores, conversation, request, calls."),
     Action("detail", "next", "greater_than_sign,J", "next answer", "The next answer of the results."),
     Action("detail", "previous", "less_than_sign,K", "answer before", "The answer before."),
     Action("detail", "verdict", "v", "verdict", "Say yourself whether the answer is good or bad.", True),
@@ -305,6 +311,7 @@ NAMES = {
     "slash": "/",
     "question_mark": "?",
     "comma": ",",
+    "full_stop": ".",
     "colon": ":",
     "left_square_bracket": "[",
     "right_square_bracket": "]",

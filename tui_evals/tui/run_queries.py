@@ -55,6 +55,8 @@ class RunCount:
     """How many answers ended otherwise than usual, by how they did."""
     causes: tuple[FailureCause, ...] = ()
     """Why answers are missing, cut or not judged."""
+    targets: Mapping[int, Totals] = field(default_factory=dict)
+    """The targets in numbers, where there are several."""
 
 
 def arranged_ids(database: Path, run: RunRow, order: AnswerOrder) -> array[int]:
@@ -93,6 +95,7 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
             totals = reader.totals(run.id)
             # Calls of judges can lack a price as well; the answers do not know of those.
             totals = replace(totals, unpriced=max(totals.unpriced, unpriced))
+            targets = reader.totals_by(run.id, "target") if len(run.targets) > 1 else {}
             # Asked after the totals, so that no answer beyond it is in them already and would count twice.
             seq = reader.seq()
             means = reader.evaluator_means(run.id)
@@ -106,4 +109,5 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
         else:
             turns = bool(reader.ids(run.id, _LATER_TURNS))
             repeats = any(row.repeat for row in reader.rows(reader.ids(run.id, None, "repeat", True)[:1]))
-    return RunCount(run.id, seq, run.scoring_pass == 1, totals, means, verdicts, turns, repeats, endings, causes)
+    first_pass = run.scoring_pass == 1
+    return RunCount(run.id, seq, first_pass, totals, means, verdicts, turns, repeats, endings, causes, targets)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
 from tui_evals.cli.run.finishing import say_causes
+from tui_evals.cli.run.standing import baseline_notes
 from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
 from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
@@ -211,9 +212,14 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     if GENERATION in run.config:
         say(f"it {_run_figures(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")
+    alone = len(by_target) == 1
+    differences = baseline_notes(reader, run)
     for target, target_totals in by_target.items():
-        without_price = unpriced if len(by_target) == 1 else 0
-        say(f"{run.targets[target]}: {totals_sentence(target_totals, without_price, measures.get(target, ()))}")
+        given = measures.get(target, ())
+        says = totals_sentence(run, target_totals, unpriced if alone else 0, given, whole=alone)
+        say(f"{run.targets[target]}: {says}")
+        if target in differences:
+            say(f"    {differences[target]}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
     for line in destination_lines(run.config.get(DESTINATIONS)):
@@ -276,7 +282,7 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
         say_json({name: asdict(totals) for name, totals in groups.items()})
         return
     for name, totals in groups.items():
-        say(f"{name or '(none)'}: {totals_sentence(totals)}")
+        say(f"{name or '(none)'}: {totals_sentence(run, totals)}")
 
 
 def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) -> list[AnswerRow]:
