@@ -34,7 +34,7 @@ def laid(shape=None, items=ITEMS, keep=None, **given):
     shape = shape or TreeShape()
     shape.lay(items, keep)
     shown = {"groups": shape.groups, "folded": shape.folded, "shut": shape.shut}
-    return Tree("d.json", False, items, shape.keys, shape.name_width, **shown, **given)
+    return Tree("d.json", False, items, shape.keys, shape.names, **shown, **given)
 
 
 def texts(tree, width=60):

@@ -14,7 +14,7 @@ from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
 from .figures import duration
-from .status import Look, run_look, status_counts
+from .status import Look, final_count, run_look, status_counts
 
 _NAMED_RUNS = 5
 Column = tuple[int, int]
@@ -140,6 +140,14 @@ def overshoot_sentence(run: RunRow, totals: Totals) -> str:
     """By how much a run has exceeded what it may spend; empty where it has not."""
     limit, spent = (run.config.get("terms") or {}).get("max_cost"), run_cost(totals).amount
     return f"{money(spent - limit)} over the limit of {money(limit)}" if limit and spent > limit else ""
+
+
+def progress(run: RunRow, totals: Totals | None) -> str:
+    """How far a run is that goes on: the share of its answers that are final, or are judged again; else empty."""
+    if run.status not in LIVE_STATUSES or totals is None:
+        return ""
+    done, total = (run.staged, run.staged_total) if run.staged_pass else (final_count(totals), totals.total)
+    return f"{100 * done // total} %" if total else ""
 
 
 def basis_sentence(totals: Totals) -> str:
