@@ -140,5 +140,13 @@ def test_a_name_without_its_middle_is_never_too_wide(name, width):
 
 def test_headings_are_cut_to_what_tells_them_apart():
     assert told_apart(["policy_check_tone", "policy_check_length"], 6) == ["tone", "length"]
-    assert told_apart(["latency_p50", "latency_p95", "Relevance"], 6) == ["l…_p50", "l…_p95", "Releva"]
+    assert told_apart(["latency_p50", "latency_p95", "Relevance"], 6) == ["p50", "p95", "Releva"]
+    assert told_apart(["Relevance1", "Relevance2"], 6) == ["R…nce1", "R…nce2"]
     assert told_apart(["Match"], 6) == ["Match"] and told_apart([], 6) == []
+
+
+def test_in_a_table_a_name_keeps_its_end_and_an_empty_column_goes():
+    rows = [["run", "model", "note"], ["policy-nightly-0021", "", "a note that is long"], ["policy", "", "b"]]
+    lines = table(rows, elastic=(0, 2), names=(0,), headed=True, room=26)
+    assert all(cell_width(line) <= 26 for line in lines)
+    assert "model" not in lines[0] and lines[1].split()[0].endswith("-0021") and "…" in lines[1].split()[0]

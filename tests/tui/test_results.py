@@ -15,6 +15,7 @@ from tests.tui.test_totals import NOW, a_run, an_answer
 from tui_evals.present.columns import Names, cell_width, names_of
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.records import PlannedAnswer
+from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui import app as workbench
@@ -28,11 +29,12 @@ from tui_evals.tui.results.rows import (
     layout,
     sample_extent,
     score_in_signs,
+    verdict_cells,
 )
 from tui_evals.tui.results.sorting import no_answers_rows, order_after_choice, order_words, sort_columns
 from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.store_writer import StoreWriter
-from tui_evals.tui.watch import Watch
+from tui_evals.tui.watch import Watch, column_means
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
@@ -103,6 +105,24 @@ def test_names_that_begin_alike_are_told_apart_and_failing_evaluators_come_befor
     assert [column.word for column in shown.shifting[:3]] == ["0", "1", "2"]
     assert line.split()[3:6] == ["✗", "0.25", "✗"] and line.split()[6:8] == ["✗", "0.25"]
     assert shown.preview >= width // 5 and "The answer" in line
+
+
+def evaluated(key, passed, failed, mean=1.0, squares=1.0, **given):
+    numbers = {"scored": passed + failed, "passed": passed, "failed": failed, "errored": 0, "skipped": 0}
+    place = {"evaluator": key, "scope": "answer", "prompt": None, "target": None}
+    return EvaluatorMean(key=key, mean=mean, squares=squares, **place, **numbers, **given)
+
+
+def test_evaluators_that_fail_come_first_then_those_that_judged_most_and_a_yes_or_no_takes_one_cell():
+    means = [
+        evaluated("aaa", 1, 0),
+        evaluated("most", 2_000, 0),
+        evaluated("fails", 900, 100, 0.9, 0.9),
+        evaluated("scale", 1_900, 0, 0.7, 0.6),
+        evaluated("label", 0, 0, None, None, labels={"polite": 3}),
+    ]
+    assert [mean.key for mean in column_means(means)] == ["fails", "most", "scale", "label", "aaa"]
+    assert [verdict_cells(mean) for mean in means] == [1, 1, 1, 6, 6]
 
 
 def test_hints_stand_where_there_are_more_columns():

@@ -64,6 +64,8 @@ def ending(line: str, width: int) -> str:
     """As many signs from the end of a line as fit."""
     if _PLAIN.fullmatch(line[-width - 1 :]):
         return line[-width:] if width > 0 else ""
+    from wcwidth import iter_graphemes
+
     kept: list[str] = []
     for sign in reversed(list(iter_graphemes(line[-_WINDOW * (width + 1) :]))):
         if cell_width("".join((sign, *kept))) > width:
@@ -138,28 +140,32 @@ def table(
     right: Collection[int] = (),
     elastic: Collection[int] = (0,),
     names: Collection[int] = (),
+    headed: bool = False,
     room: int | None,
 ) -> list[str]:
     """The rows as lines of equal columns; where the room is too small the elastic columns are cut, widest first.
 
-    Cells of columns of `names` are cut in the middle.
+    Cells of columns of `names` are cut in the middle. Below a heading (`headed`) an empty column is left out.
     """
     cells = [[safe_line(text) for text in row] for row in rows]
+    filled = [not headed or any(column[1:]) for column in zip(*cells, strict=True)]
     widths = [max(map(cell_width, column)) for column in zip(*cells, strict=True)]
     if room is not None:
-        _shrink(widths, elastic, room - len(_GAP) * (len(widths) - 1))
+        _shrink(widths, [number for number in elastic if filled[number]], room, filled)
     lines = (
         _GAP.join(
             fit(elide(text, width) if number in names else text, width, right=number in right)
             for number, (text, width) in enumerate(zip(row, widths, strict=True))
+            if filled[number]
         )
         for row in cells
     )
     return [(line if room is None else fit(line, room)).rstrip() for line in lines]
 
 
-def _shrink(widths: list[int], elastic: Collection[int], room: int) -> None:
-    while elastic and sum(widths) > room:
+def _shrink(widths: list[int], elastic: Collection[int], room: int, filled: Sequence[bool]) -> None:
+    room -= len(_GAP) * (sum(filled) - 1)
+    while elastic and sum(width for width, shown in zip(widths, filled, strict=True) if shown) > room:
         widest = max(elastic, key=lambda number: widths[number])
         if widths[widest] <= _LEAST:
             return
@@ -274,10 +280,19 @@ def _common(first: str, last: str) -> str:
 
 
 def told_apart(names: Sequence[str], width: int) -> list[str]:
-    """Names as headings: without the words all of them begin with, cut to a width so that they still differ."""
+    """Names as headings, cut to a width: without the words that all begin with, or all that begin alike."""
+    rests = _without_common_words([safe_line(name, 200) for name in names])
+    heads = [beginning(rest, width) for rest in rests]
+    alike = Counter(heads)
+    for head in (head for head, count in alike.items() if count > 1):
+        places = [place for place, one in enumerate(heads) if one == head]
+        for place, rest in zip(places, _without_common_words([rests[place] for place in places]), strict=True):
+            heads[place] = beginning(rest, width)
+    alike = Counter(heads)
+    return [head if alike[head] == 1 else elide(rest, width) for head, rest in zip(heads, rests, strict=True)]
+
+
+def _without_common_words(names: Sequence[str]) -> list[str]:
     both = _common(min(names), max(names)) if len(names) > 1 else ""
     start = max((place + 1 for place, sign in enumerate(both) if sign in "_-. /:"), default=0)
-    rests = [safe_line(name[start:], 200) or safe_line(name, 200) for name in names]
-    heads = [beginning(rest, width) for rest in rests]
-    counts = Counter(heads)
-    return [head if counts[head] == 1 else elide(rest, width) for head, rest in zip(heads, rests, strict=True)]
+    return [name[start:] or name for name in names]

@@ -21,7 +21,7 @@ from tui_evals.present.columns import (
     told_apart,
 )
 from tui_evals.present.figures import compact, duration, number
-from tui_evals.present.status import result_look, waiting_count
+from tui_evals.present.status import result_look, status_counts, waiting_count
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import EvaluatorMean
@@ -63,6 +63,8 @@ class RunExtent:
     tokens: bool = True
     costs: bool = True
     """Whether some answer has them, as far as one has looked."""
+    status: int = 10
+    """Cells of the longest status."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -132,7 +134,7 @@ def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: 
         yield Column("repeat", "rep", 3, 88, right=True)
     if len(prompts) > 1:
         yield Column("prompt", "prompt", max(6, min(max(map(cell_width, prompts)), most)), 87, 6)
-    yield Column("status", "status", 10, 99)
+    yield Column("status", "status", several.status, 99)
     if several.scores:
         yield Column("score", "score", 5, 80, right=True)
     if several.endings:
@@ -256,6 +258,7 @@ def counted_extent(count: RunCount) -> RunExtent:
         latencies=count.latencies,
         tokens=bool(totals.input_tokens + totals.output_tokens),
         costs=bool(totals.cost or totals.unpriced),
+        status=max((len(one.look.text) for one in status_counts(totals) if one.count), default=6),
     )
 
 
