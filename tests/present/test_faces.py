@@ -31,7 +31,7 @@ from tui_evals.tui.results.totals import RunNumbers, totals_rows
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.run_queries import count_run
 from tui_evals.tui.runs.history import ListedRun
-from tui_evals.tui.runs.rows import about_lines, run_line
+from tui_evals.tui.runs.rows import about_lines, run_columns, run_line
 
 STATES = {
     "finished": ("finished", {"pass": 1, "fail": 1, "error": 1}, "$0.140"),
@@ -194,7 +194,7 @@ def by_workbench(shown: Shown) -> Stated:
     stated["pending"] = next((int(one.split()[0]) for one in left if one.endswith(" interrupted")), 0)
     assert all(ANSWER_LOOKS[found[3]].glyph == found[1] for found in counts if found)
     reason = "".join(third).strip().removeprefix("stopped: ")
-    line = row_text(run_line(listed, _WIDE, shown=False, marked=False, now=time.time()))
+    line = row_text(run_line(listed, run_columns([listed], _WIDE, time.time()), shown=False, marked=False))
     assert RUN_LOOKS[status].text in line and " ".join(reason.split()) in line
     about = "\n".join(row_text(row).rstrip() for row in about_lines(listed, "", _WIDE))
     assert reason.rstrip(".") in about

@@ -112,8 +112,8 @@ def test_a_line_says_more_where_there_is_room():
     one = line(turn=1, repeat=0, column="demo")
     narrow, wide = one_row(one, 40), one_row(one, 120)
     assert "t-1 · turn 2 · repeat 1" in narrow and "✓ → ✗" in narrow and "pass" not in narrow
-    assert "✓ pass    → ✗ fail" in wide and "1 → 0.25" in wide and "demo" in wide
-    assert "–         → ✗ fail" in one_row(line("new", statuses=(None, "fail")), 80)
+    assert "✓ pass     → ✗ fail" in wide and "1 → 0.25" in wide and "demo" in wide
+    assert "–          → ✗ fail" in one_row(line("new", statuses=(None, "fail")), 80)
 
 
 def four(*statuses, kinds=("broken", "fixed", None)):
@@ -123,8 +123,8 @@ def four(*statuses, kinds=("broken", "fixed", None)):
 def test_several_runs_have_a_column_each_under_their_letters():
     found = comparison([four()], [against()] * 3)
     wide = columns_of(found, 80)
-    assert text_of([wide.title(4)])[0].split() == ["item", "A", "B", "C", "D"]
-    title, shown = text_of([wide.title(4), line_row(four(), wide, KINDS, 0)])
+    assert text_of([wide.title()])[0].split() == ["item", "A", "B", "C", "D"]
+    title, shown = text_of([wide.title(), line_row(four(), wide, KINDS, 0)])
     assert shown.split()[:3] == ["✗", "broken", "t-1"]
     for letter, word in zip("ABCD", ("✓ pass", "✗ fail", "✓ pass", "–"), strict=True):
         assert shown[title.index(letter) :].startswith(word)
@@ -133,7 +133,7 @@ def test_several_runs_have_a_column_each_under_their_letters():
 def test_where_words_have_no_room_the_columns_hold_glyphs():
     found = comparison([four()], [against()] * 3)
     narrow = columns_of(found, 40)
-    title, shown = text_of([narrow.title(4), line_row(four(), narrow, KINDS, 0)])
+    title, shown = text_of([narrow.title(), line_row(four(), narrow, KINDS, 0)])
     assert title.split() == ["item", "A", "B", "C", "D"]
     assert shown.split()[-4:] == ["✓", "✗", "✓", "–"]
 

@@ -14,7 +14,7 @@ from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
 from .figures import duration
-from .status import Look, run_look, status_counts, status_phrase
+from .status import Look, final_count, run_look, status_counts, status_phrase
 
 _NAMED_RUNS = 5
 Column = tuple[int, int]
@@ -158,6 +158,14 @@ def open_phrases(run: RunRow, totals: Totals) -> tuple[str, ...]:
         return tuple(one.phrase for one in counts if one.status == "pending" and one.count)
     flying = (f"{totals.running:,} {status_phrase('running')}",) if totals.running else ()
     return (*flying, f"waiting {totals.pending:,}")
+
+
+def progress(run: RunRow, totals: Totals | None) -> str:
+    """How far a run is that goes on: the share of its answers that are final, or are judged again; else empty."""
+    if run.status not in LIVE_STATUSES or totals is None:
+        return ""
+    done, total = (run.staged, run.staged_total) if run.staged_pass else (final_count(totals), totals.total)
+    return f"{100 * done // total} %" if total else ""
 
 
 def basis_sentence(totals: Totals) -> str:

@@ -296,6 +296,17 @@ class Reader:
         query = f"SELECT DISTINCT item FROM answers WHERE run = ? AND {among} ORDER BY item"
         return array("q", [item for (item,) in self.query(query, [run, json.dumps(statuses)])])
 
+    def names(self, run: int) -> list[str]:
+        """How the items of a run are called."""
+        return [name for (name,) in self.query("SELECT DISTINCT name FROM answers WHERE run = ?", [run])]
+
+    def filled(self, run: int) -> tuple[bool, bool]:
+        """Whether some answer of a run has a score, and whether somebody waited for some."""
+        some = "EXISTS (SELECT 1 FROM answers WHERE run = ?1 AND {})"
+        conditions = "score IS NOT NULL", "latency_ms IS NOT NULL AND NOT from_cache"
+        ((scores, latencies),) = self.query(f"SELECT {', '.join(map(some.format, conditions))}", [run])
+        return bool(scores), bool(latencies)
+
     def answers_to(self, run: int, items: Iterable[int]) -> list[AnswerRow]:
         """The answers to some items of a run, in the order of the plan."""
         among = "item IN (SELECT value FROM json_each(?))"

@@ -41,7 +41,7 @@ def run_table(comparison: Comparison, room: int | None) -> list[str]:
         targets = ", ".join(run.targets)
         ends = interval_percent(rate.interval)
         rows.append([name, run.key, run.name, targets, percent(rate.share), _of(rate), ends])
-    return table(rows, right=(4, 5), elastic=(2, 3), room=room)
+    return table(rows, right=(4, 5), elastic=(2, 3), names=(2, 3), headed=True, room=room)
 
 
 def _of(rate: Rate) -> str:

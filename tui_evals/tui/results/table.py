@@ -19,16 +19,16 @@ from tui_evals.store.records import Totals
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.rows import Row, Rows
-from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.run_queries import AnswerOrder, RunCount
 from tui_evals.tui.store_writer import StoreWriter
-from tui_evals.tui.watch import StoreChange, Watch, column_keys
+from tui_evals.tui.watch import StoreChange, Watch, column_means
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
 from .baseline import BaselineMeter
-from .rows import AnswerTable, RunExtent, heading, layout, sample_extent
+from .rows import AnswerTable, RunExtent, counted_extent, heading, layout, sample_extent, verdict_cells
 from .sorting import no_answers_rows, order_words
 from .totals import LiveTotals, RunNumbers, totals_rows
 from .workers import workers_line
@@ -132,6 +132,7 @@ class ResultsTable(Pane):
         self._baseline = BaselineMeter(self.watching, self.workspace.root, self._now)
         self._sample = sample_extent(self.watching)
         self._several = RunExtent()
+        self._evaluators: tuple[str, ...] = ()
         self._shift, self._more = 0, False
         self._arranged, self._outdated = 0.0, False
         self._arranging, self._again_after = 0, 0.0
@@ -190,11 +191,19 @@ class ResultsTable(Pane):
         watch, figures = self.watching, self.watching.figures
         self._several = self._sample
         if figures is not None:
-            keys = tuple(column_keys(figures.means)) or self._sample.keys
-            shown = {"turns": figures.turns, "repeats": figures.repeats, "endings": bool(figures.endings)}
-            self._several = replace(self._sample, keys=keys, **shown)
+            self._several = replace(
+                counted_extent(figures), evaluators=self._ordered(figures) or self._sample.evaluators
+            )
         run = watch.run.id if watch.run else None
         return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts)
+
+    def _ordered(self, figures: RunCount) -> tuple[tuple[str, int], ...]:
+        """The evaluators in the order of their columns, which stay where they are while answers come in."""
+        run, before = self.watching.run, self._evaluators
+        cells = {mean.key: verdict_cells(mean) for mean in column_means(figures.means)}
+        if run is None or run.status in OVER or cells.keys() != set(before):
+            self._evaluators = tuple(cells)
+        return tuple((key, cells[key]) for key in self._evaluators)
 
     def _first(self) -> Hashable:
         run = self.watching.run
