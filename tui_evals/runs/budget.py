@@ -75,7 +75,8 @@ class Budget:
         It is in the store when this returns, so that whoever goes on after a crash knows what may have been spent.
         """
         while self.most is not None and self.committed + self._reserved + cost > self.most:
-            self.demand(cost)
+            if not self._held:  # what is out comes first, so that a refusal says all that was spent
+                self.demand(cost)
             self._settled = self._settled or asyncio.Event()
             await self._settled.wait()
         self._reserved += cost
