@@ -24,7 +24,7 @@ from tui_evals.tui.answer.external_pager import pager_command, show_in_pager
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
 from tui_evals.tui.answer_actions import copyable_parts
-from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, place_of, unit_place
+from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, unit_place
 from tui_evals.tui.diff_rows import diff_texts
 from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.rows import row_text

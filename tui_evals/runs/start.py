@@ -396,16 +396,19 @@ def judged_onwards(
     run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
 ) -> Job:
     """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
-    job = stored_job(run, reader, project, own_evaluators)
-    kept, _ = reader.staged_pass(run)
-    plan = job.plan
-    if kept["dataset"]:
+    job = by_pass(stored_job(run, reader, project, own_evaluators), reader.staged_pass(run)[0], reader)
+    return replace(job, terms=replace(job.terms, max_cost=None))
+
+
+def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
+    """A run with what a scoring pass of it judges by, as the pass was stored."""
+    plan, project = job.plan, job.project
+    if kept.get("dataset"):
         plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
-    judge = _unchanged_target(kept["judge"], job.project.settings, project.environment) if kept["judge"] else None
+    judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
     plan = replace(plan, judge=judge, without_judges=kept["without_judges"])
     plan.check_evaluators()
-    terms = replace(job.terms, max_cost=None, use_cache=kept["terms"]["use_cache"])
-    return replace(job, plan=plan, terms=terms)
+    return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
 
 
 def _judging_dataset(

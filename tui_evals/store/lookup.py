@@ -26,6 +26,7 @@ from .rows import (
     answer_row,
     call_record,
     label_row,
+    rejudged_of,
     score_record,
 )
 
@@ -108,7 +109,7 @@ def detail(ask: Ask, answer: int, whole: bool = True) -> Detail:
 
 def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
     query = (
-        "SELECT e.time, b.text, b.answer, e.scores FROM earlier e LEFT JOIN bodies b ON b.id = e.body "
+        "SELECT e.time, b.text, b.answer, e.scores, e.judging FROM earlier e LEFT JOIN bodies b ON b.id = e.body "
         "WHERE e.answer = ? ORDER BY e.id"
     )
     return tuple(
@@ -116,9 +117,23 @@ def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
             time,
             None if rest is None else answer_record("", text, rest),
             tuple(score_record(tuple(score)) for score in json.loads(scores)),
+            rejudged_of(judging),
         )
-        for time, text, rest, scores in ask(query, [answer])
+        for time, text, rest, scores, judging in ask(query, [answer])
     )
+
+
+def rejudged(ask: Ask, run: RunRow) -> dict[int, EarlierAttempt]:
+    """What answers of a run were, by their ids, that are judged by expectations which were edited since."""
+    query = (
+        "SELECT answer, time, judging, max(id) FROM earlier WHERE run = ?1 AND judging IS NOT NULL "
+        "AND judging ->> '$.pass' = ?2 GROUP BY answer"
+    )
+    last = {
+        answer: EarlierAttempt(time, None, rejudged=rejudged_of(judging))
+        for answer, time, judging, _ in ask(query, [run.id, run.scoring_pass])
+    }
+    return {answer: one for answer, one in last.items() if one.rejudged and one.rejudged.expected is not None}
 
 
 def whole_requests(ask: Ask, rows: Iterable[AnswerRow]) -> dict[int, Mapping[str, Any]]:

@@ -36,6 +36,7 @@ from .rows import (
     CacheInfo,
     Detail,
     Draft,
+    EarlierAttempt,
     EvaluatorMean,
     GroupScore,
     JudgedBy,
@@ -141,6 +142,10 @@ class Reader:
         for created, digest, text in self.query(query, [run.id, run.scoring_pass]):
             return JudgedBy(judged_document(asked, json.loads(text)), created, digest)
         return JudgedBy(asked, run.created, run.snapshot)
+
+    def rejudged(self, run: RunRow) -> dict[int, EarlierAttempt]:
+        """What answers of a run were, by their ids, that are judged by expectations which were edited since."""
+        return lookup.rejudged(self.query, run) if run.rejudged else {}
 
     def dataset(self, run: RunRow) -> StoredDataset:
         """The same for whoever walks over a whole run: its items are parsed one by one."""
@@ -309,11 +314,13 @@ class Reader:
 
         Nothing but the row is told of an answer that is not there yet.
         """
-        waiting = iter(rows)
+        waiting, rejudged = iter(rows), self.rejudged(run)
         while page := list(islice(waiting, _BODIES)):
-            yield from self._told(run, page, requests)
+            yield from self._told(run, page, requests, rejudged)
 
-    def _told(self, run: RunRow, page: Sequence[AnswerRow], requests: bool) -> Iterator[Told]:
+    def _told(
+        self, run: RunRow, page: Sequence[AnswerRow], requests: bool, rejudged: Mapping[int, EarlierAttempt]
+    ) -> Iterator[Told]:
         answered = [row for row in page if row.status not in ("pending", "running")]
         ids = [row.id for row in answered]
         records, scores = self.records(ids, requests=requests), self.scores_of(ids, run.scoring_pass)
@@ -323,7 +330,8 @@ class Reader:
                 yield Told(row, None, (), ())
             else:
                 together_here = together.get((row.item, row.turn), ())
-                yield Told(row, records.get(row.id), scores.get(row.id, ()), together_here)
+                known = scores.get(row.id, ())
+                yield Told(row, records.get(row.id), known, together_here, rejudged.get(row.id))
 
     def marked(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[Mark]]]:
         """Answers of a run with what figures need of the scores that count, read in pages."""

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.same_item import place_of, units
 from tui_evals.present.answers import pretty_json, prompt_text, reference_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
-from tui_evals.store.rows import Detail, Told
+from tui_evals.store.rows import Detail, EarlierAttempt, Told, expected_item, rejudged_now
 from tui_evals.text import strictjson
 
 from .diff_rows import diff_texts
@@ -37,6 +38,11 @@ class AnswerContext:
     def row(self) -> AnswerRow:
         """The answer as lists show it."""
         return self.detail.row
+
+    @property
+    def rejudged(self) -> EarlierAttempt | None:
+        """What it was before it was judged again by itself, where that counts."""
+        return rejudged_now(self.detail.earlier, self.run.scoring_pass)
 
     @property
     def text(self) -> str | None:
@@ -101,6 +107,9 @@ class AnswerFinder:
                 self._judging = (run.id, run.scoring_pass)
             item: Any = self._items[row.item] if row.item < len(self._items) else {}
             item = item if isinstance(item, dict) else {}
+            now = rejudged_now(detail.earlier, run.scoring_pass)
+            if now is not None:
+                item = expected_item(now, item, row.turn)
             start, count = row.pos - row.turn, len(units(item))
             cell = [one for one in reader.window(run.id, start, count) if one.cell == row.cell]
             turns = tuple(reader.told(run, cell))
@@ -111,12 +120,6 @@ def _items(reader: Reader, run: RunRow) -> Sequence[Any]:
     """The items that were asked, with what is expected of them; a run without a snapshot has none."""
     items = reader.judged_by(run).document.get("items")
     return items if isinstance(items, list) else ()
-
-
-def units(item: Unit) -> Sequence[Unit]:
-    """The turns of an item, or the item itself."""
-    turns = item.get("turns")
-    return [turn if isinstance(turn, dict) else {} for turn in turns] if isinstance(turns, list) and turns else [item]
 
 
 def unit_of(item: Unit, turn: int) -> Unit:
@@ -149,20 +152,6 @@ def source_file(root: Path, run: RunRow, known: Sequence[Path] = ()) -> Path | N
     return file if file in known or file.is_file() else None
 
 
-def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
-    """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
-    name = item.get("testId")
-    if isinstance(name, str) and name:
-        named = [number for number, one in enumerate(items) if isinstance(one, dict) and one.get("testId") == name]
-        if len(named) == 1:
-            return named[0]
-    questions = _question_of(item)
-    if position < len(items) and _question_of(items[position]) == questions:
-        return position
-    alike = [number for number, one in enumerate(items) if _question_of(one) == questions]
-    return alike[0] if len(alike) == 1 else None
-
-
 def unit_place(items: Sequence[Any], case: AnswerContext) -> Place | None:
     """The path of the unit that was asked in items as they are now."""
     number = place_of(items, case.item, case.row.item)
@@ -172,14 +161,6 @@ def unit_place(items: Sequence[Any], case: AnswerContext) -> Place | None:
     if not isinstance(turns, list):
         return ("items", number) if case.row.turn == 0 else None
     return ("items", number, "turns", case.row.turn) if case.row.turn < len(turns) else None
-
-
-def _question_of(item: Any) -> Any:
-    """What of an item is put to a target."""
-    if not isinstance(item, dict):
-        return None
-    own = [item.get("prompt"), item.get("messages"), item.get("variables")]
-    return own + [[turn.get("prompt"), turn.get("messages")] for turn in units(item)]
 
 
 def arguments_of(call: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from tui_evals.datasets.same_item import place_of
 from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.text.safe import safe_line
@@ -22,7 +23,6 @@ from tui_evals.tui.answer_context import (
     AnswerFinder,
     ComparedAnswer,
     answer_title,
-    place_of,
     source_file,
 )
 from tui_evals.tui.messages import AnswerShown, Place

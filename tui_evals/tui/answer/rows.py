@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tui_evals.datasets.same_item import units
 from tui_evals.present.answers import (
     answer_facts,
     earlier_text,
@@ -33,7 +34,6 @@ from tui_evals.tui.answer_context import (
     prompt_of,
     text_of,
     unit_of,
-    units,
 )
 from tui_evals.tui.diff_rows import NARROWEST, Layout, SideBySideRows, column_titles, diff_summary, unified_rows
 from tui_evals.tui.rows import (
@@ -255,7 +255,7 @@ def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
         f"category {record.category}" if record.category else "",
     ]
     yield paragraph(" · ".join(safe_line(part, 120) for part in who if part), width)
-    if facts := answer_facts(record, answer, len(case.detail.calls)).text:
+    if facts := answer_facts(record, answer, len(case.detail.calls), case.rejudged).text:
         yield paragraph(facts, width, "dim")
     if left:
         yield paragraph(_left_text(case.run), width, "warn")

@@ -1,0 +1,122 @@
+"""A single answer judged again in its run: the new verdict counts, the old one is kept, and every face says so."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.reports.written import report_text
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.project import load_project
+from tui_evals.runs.rejudging import prepare_rejudging, rejudge
+from tui_evals.store import housekeeping
+from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
+
+STORE = Path(".evals/evals.db")
+SAID = "1 answer judged again by an edited dataset"
+
+
+def dataset(*expected, **more):
+    items = [{"testId": f"t{n}", "prompt": f"ask {n}", "expected_response": text} for n, text in enumerate(expected)]
+    document = {"schemaVersion": "1.11.0", "default_evaluators": {"Equals": {}}, "items": items, **more}
+    Path("data.json").write_text(json.dumps(document))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, shell):
+    """A run of three items whose target says "yes" to each, though the first two expect something else."""
+    monkeypatch.chdir(tmp_path)
+    Path("answers.jsonl").write_text("".join(f'{{"prompt": "ask {n}", "response": "yes"}}\n' for n in range(3)))
+    dataset("no", "never", "yes")
+    assert shell("run", "data.json", "-t", "replay:answers.jsonl", "--quiet").code == 0
+    with Reader(STORE) as reader:
+        return reader.find_run("last").key
+
+
+def stored():
+    with Reader(STORE) as reader:
+        run = reader.find_run("last")
+        return run, [reader.detail(row.id) for row in reader.all_rows(run.id)]
+
+
+def test_one_answer_is_judged_by_the_edited_dataset_and_the_run_says_so(run, shell):
+    dataset("yes", "never", "yes")
+    out = shell("rescore", run, "--item", "t0", "--dataset", "data.json").out
+    assert "t0: ✗ fail" in out and "→ ✓ pass" in out and f"{run}: {SAID}" in out
+    row, (first, second, third) = stored()
+    assert [one.row.status for one in (first, second, third)] == ["pass", "fail", "pass"] and row.rejudged == 1
+    (earlier,) = first.earlier
+    assert (earlier.rejudged.status, [score.result for score in earlier.scores]) == ("fail", ["fail"])
+    assert [score.result for score in first.scores[1]] == ["pass"] and not second.earlier
+    with Reader(STORE) as reader:
+        assert reader.totals(row.id).passed == 2 and reader.evaluator_means(row.id)[0].passed == 2
+    shown = shell("show", run)
+    assert SAID in shown.out
+    whole = json.loads(shell("show", run, "--json").out)
+    assert whole["judged_again_by_edited_dataset"] == whole["run"]["rejudged"] == 1
+    one = shell("show", run, "--item", "t0").out
+    assert "by an edited expectation" in one and "before " in one and "✗ fail" in one
+    assert "    no\n" not in one and "    yes\n" in one
+    with Reader(STORE) as reader:
+        assert all(SAID in report_text(kind, reader, [row]) for kind in ("html", "md"))
+        assert "by an edited expectation" in report_text("html", reader, [row])
+
+
+def test_judged_again_by_the_same_it_is_told_but_not_counted_as_edited(run, shell):
+    dataset("yes", "never", "yes")
+    shell("rescore", run, "--item", "t0", "--dataset", "data.json")
+    out = shell("rescore", run, "--item", "t0").out
+    assert "→ ✗ fail" in out and "edited" not in out
+    row, (first, *_) = stored()
+    assert row.rejudged == 0 and len(first.earlier) == 2 and first.row.status == "fail"
+    one = shell("show", run, "--item", "t0").out
+    assert "judged again" in one and "edited" not in one and "    no\n" in one
+
+
+def test_comparing_leaves_out_what_is_judged_by_another_expectation(run, shell):
+    assert shell("run", "data.json", "-t", "replay:answers.jsonl", "--quiet").code == 0
+    dataset("yes", "never", "yes")
+    shell("rescore", "last", "--item", "t0", "--dataset", "data.json")
+    with Reader(STORE) as reader:
+        later = reader.find_run("last").key
+    (against,) = json.loads(shell("compare", run, later, "--json").out)["against"]
+    assert against["judged_by_another_expectation"] == 1
+    assert (against["fixed"], against["items"], against["lines"]["not comparable"]) == (0, 2, 1)
+    shell("rescore", run, "--item", "t0", "--dataset", "data.json")
+    (against,) = json.loads(shell("compare", run, later, "--json").out)["against"]
+    assert (against["items"], against["lines"]["same"], against["judged_by_another_expectation"]) == (3, 3, 0)
+
+
+def test_a_whole_pass_after_it_counts_and_says_nothing_of_it(run, shell):
+    dataset("yes", "never", "yes")
+    shell("rescore", run, "--item", "t0", "--dataset", "data.json")
+    shell("rescore", run, "--quiet")
+    row, (first, *_) = stored()
+    assert row.rejudged == 0 and first.row.status == "fail" and SAID not in shell("show", run).out
+
+
+def test_what_changed_meanwhile_is_not_overwritten_and_half_of_it_is_never_stored(run, monkeypatch):
+    here = load_project(Path.cwd())
+    with Reader(STORE) as reader:
+        row = reader.find_run("last")
+        first = next(reader.all_rows(row.id))
+        work = prepare_rejudging(row, [first], reader, here)
+    with Writer(STORE) as writer:
+        writer.label(first.id, "pass", "ada")
+        with pytest.raises(CannotPlan, match="changed meanwhile"):
+            asyncio.run(rejudge(work, writer))
+        assert not stored()[1][0].earlier
+        row = stored()[0]
+        with Reader(STORE) as reader:
+            work = prepare_rejudging(row, reader.rows([first.id]), reader, here)
+        before = stored()
+        monkeypatch.setattr(housekeeping, "take_seq", cut_short)
+        with pytest.raises(ZeroDivisionError):
+            asyncio.run(rejudge(work, writer))
+        assert stored() == before
+
+
+def cut_short(*_):
+    return 1 // 0
