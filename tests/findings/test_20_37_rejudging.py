@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.reports.written import report_text
+from tests.tui.story import at_the_workbench
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.runs.rejudging import prepare_rejudging, rejudge
@@ -120,3 +121,24 @@ def test_what_changed_meanwhile_is_not_overwritten_and_half_of_it_is_never_store
 
 def cut_short(*_):
     return 1 // 0
+
+
+async def test_a_failure_is_accepted_judged_again_and_the_next_one_is_on_screen(run):
+    async with at_the_workbench(Path.cwd(), size=(200, 50), dataset="data.json", run=run) as person:
+        await person.sees("2 fail")
+        await person.press("4", "/")
+        await person.type("failed\n")
+        await person.until(lambda: len(person.app.watching) == 2)
+        await person.press("5", "a")
+        await person.until(lambda: "t0 now expects this answer" in person.said())
+        await person.press("t")
+        await person.until(lambda: "next: t1" in person.said())
+        assert "t0: ✗ fail" in person.said() and "by an edited expectation" in person.said()
+        await person.until(lambda: person.app.watching.reader.rows([person.app.watching.answer])[0].name == "t1")
+        await person.sees(SAID)
+        await person.until(lambda: person.app.watching.totals.passed == 2)
+        assert person.app.watching.order.text == "failed" and person.app.watching.run.key == run
+        await person.press("4", "t")
+        await person.until(lambda: "no other failure is left" in person.said())
+        assert stored()[0].rejudged == 1
+        assert "never" in Path("data.json").read_text() and '"no"' in Path("data.json").read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tui_evals.store.filters import Filter, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import FailureCause, RunRow, Totals
+from tui_evals.store.records import OVER_STATUSES, FailureCause, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 
 _FAILURES = parse_filter("!status:pass !status:pending !status:running !status:answered")
@@ -42,6 +42,7 @@ class RunCount:
     seq: int
     """What was committed up to this sequence number is counted."""
     first_pass: bool
+    """Whether answers become final once, so that what is seen of them can be added to the count."""
     totals: Totals
     means: Sequence[EvaluatorMean]
     verdicts: Mapping[int, str]
@@ -94,4 +95,6 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
         else:
             turns = bool(reader.ids(run.id, _LATER_TURNS))
             repeats = any(row.repeat for row in reader.rows(reader.ids(run.id, None, "repeat", True)[:1]))
-    return RunCount(run.id, seq, run.scoring_pass == 1, totals, means, verdicts, turns, repeats, endings, causes)
+    # In a run that is over only an answer that is judged again changes, which is counted already.
+    once = run.scoring_pass == 1 and run.status not in OVER_STATUSES
+    return RunCount(run.id, seq, once, totals, means, verdicts, turns, repeats, endings, causes)

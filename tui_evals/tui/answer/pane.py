@@ -25,6 +25,7 @@ from tui_evals.tui.answer_context import (
     answer_title,
     source_file,
 )
+from tui_evals.tui.mending import mend
 from tui_evals.tui.messages import AnswerShown, Place
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.rows import RowMaker, Rows, paragraph, row, row_text
@@ -247,7 +248,7 @@ class DetailPane(Pane):
         case = self._presenter.case
         if action == "accept" and case is not None and not case.text:
             return "there is no text to expect: the answer is empty or missing"
-        if action in ("accept", "item") and case is not None and self._file(case) is None:
+        if action in ("accept", "mend", "item") and case is not None and self._file(case) is None:
             return f"the run asked {safe_line(case.run.source, 60)}, which is no dataset file of this project"
         return None
 
@@ -292,6 +293,13 @@ class DetailPane(Pane):
     async def do_accept(self) -> None:
         """Make the answer the expected response."""
         await expect_answer(self)
+
+    async def do_mend(self) -> None:
+        """Judge the answer again, and show the next failure."""
+        following = await mend(self)
+        if following is not None:
+            self.watching.answer = following
+            self.post_message(AnswerShown())
 
     async def do_verdict(self) -> None:
         """A verdict of one's own."""

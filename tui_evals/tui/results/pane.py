@@ -13,6 +13,7 @@ from tui_evals.present.status import OVER
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
+from tui_evals.tui.mending import mend
 from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
@@ -23,7 +24,7 @@ from tui_evals.tui.workspace import Selection
 from .sorting import PLAN, order_after_choice, sort_columns
 from .table import ResultsTable
 
-_NEED_ANSWER = frozenset(("mark", "verdict", "item", "copy"))
+_NEED_ANSWER = frozenset(("mark", "mend", "verdict", "item", "copy"))
 
 
 class ResultsPane(ResultsTable):
@@ -114,6 +115,12 @@ class ResultsPane(ResultsTable):
             self.say("no failures")
         else:
             self._lines.to_row(number)
+
+    async def do_mend(self) -> None:
+        """Judge the answer again, and go to the next failure."""
+        following = await mend(self)
+        if following is not None:
+            self._lines.to_key(following)
 
     def do_follow(self) -> None:
         """Stay with the latest answers, or no longer."""

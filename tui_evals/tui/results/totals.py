@@ -11,7 +11,14 @@ from tui_evals.present.causes import cause_line
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts, wait_sentence
-from tui_evals.present.runs import judging_sentence, overshoot_sentence, run_cost, run_duration, stop_reason
+from tui_evals.present.runs import (
+    judging_sentence,
+    overshoot_sentence,
+    rejudged_sentence,
+    run_cost,
+    run_duration,
+    stop_reason,
+)
 from tui_evals.present.status import FINAL, final_count, rateless, run_look, status_counts
 from tui_evals.store.records import AnswerRow, AnswerStatus, FailureCause, RunRow, Totals
 from tui_evals.tui.rows import Piece, Row, fit, row, tone_style
@@ -109,6 +116,8 @@ def totals_rows(
     stopped += [row(fit(waits, width, "warn"))] if waits else []
     judging = "" if reason else judging_sentence(run)
     stopped += [row(fit(f"{judging}; the earlier scores count until it is whole", width, "warn"))] if judging else []
+    edited = rejudged_sentence(run)
+    stopped += [row(fit(edited, width, "warn"))] if edited else []
     met = run.verdict.startswith("met")
     verdict = [row(fit(f"gates {run.verdict}", width, "" if met else "error"))] if run.verdict else []
     missing = [row(fit(cause_line(causes), width, "error"))] if causes else []
