@@ -142,3 +142,32 @@ async def test_a_failure_is_accepted_judged_again_and_the_next_one_is_on_screen(
         await person.until(lambda: "no other failure is left" in person.said())
         assert stored()[0].rejudged == 1
         assert "never" in Path("data.json").read_text() and '"no"' in Path("data.json").read_text()
+
+
+def test_a_judge_is_asked_within_the_budget_of_the_run(project):
+    price = "[targets.{}.price]\ninput_per_million = 0.0\noutput_per_million = 1000.0\n"
+    judge = f'[targets.referee]\nmodel = "openai/referee"\nbase_url = "{project.server.url}"\n'
+    project.configure(price.format("main") + judge + price.format("referee"))
+    project.server.behave("referee", markers=False, say=json.dumps({"score": 1, "reason": "other words"}))
+    file = project.dataset(2, default_evaluators={"Similarity": {}})
+    project.do("run", "data.json", "--target", "main", "--judge", "referee", "--max-cost", "99", "--quiet")
+    file.write_text(file.read_text().replace('"question 0"}', '"quite another"}'))
+    project.server.behave("referee", markers=False, say=json.dumps({"score": 5, "reason": "the same"}))
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        spent, calls = reader.spent(run.id)[0], len(list(reader.calls(run.id)))
+    assert "1 call of the judge" in project.do("rescore", "last", "--item", "#1", "--dataset", "data.json", "--plan")
+    assert "→ ✓ pass" in project.do("rescore", "last", "--item", "#1", "--dataset", "data.json")
+    with project.reader() as reader:
+        assert len(list(reader.calls(run.id))) == calls + 1 and reader.spent(run.id)[0] > spent
+        (answer, *_) = reader.all_rows(run.id)
+        assert [call.kind for call in reader.detail(answer.id).calls] == ["target", "judge", "judge"]
+        config = {**run.config, "terms": {**run.config["terms"], "max_cost": spent}}
+    with Writer(project.database) as writer:
+        writer.run_config(run.id, config)
+    file.write_text(file.read_text().replace("quite another", "something else"))
+    assert "and the next call could cost" in project.do(
+        "rescore", "last", "--item", "#1", "--dataset", "data.json", code=3
+    )
+    with project.reader() as reader:
+        assert reader.run(run.id).rejudged == 1 and len(reader.detail(answer.id).earlier) == 1
