@@ -11,12 +11,14 @@ import argparse
 import json
 import random
 import socket
+import sqlite3
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -376,6 +378,68 @@ def dying_server(place: Round) -> Tally:
     return Tally(1, lost, again, bill > ROOM, sums_differ(project, bill))
 
 
+# -- the disk
+
+
+def troubled_store(place: Round, trouble: Callable[[Path, Callable[[], None]], None]) -> Tally:
+    """At a random moment something happens to the disk or the store; `resume` ends what could not go on."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project = place.project(max_outage=20)
+    with small_disk(place.folder) as disk:
+        store = ("--db", disk / "evals.db")
+        process = project.start(*store, *RUN, "--max-cost", ROOM, "--no-cache")
+        moment = place.draw.randrange(AT_ONCE * 3, wanted.calls - 1)
+        until(lambda: calls_of(server) >= moment or process.poll() is not None)
+        trouble(disk / "evals.db", lambda: until(lambda: server.counts()["in_flight"] == 0))
+        out, err = process.communicate(timeout=300)
+        assert "Traceback" not in err and process.returncode in (0, 130), out + err
+        if process.returncode:
+            project.do(*store, "resume", "last", "--quiet")
+        (project.folder / ".evals").mkdir(exist_ok=True)
+        project.do(*store, "db", "backup", project.folder / ".evals" / "evals.db")
+    again = repeated(asked_of(server), wanted.asked, 0)
+    bill = billed(server)
+    return Tally(1, differing(rows_of(project), wanted.rows), again, bill > ROOM, sums_differ(project, bill))
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A disk of a few megabytes, which root can mount."""
+    (disk := folder / "disk").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", disk], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def fill_for_a_while(store: Path, wait: Callable[[], None]) -> None:
+    """The disk is full until nothing is in flight any more."""
+    filler = store.with_name("filler")
+    with suppress(OSError), open(filler, "ab", buffering=0) as stream:
+        while True:
+            stream.write(bytes(1_000))
+    wait()
+    filler.unlink()
+
+
+def lock_for_a_while(store: Path, wait: Callable[[], None]) -> None:
+    """Another program holds the store until nothing is in flight any more."""
+    with closing(sqlite3.connect(store, isolation_level=None)) as other:
+        with suppress(sqlite3.OperationalError):
+            other.execute("PRAGMA busy_timeout = 5000")
+            other.execute("BEGIN IMMEDIATE")
+        wait()
+
+
+def delete(store: Path, wait: Callable[[], None]) -> None:
+    """Somebody deletes the store."""
+    for file in store.parent.glob("evals.db*"):
+        if not file.is_dir():
+            file.unlink()
+
+
 def calls_of(server: Server) -> int:
     """How many calls came so far."""
     return int(server.counts()["asked"])
@@ -395,8 +459,11 @@ COURSES: list[Course] = [
     Course("network: reset", lambda place: faulty_run(place, "[[reset*1]]")),
     Course("network: cut mid-body", lambda place: faulty_run(place, "[[cut*1]]")),
     Course("network: Retry-After garbage", lambda place: faulty_run(place, "[[429garbage*2]]")),
+    Course("disk: full for a while", lambda place: troubled_store(place, fill_for_a_while)),
+    Course("disk: store locked", lambda place: troubled_store(place, lock_for_a_while)),
+    Course("disk: store deleted", lambda place: troubled_store(place, delete)),
 ]
-"""The faults of the table, in its order; a fault of the disk is appended here like any other."""
+"""The faults of the table, in its order; those of the disk need root, who can mount one."""
 
 
 def play(course: Course, rounds: int, seed: int) -> Tally:
