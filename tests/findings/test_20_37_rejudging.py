@@ -171,3 +171,23 @@ def test_a_judge_is_asked_within_the_budget_of_the_run(project):
     )
     with project.reader() as reader:
         assert reader.run(run.id).rejudged == 1 and len(reader.detail(answer.id).earlier) == 1
+
+
+async def test_an_item_that_is_run_again_joins_the_view_and_the_run_on_screen_stays(run):
+    async with at_the_workbench(Path.cwd(), size=(200, 50), dataset="data.json", run=run) as person:
+        watch = person.app.watching
+        await person.press("4", "/")
+        await person.type("failed\n")
+        await person.until(lambda: len(watch) == 2)
+        Path("answers.jsonl").write_text(json.dumps({"prompt": "ask 0", "response": "no"}))
+        await person.press("r")
+        await person.sees("start")
+        await person.until(lambda: "working out" not in person.screen())
+        await person.press("enter")
+        await person.until(lambda: "join those here" in person.said())
+        await person.until(lambda: any("✗ fail" in line and "→ ✓ pass" in line for line in person.rows("detail")))
+        assert any("Again, in data " in line for line in person.rows("detail"))
+        assert (watch.run.key, watch.order.text, watch.reader.rows([watch.answer])[0].name) == (run, "failed", "t0")
+        await person.press("5", "z")
+        await person.until(lambda: any("this answer" in line and "│ again" in line for line in person.rows("detail")))
+        assert len(watch.reader.runs()) == 2 and watch.reader.runs()[0].parent == watch.run.id

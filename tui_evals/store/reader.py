@@ -303,6 +303,24 @@ class Reader:
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND {among} ORDER BY pos"
         return self._answers(query, [run, json.dumps(list(items))])
 
+    def asked_again(self, run: RunRow, row: AnswerRow) -> tuple[RunRow, Told] | None:
+        """The latest answer to what a run asked in one that goes back to it, with that run; None where there is none.
+
+        It is of the same prompt and target, or of the only ones that each of the two runs has.
+        """
+        query = (
+            "SELECT a.id FROM runs r JOIN answers a ON a.run = r.id WHERE r.parent = ? AND r.total IS NOT NULL "
+            "AND a.name = ? AND a.turn = ? AND a.repeat = ? ORDER BY a.id DESC"
+        )
+        ids = [answer for (answer,) in self.query(query, [run.id, row.name, row.turn, row.repeat])]
+        for later in self.rows(ids):
+            its = self.run(later.run)
+            named = (its.targets[later.target], its.prompts[later.prompt])
+            alone = len(its.targets) * len(its.prompts) == len(run.targets) * len(run.prompts) == 1
+            if alone or named == (run.targets[row.target], run.prompts[row.prompt]):
+                return its, next(self.told(its, [later], requests=True))
+        return None
+
     def search(self, where: Filter, limit: int = 100) -> list[AnswerRow]:
         """Answers of all runs that a filter lets through, the latest first."""
         condition, values = compiled(where, None)

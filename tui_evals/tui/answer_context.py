@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from tui_evals.compare.diff import Diff
 
 Unit = Mapping[str, Any]
+_AGAIN = -1
+"""In the place of a turn: the answer of a later run."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """An answer to what another run asked before."""
+
+    run: RunRow
+    told: Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,8 @@ class AnswerContext:
     """The item as it was asked, with what its answers are judged by; empty where the snapshot has none."""
     turns: tuple[Told, ...]
     """The answers of the same conversation in order, this one among them."""
+    again: AskedAgain | None = None
+    """The answer to the same in a later run that goes back to this one."""
 
     @property
     def row(self) -> AnswerRow:
@@ -83,6 +95,17 @@ class ComparedAnswer:
             self._diffs[key] = diff_texts(reference, text, raw)
         return self._diffs[key]
 
+    def diff_again(self, raw: bool) -> Diff | None:
+        """How the answer in a later run differs from this one; None where one of the two is missing."""
+        after = text_of(self.case.again.told) if self.case.again else None
+        before = self.case.text
+        if before is None or after is None:
+            return None
+        key = (_AGAIN, raw)
+        if key not in self._diffs:
+            self._diffs[key] = diff_texts(before, after, raw)
+        return self._diffs[key]
+
     def size(self) -> int:
         """How many characters are compared first; none where that has been done or there is nothing to compare."""
         reference, text = self.case.reference, self.case.text
@@ -113,7 +136,8 @@ class AnswerFinder:
             start, count = row.pos - row.turn, len(units(item))
             cell = [one for one in reader.window(run.id, start, count) if one.cell == row.cell]
             turns = tuple(reader.told(run, cell))
-            return AnswerContext(run, detail, item, turns)
+            again = reader.asked_again(run, row)
+            return AnswerContext(run, detail, item, turns, AskedAgain(*again) if again else None)
 
 
 def _items(reader: Reader, run: RunRow) -> Sequence[Any]:

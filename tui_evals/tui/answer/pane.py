@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from tui_evals.datasets.same_item import place_of
-from tui_evals.present.status import LIVE
+from tui_evals.present.status import FINAL, LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
@@ -219,6 +219,9 @@ class DetailPane(Pane):
         case, run = self._presenter.case, self.watching.run
         concerned = {turn.row.id for turn in case.turns} if case else {self._presenter.answer}
         calm = run is None or run.status not in LIVE
+        again = case.again if case else None
+        if again is not None and again.told.row.status not in FINAL:
+            calm |= pulse.runs
         if calm or pulse.run or pulse.reload or any(row.id in concerned for row in pulse.rows):
             self._presenter.again()
 
