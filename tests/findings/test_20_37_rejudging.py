@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -190,4 +191,5 @@ async def test_an_item_that_is_run_again_joins_the_view_and_the_run_on_screen_st
         assert (watch.run.key, watch.order.text, watch.reader.rows([watch.answer])[0].name) == (run, "failed", "t0")
         await person.press("5", "z")
         await person.until(lambda: any("this answer" in line and "│ again" in line for line in person.rows("detail")))
+        await person.until(lambda: not any(one.name.startswith("end of") for one in threading.enumerate()))
         assert len(watch.reader.runs()) == 2 and watch.reader.runs()[0].parent == watch.run.id

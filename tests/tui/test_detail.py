@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
+from tui_evals.datasets.same_item import place_of
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer

@@ -25,7 +25,6 @@ from tui_evals.tui.answer_context import (
     answer_title,
     source_file,
 )
-from tui_evals.tui.mending import mend
 from tui_evals.tui.messages import AnswerShown, Place
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.rows import RowMaker, Rows, paragraph, row, row_text
@@ -299,6 +298,8 @@ class DetailPane(Pane):
 
     async def do_mend(self) -> None:
         """Judge the answer again, and show the next failure."""
+        from tui_evals.tui.mending import mend  # what judges would hold up the first picture
+
         following = await mend(self)
         if following is not None:
             self.watching.answer = following

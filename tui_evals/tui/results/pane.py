@@ -13,7 +13,6 @@ from tui_evals.present.status import OVER
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
-from tui_evals.tui.mending import mend
 from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
@@ -118,6 +117,8 @@ class ResultsPane(ResultsTable):
 
     async def do_mend(self) -> None:
         """Judge the answer again, and go to the next failure."""
+        from tui_evals.tui.mending import mend  # what judges would hold up the first picture
+
         following = await mend(self)
         if following is not None:
             self._lines.to_key(following)
