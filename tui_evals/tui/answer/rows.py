@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tui_evals.compare.diff import Diff
 from tui_evals.datasets.same_item import units
 from tui_evals.present.answers import (
     answer_facts,
@@ -51,6 +50,9 @@ from tui_evals.tui.rows import (
     tone_style,
     wrapped,
 )
+
+if TYPE_CHECKING:
+    from tui_evals.compare.diff import Diff
 
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
 
