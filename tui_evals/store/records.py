@@ -192,6 +192,8 @@ class RunRow:
     """How many it has judged."""
     rejudged: int = 0
     """How many of its answers were judged again one by one, by expectations that were edited since."""
+    rejudgings: int = 0
+    """How often an answer of it was judged again by itself: while this and the pass stay, no verdict of it changed."""
 
 
 @dataclass(frozen=True, slots=True)

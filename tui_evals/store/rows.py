@@ -13,12 +13,12 @@ from .records import AnswerRecord, AnswerRow, AnswerStatus, CallRecord, RunRow, 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
 RUN_SELECTED = (
-    ", ".join(RUN_COLUMNS[:-2]) + ", (SELECT count(*) FROM staged WHERE run = runs.id), (SELECT count(*) FROM "
+    ", ".join(RUN_COLUMNS[:-3]) + ", (SELECT count(*) FROM staged WHERE run = runs.id), (SELECT count(*) FROM "
     "(SELECT e.judging ->> '$.expected' AS expected, max(e.id) FROM earlier e WHERE e.run = runs.id "
     "AND e.judging IS NOT NULL AND e.judging ->> '$.pass' = runs.scoring_pass GROUP BY e.answer) "
-    "WHERE expected IS NOT NULL)"
+    "WHERE expected IS NOT NULL), (SELECT count(*) FROM earlier WHERE run = runs.id AND judging IS NOT NULL)"
 )
-"""The columns of a run as they are selected; the last two are counted."""
+"""The columns of a run as they are selected; the last three are counted."""
 SCORE_COLUMNS = tuple(field.name for field in fields(ScoreRecord))
 CALL_COLUMNS = tuple(field.name for field in fields(CallRecord))
 WORKER_COLUMNS = tuple(field.name for field in fields(WorkerRow))

@@ -49,7 +49,7 @@ def _shown(run: RunRow) -> tuple[object, ...]:
         run.scoring_pass,
         run.staged_pass,
         run.staged,
-        run.rejudged,
+        run.rejudgings,
         run.started,
         run.finished,
         run.waiting,
