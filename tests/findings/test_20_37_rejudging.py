@@ -138,7 +138,7 @@ async def test_a_failure_is_accepted_judged_again_and_the_next_one_is_on_screen(
         await person.until(lambda: person.app.watching.reader.rows([person.app.watching.answer])[0].name == "t1")
         await person.sees(SAID)
         await person.until(lambda: person.app.watching.totals.passed == 2)
-        await person.until(lambda: any("67 %" in line for line in person.rows("runs")))
+        await person.until(lambda: any("✓ 2 ✗ 1" in line for line in person.rows("runs")))
         assert person.app.watching.order.text == "failed" and person.app.watching.run.key == run
         await person.press("4", "t")
         await person.until(lambda: "no other failure is left" in person.said())
