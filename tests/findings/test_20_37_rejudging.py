@@ -91,6 +91,14 @@ def test_comparing_leaves_out_what_is_judged_by_another_expectation(run, shell):
     assert (against["items"], against["lines"]["same"], against["judged_by_another_expectation"]) == (3, 3, 0)
 
 
+def test_a_pass_over_some_answers_leaves_it_judged_by_the_edited_dataset(run, shell):
+    dataset("yes", "never", "yes")
+    shell("rescore", run, "--item", "t0", "--dataset", "data.json")
+    assert shell("rescore", run, "--items", "2", "--quiet").code == 0
+    row, (first, *_) = stored()
+    assert (row.scoring_pass, row.rejudged, first.row.status, len(first.earlier)) == (2, 1, "pass", 1)
+
+
 def test_a_whole_pass_after_it_counts_and_says_nothing_of_it(run, shell):
     dataset("yes", "never", "yes")
     shell("rescore", run, "--item", "t0", "--dataset", "data.json")

@@ -40,7 +40,7 @@ from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, judge_configs, needed_judges
-from .selection import ItemSelection, find_run, items_in_run, select_items
+from .selection import ItemSelection, find_run, select_items
 from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
@@ -157,6 +157,8 @@ class Job:
     terms: Terms
     project: Project
     ready: Mapping[str, Target] = field(default_factory=dict)
+    judged: frozenset[int] | None = None
+    """The answers that are to be judged again, by their ids; None for all."""
 
     def missing_permissions(self, *, judging: bool = True) -> list[Permission]:
         """What executing it would do that nobody has agreed to yet; evaluators count where it depends on them."""
@@ -339,10 +341,9 @@ def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
 
 
 def rerun_items(
-    parent: RunRow, only: str, reader: Reader, project: Project, *, allow_unjudged: bool = False
+    parent: RunRow, items: Iterable[int], reader: Reader, project: Project, *, allow_unjudged: bool = False
 ) -> PreparedRun:
-    """A new run of the items of another that a filter finds."""
-    items = items_in_run(reader, parent, only)
+    """A new run of some items of another."""
     job = stored_job(parent, reader, project)
     plan = replace(job.plan, only=frozenset(items))
     if not allow_unjudged:
@@ -390,6 +391,21 @@ def judged_again(
         check_judgeable(plan)
     terms = replace(job.terms, max_cost=None, use_cache=job.terms.use_cache and use_cache)
     return replace(job, run=replace(job.run, staged_pass=0), plan=plan, terms=terms)
+
+
+def some_judged_again(
+    run: RunRow, answers: Iterable[int], reader: Reader, project: Project, *, allow_unjudged: bool = False
+) -> Job:
+    """A new scoring pass in which only some answers are judged anew, by what judges the run; the others keep theirs.
+
+    Judged by anything else, a run would say of one item by which it was judged and mean another.
+    """
+    job = replace(stored_job(run, reader, project), judged=frozenset(answers))
+    if run.scoring_pass > 1:
+        job = by_pass(job, reader.passes(run.id)[-1].config, reader)
+    if not allow_unjudged:
+        check_judgeable(job.plan)
+    return replace(job, run=replace(job.run, staged_pass=0), terms=replace(job.terms, max_cost=None))
 
 
 def judged_onwards(
@@ -642,7 +658,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     judges = {name: priced(config, "judge") for name, config in configs.items()}
     if again and not run.staged_pass:
         kept = _pass_config(plan, run, terms, reader, writer, project.environment)
-        run = replace(run, staged_pass=writer.begin_pass(run.id, kept))
+        run = replace(run, staged_pass=writer.begin_pass(run.id, kept, job.judged))
     elsewhere = None
     if terms.cluster is not None:
         from .executors.cluster.run import ClusterPlace, cluster_executor

@@ -109,18 +109,20 @@ def detail(ask: Ask, answer: int, whole: bool = True) -> Detail:
 
 def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
     query = (
-        "SELECT e.time, b.text, b.answer, e.scores, e.judging FROM earlier e LEFT JOIN bodies b ON b.id = e.body "
-        "WHERE e.answer = ? ORDER BY e.id"
+        "SELECT e.time, b.text, b.answer, e.scores, e.judging FROM earlier e JOIN runs r ON r.id = e.run LEFT JOIN bodies b ON b.id = e.body "
+        "WHERE e.answer = ? AND ifnull(e.judging ->> '$.pass', 0) <= r.scoring_pass ORDER BY e.id"
     )
-    return tuple(
-        EarlierAttempt(
+    # One that a later pass took over stands there once for each.
+    attempts = {
+        time: EarlierAttempt(
             time,
             None if rest is None else answer_record("", text, rest),
             tuple(score_record(tuple(score)) for score in json.loads(scores)),
             rejudged_of(judging),
         )
         for time, text, rest, scores, judging in ask(query, [answer])
-    )
+    }
+    return tuple(attempts.values())
 
 
 def rejudged(ask: Ask, run: RunRow) -> dict[int, EarlierAttempt]:

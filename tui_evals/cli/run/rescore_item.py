@@ -27,7 +27,7 @@ from tui_evals.targets.permissions import destinations
 
 from .execution import execution_options, open_writer, refusals, say_estimate, warn_of_plan
 
-_OF_WHOLE_RUNS = ("evaluators", "judge", "without_judges", "no_cache", "detach", "cluster")
+_OF_WHOLE_RUNS = ("only", "items", "evaluators", "judge", "without_judges", "no_cache", "detach", "cluster")
 
 
 def rescore_item(word: str, item: str, dataset: Path | None, options: Mapping[str, Any]) -> int:
