@@ -109,7 +109,8 @@ def detail(ask: Ask, answer: int, whole: bool = True) -> Detail:
 
 def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
     query = (
-        "SELECT e.time, b.text, b.answer, e.scores, e.judging FROM earlier e JOIN runs r ON r.id = e.run LEFT JOIN bodies b ON b.id = e.body "
+        "SELECT e.time, b.text, b.answer, e.scores, e.judging FROM earlier e "
+        "JOIN runs r ON r.id = e.run LEFT JOIN bodies b ON b.id = e.body "
         "WHERE e.answer = ? AND ifnull(e.judging ->> '$.pass', 0) <= r.scoring_pass ORDER BY e.id"
     )
     # One that a later pass took over stands there once for each.
