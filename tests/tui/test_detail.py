@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
+from tui_evals.datasets.same_item import place_of
 from tui_evals.datasets.steps import set_field
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
@@ -25,7 +26,7 @@ from tui_evals.tui.answer.external_pager import pager_command, show_in_pager
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.answer.rows import AnswerView, answer_rows, badge_rows
 from tui_evals.tui.answer_actions import copyable_parts
-from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, place_of, unit_place
+from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, unit_place
 from tui_evals.tui.diff_rows import diff_texts
 from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.rows import row_text

@@ -16,7 +16,17 @@ from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, ItemKey, Kind, Outcome, Verdict, item_verdict, match_items
 from .measures import ItemAnswers, RunDifference, judged_value, run_difference
-from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, defaults_differ, same_expectations, shared_numbers
+from .sides import (
+    Answer,
+    CellKey,
+    ComparedRun,
+    Rate,
+    RunAnswers,
+    answers_expect_otherwise,
+    defaults_differ,
+    same_expectations,
+    shared_numbers,
+)
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
 MAX_RUNS = 4
@@ -96,6 +106,7 @@ def compare_runs(
     same_document = all(one.document is other.document for one, other in pairwise(runs))
     expected_alike = all(same_expectations(one, other) for one, other in pairwise(sides))
     all_otherwise = [not expected_alike and defaults_differ(sides[0], later) for later in sides[1:]]
+    rejudged = any(side.rejudged for side in sides)
     lines: list[ComparedLine] = []
     items: tuple[list[ItemAnswers], ...] = tuple([] for _ in runs[1:])
     for group in match_items(_item_keys(sides, same_document)):
@@ -107,10 +118,19 @@ def compare_runs(
                 and (all_otherwise[number - 1] or _expects_otherwise(group, sides, number))
                 for number in range(1, len(sides))
             ]
-        lines += _lines(group, cells, sides, one_column, otherwise)
+        apart = _judged_apart(group, cells, sides, otherwise) if rejudged else {}
+        lines += _lines(group, cells, sides, one_column, otherwise, apart)
         for number, later in enumerate(cells[1:]):
-            if cells[0] and later and not otherwise[number]:
-                items[number].append((cells[0], later))
+            before = cells[0]
+            if apart:
+                before, later = (
+                    {cell: one for cell, one in own.items() if not apart.get(cell, otherwise)[number]}
+                    for own in (before, later)
+                )
+            elif otherwise[number]:
+                continue
+            if before and later:
+                items[number].append((before, later))
     final_lines = _reread_same(lines, differing)
     differences = [
         replace(
@@ -140,6 +160,7 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
                     reader.judged(row.id),
                     reader.judged_by(row, documents[row.snapshot]),
                     labels=reader.label_counts(row.id),
+                    rejudged=reader.rejudged(row),
                 )
                 for row in rows
             ],
@@ -175,16 +196,40 @@ def _expects_otherwise(group: Group, sides: Sequence[RunAnswers], number: int) -
     return sides[0].expects_otherwise(first.position, sides[number], later.position)
 
 
+def _judged_apart(
+    group: Group, cells: Sequence[Mapping[CellKey, Answer]], sides: Sequence[RunAnswers], otherwise: Sequence[bool]
+) -> dict[CellKey, tuple[bool, ...]]:
+    """Of the cells in which an answer was judged again by itself: whether each later answer expects otherwise."""
+    first, apart = group.keys[0], {}
+    for cell, before in cells[0].items() if first else ():
+        differs = list(otherwise)
+        for number, (side, key) in enumerate(zip(sides[1:], group.keys[1:], strict=True)):
+            after = cells[number + 1].get(cell)
+            if first and key and after and (before.id in sides[0].rejudged or after.id in side.rejudged):
+                own = (sides[0], first.position, before)
+                differs[number] = answers_expect_otherwise(*own, side, key.position, after, cell[3])
+        if differs != list(otherwise):
+            apart[cell] = tuple(differs)
+    return apart
+
+
 def _lines(
     group: Group,
     cells: Sequence[Mapping[CellKey, Answer]],
     sides: Sequence[RunAnswers],
     one_column: bool,
     otherwise: Sequence[bool],
+    apart: Mapping[CellKey, Sequence[bool]],
 ) -> Iterable[ComparedLine]:
     key, side = next((key, side) for key, side in zip(group.keys, sides, strict=True) if key)
     name, category = side.names[key.position], side.categories[key.position]
-    if len(sides) == 2 and True not in otherwise and group.keys[0] is group.keys[1] and len(cells[0]) == 1:
+    if (
+        len(sides) == 2
+        and True not in otherwise
+        and not apart
+        and group.keys[0] is group.keys[1]
+        and len(cells[0]) == 1
+    ):
         ((cell, before),) = cells[0].items()
         if len(cells[1]) == 1 and cell in cells[1] and not cell[0] and not cell[3]:  # as most items are
             after = cells[1][cell]
@@ -201,9 +246,10 @@ def _lines(
         columns = next((side.columns for side in sides if (prompt, target) in side.columns), {})
         judged_otherwise: tuple[bool, ...] = ()
         kinds = tuple(_kind(answers[0], later) for later in answers[1:])
-        if True in otherwise:
+        expected = apart.get(cell, otherwise)
+        if True in expected:
             judged_otherwise = tuple(
-                other and _both_judged(answers[0], later) for other, later in zip(otherwise, answers[1:], strict=True)
+                other and _both_judged(answers[0], later) for other, later in zip(expected, answers[1:], strict=True)
             )
             kinds = tuple(
                 "not comparable" if other else kind for other, kind in zip(judged_otherwise, kinds, strict=True)

@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 
 from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
-from tui_evals.store.rows import JudgedBy, references
+from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references
 
 from .match import ItemKey
 from .statistics import Interval, wilson
+
+Evaluators = dict[str, dict[str, Any]]
+"""Evaluators with their options, by key."""
 
 CellKey = tuple[int, int, int, int]
 """Repeat, prompt, target and turn."""
@@ -47,6 +50,8 @@ class ComparedRun:
     """What the answers are judged by, where that is not the dataset that was asked."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails."""
+    rejudged: Mapping[int, EarlierAttempt] = field(default_factory=dict)
+    """Answers by their ids that are judged by another expectation than their run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class RunAnswers:
     def __init__(self, ran: ComparedRun, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
         run = self.run = ran.run
         self.labels = ran.labels
+        self.rejudged = ran.rejudged
         self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
         self.judged_by = ran.judged_by or JudgedBy(ran.document, run.created)
         self.names: dict[int, str] = {}
@@ -153,6 +159,14 @@ class RunAnswers:
         )
         return own != other
 
+    def expectation_of(self, position: int, answer: Answer, turn: int) -> tuple[list[object], Evaluators]:
+        """What is expected of one answer, and the evaluators that judge every item beside it."""
+        item, defaults = self.judged_by.document["items"][position], self.judged_by.document.get("default_evaluators")
+        if (attempt := self.rejudged.get(answer.id)) is not None and attempt.rejudged and attempt.rejudged.expected:
+            item, defaults = expected_item(attempt, item, turn), attempt.rejudged.expected.get("default_evaluators")
+        own, *turns = _expectation(item)
+        return [own, turns[turn] if turns else None], _evaluators(defaults)
+
     def item_keys(self, same_document: bool) -> list[ItemKey]:
         """What each item that was asked is recognised by; its position where all runs have the same document."""
         return [
@@ -175,6 +189,21 @@ def same_expectations(one: RunAnswers, other: RunAnswers) -> bool:
 def defaults_differ(one: RunAnswers, other: RunAnswers) -> bool:
     """Whether an evaluator that judges every item of both runs does so by other options."""
     own, others = (_evaluators(side.judged_by.document.get("default_evaluators")) for side in (one, other))
+    return _options_differ(own, others)
+
+
+def answers_expect_otherwise(
+    one: RunAnswers, position: int, before: Answer, other: RunAnswers, place: int, after: Answer, turn: int
+) -> bool:
+    """Whether two answers to the same are judged by different expectations."""
+    (own, own_defaults), (others, other_defaults) = (
+        one.expectation_of(position, before, turn),
+        other.expectation_of(place, after, turn),
+    )
+    return own != others or _options_differ(own_defaults, other_defaults)
+
+
+def _options_differ(own: Evaluators, others: Evaluators) -> bool:
     return any(own[key] != others[key] for key in own.keys() & others.keys())
 
 
@@ -203,7 +232,7 @@ def _expectation(item: Mapping[str, Any]) -> list[tuple[object, ...]]:
     ]
 
 
-def _evaluators(chosen: object) -> dict[str, dict[str, Any]]:
+def _evaluators(chosen: object) -> Evaluators:
     """The options of evaluators that change what passes."""
     if not isinstance(chosen, Mapping):
         return {}

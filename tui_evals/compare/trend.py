@@ -134,7 +134,8 @@ class Trend:
         judged = reader.judged(run.id) if self.evaluator else ()
         scores = [score for score in judged if score.key == self.evaluator]
         document = reader.snapshot(run.snapshot)
-        return ComparedRun(run, rows, document, scores, reader.judged_by(run, document))
+        judged_by, rejudged = reader.judged_by(run, document), reader.rejudged(run)
+        return ComparedRun(run, rows, document, scores, judged_by, rejudged=rejudged)
 
 
 def pass_rate_trend(reader: Reader, runs: Sequence[RunRow]) -> Trend:

@@ -15,8 +15,8 @@ from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
 from .causes import plain_reason
-from .figures import duration, local_time, short_number, tokens
-from .status import result_look
+from .figures import duration, local_time, number, short_number, tokens
+from .status import ANSWER_LOOKS, result_look
 
 Unit = Mapping[str, Any]
 """An item, or a turn of one."""
@@ -42,6 +42,7 @@ class AnswerFacts:
     attempts: str = ""
     calls: str = ""
     ending: str = ""
+    judged: str = ""
 
     @property
     def origin(self) -> tuple[str, ...]:
@@ -51,7 +52,7 @@ class AnswerFacts:
     @property
     def figures(self) -> tuple[str, ...]:
         """All the others, in the order in which they are always listed."""
-        parts = (self.duration, self.tokens, self.cost, self.model, self.attempts, self.calls, self.ending)
+        parts = (self.duration, self.tokens, self.cost, self.model, self.attempts, self.calls, self.ending, self.judged)
         return tuple(part for part in parts if part)
 
     @property
@@ -60,8 +61,13 @@ class AnswerFacts:
         return " · ".join((*self.origin, *self.figures))
 
 
-def answer_facts(row: AnswerRow, record: AnswerRecord | None, calls: int = 0) -> AnswerFacts:
-    """The facts of an answer; what did not happen (a call, a price) is not among them."""
+def answer_facts(
+    row: AnswerRow, record: AnswerRecord | None, calls: int = 0, rejudged: EarlierAttempt | None = None
+) -> AnswerFacts:
+    """The facts of an answer; what did not happen (a call, a price) is not among them.
+
+    `rejudged` is what it was before somebody had it judged again, where that counts.
+    """
     if record is None:
         return AnswerFacts(attempts=_several(row.attempts, "attempts"))
     asked = not row.from_cache and row.latency_ms is not None
@@ -76,7 +82,14 @@ def answer_facts(row: AnswerRow, record: AnswerRecord | None, calls: int = 0) ->
         attempts=_several(row.attempts, "attempts"),
         calls=_several(calls, "calls in all"),
         ending=f"ended with {ending}" if ending else "",
+        judged=rejudged_text(rejudged) if rejudged is not None else "",
     )
+
+
+def rejudged_text(attempt: EarlierAttempt) -> str:
+    """When an answer was judged again, and whether by what its run is judged by."""
+    edited = attempt.rejudged is not None and attempt.rejudged.expected is not None
+    return f"judged again {local_time(attempt.time)}" + (" by an edited expectation" if edited else "")
 
 
 def _paid(row: AnswerRow) -> str:
@@ -110,9 +123,22 @@ def earlier_text(attempt: EarlierAttempt) -> str:
     when = f"before {local_time(attempt.time)}"
     if attempt.answer is not None:
         return f"{when}: {safe_line(error_text(attempt.answer))}"
+    if (was := attempt.rejudged) is not None:
+        score = "" if was.score is None else f" {number(was.score)}"
+        verdict = f"{when}: {ANSWER_LOOKS[was.status].text}{score}"
+        return " · ".join((verdict, *(f"{score_text(one)} {one.result or ''}".rstrip() for one in attempt.scores)))
     return f"{when}: " + "; ".join(
         f"{score.key} could not judge: {safe_line(score.reason)}" for score in attempt.scores
     )
+
+
+def rejudged_change(before: AnswerRow, now: AnswerRow, edited: bool) -> str:
+    """What judging a single answer again came to, in a line."""
+    verdicts = " → ".join(
+        f"{ANSWER_LOOKS[row.status].text}{'' if row.score is None else f' {number(row.score)}'}"
+        for row in (before, now)
+    )
+    return f"{safe_line(now.name, 60)}: {verdicts}, judged again" + (" by an edited expectation" if edited else "")
 
 
 def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:

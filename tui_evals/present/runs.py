@@ -84,6 +84,8 @@ class RunFacts:
     """The command that goes on with it; empty where nothing is left to do."""
     verdict: str = ""
     """Whether it met its gates and why not; empty where none were set."""
+    rejudged: str = ""
+    """How many of its answers are judged by expectations that were edited since; empty where none are."""
 
     @property
     def headline(self) -> str:
@@ -93,7 +95,7 @@ class RunFacts:
     @property
     def sentence(self) -> str:
         """What became of its answers, and what that cost."""
-        return f"{self.counts} · {self.cost.text}"
+        return " · ".join(filter(None, (self.counts, self.rejudged, self.cost.text)))
 
 
 def run_facts(run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence[str] = ()) -> RunFacts:
@@ -111,7 +113,15 @@ def run_facts(run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence
         else "",
         next_step=next_step(run),
         verdict=run.verdict,
+        rejudged=rejudged_sentence(run),
     )
+
+
+def rejudged_sentence(run: RunRow) -> str:
+    """How many answers of a run are judged by expectations that were edited since; empty where none are."""
+    if not run.rejudged:
+        return ""
+    return f"{run.rejudged:,} {'answer' if run.rejudged == 1 else 'answers'} judged again by an edited dataset"
 
 
 def judging_sentence(run: RunRow) -> str:
@@ -216,6 +226,7 @@ def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, A
         "budget": run_budget(run),
         "verdict": run.verdict or None,
         "judging": {"pass": run.staged_pass, "judged": run.staged} if run.staged_pass else None,
+        "judged_again_by_edited_dataset": run.rejudged,
         "totals": asdict(totals),
     }
 

@@ -132,7 +132,7 @@ def _facts(
 ) -> dict[str, str]:
     """What is known of the run as a whole, then of one column of it."""
     facts = {"run": run.key, "name": run.name, "status": about.look.word, "reason": about.reason}
-    facts |= {"gates": about.verdict, "duration": about.duration}
+    facts |= {"gates": about.verdict, "judged again": about.rejudged, "duration": about.duration}
     facts |= {"run counts": about.counts, "run cost": about.cost.text}
     facts |= {"dataset": run.source, "target": run.targets[target], "prompt": run.prompts[prompt]}
     over = run.status in OVER

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tui_evals.present.runs import standing_data
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.rows import EarlierAttempt, expected_item
 from tui_evals.text.cells import csv_line, escape_formula
 from tui_evals.text.indented import indented, one_line
 from tui_evals.version import __version__
@@ -35,6 +36,8 @@ class AnswerEntry(NamedTuple):
     unit: Mapping[str, Any]
     """The turn of a conversation, else the item itself."""
     item: Mapping[str, Any]
+    rejudged: EarlierAttempt | None = None
+    """What it was, where it is judged by an expectation that was edited since."""
 
 
 def conversations(
@@ -66,8 +69,9 @@ def read(
         row = told.row
         if row.item != place:
             place, item = row.item, items[row.item]
-        unit = (item.get("turns") or [item])[row.turn]
-        yield AnswerEntry(row, told.answer, told.scores, told.together, unit, item)
+        own = item if told.rejudged is None else expected_item(told.rejudged, item, row.turn)
+        unit = (own.get("turns") or [own])[row.turn]
+        yield AnswerEntry(row, told.answer, told.scores, told.together, unit, own, told.rejudged)
 
 
 def document(reader: Reader, run: RunRow) -> Iterator[str]:

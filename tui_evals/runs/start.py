@@ -402,7 +402,7 @@ def some_judged_again(
     """
     job = replace(stored_job(run, reader, project), judged=frozenset(answers))
     if run.scoring_pass > 1:
-        job = _by_pass(job, reader.passes(run.id)[-1].config, reader)
+        job = by_pass(job, reader.passes(run.id)[-1].config, reader)
     if not allow_unjudged:
         check_judgeable(job.plan)
     return replace(job, run=replace(job.run, staged_pass=0), terms=replace(job.terms, max_cost=None))
@@ -412,11 +412,11 @@ def judged_onwards(
     run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
 ) -> Job:
     """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
-    job = _by_pass(stored_job(run, reader, project, own_evaluators), reader.staged_pass(run)[0], reader)
+    job = by_pass(stored_job(run, reader, project, own_evaluators), reader.staged_pass(run)[0], reader)
     return replace(job, terms=replace(job.terms, max_cost=None))
 
 
-def _by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
+def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
     """A run with what a scoring pass of it judges by, as the pass was stored."""
     plan, project = job.plan, job.project
     if kept.get("dataset"):

@@ -114,9 +114,10 @@ def highest_keys(connection: sqlite3.Connection, table: str, key: str) -> list[s
 
 
 def indexes(connection: sqlite3.Connection, table: str) -> list[str]:
-    """The indexes of a table, each a second list of its rows."""
+    """The indexes of a table that are a second list of its rows; one of some of them is not."""
     try:
-        return [str(name) for _, name, _, origin, _ in connection.execute(f"PRAGMA index_list({table})")]
+        listed = connection.execute(f"PRAGMA index_list({table})")
+        return [str(name) for _, name, _, _, partial in listed if not partial]
     except sqlite3.DatabaseError as problem:
         if not is_lost(problem):
             raise

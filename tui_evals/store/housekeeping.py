@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from .records import OVER_STATUSES, NewRun, PlannedAnswer, RunRow
+from .records import OVER_STATUSES, AnswerRow, AnswerStatus, NewRun, PlannedAnswer, RunRow
 from .results import take_seq, workers_changed
 from .rows import RUN_SELECTED, SCORE_COLUMNS, dumps, run_row
 
@@ -192,6 +192,14 @@ def _take_over_scores(connection: sqlite3.Connection, run: int, number: int, but
         "JOIN runs r ON r.id = t.run JOIN scores s ON s.answer = t.answer AND s.pass = r.scoring_pass WHERE t.run = ?",
         [number, run],
     )
+    # What one of them was judged by on its own holds in the new pass too.
+    connection.execute(
+        "INSERT INTO earlier(run, answer, time, scores, judging) "
+        "SELECT e.run, e.answer, e.time, e.scores, json_set(e.judging, '$.pass', ?) FROM earlier e "
+        "JOIN runs r ON r.id = e.run JOIN staged t ON t.answer = e.answer "
+        "WHERE e.run = ? AND e.judging ->> '$.pass' = r.scoring_pass ORDER BY e.id",
+        [number, run],
+    )
 
 
 def count_pass(connection: sqlite3.Connection, run: int) -> None:
@@ -216,6 +224,7 @@ def drop_pass(connection: sqlite3.Connection, run: int) -> None:
             "DELETE FROM scores WHERE pass = ? AND answer IN (SELECT answer FROM staged WHERE run = ?)", [number, run]
         )
         connection.execute("DELETE FROM group_scores WHERE run = ? AND pass = ?", [run, number])
+        connection.execute("DELETE FROM earlier WHERE run = ? AND judging ->> '$.pass' = ?", [run, number])
         connection.execute("DELETE FROM passes WHERE run = ? AND pass = ?", [run, number])
         connection.execute("DELETE FROM replies WHERE run = ? AND pass = ?", [run, number])
         connection.execute("DELETE FROM staged WHERE run = ?", [run])
@@ -268,6 +277,45 @@ def reopen_errors(connection: sqlite3.Connection, run: int) -> int:
         "UPDATE runs SET status = 'running', finished = NULL, message = '', code = '', verdict = '' WHERE id = ?", [run]
     )
     return len(failed) + len(to_judge)
+
+
+def rejudge(
+    connection: sqlite3.Connection,
+    before: AnswerRow,
+    number: int,
+    scores: Sequence[tuple[Any, ...]],
+    status: AnswerStatus,
+    score: float | None,
+    expected: str,
+) -> bool:
+    """Have other scores of one answer count, and keep those before; False where it is not as it was, nor its run.
+
+    `expected` is the JSON of what it was judged by, null where that is what its run is judged by.
+    """
+    as_before = (
+        "SELECT 1 FROM answers a JOIN runs r ON r.id = a.run WHERE a.id = ? AND a.seq = ? "
+        "AND r.scoring_pass = ? AND r.staged_pass = 0"
+    )
+    if not connection.execute(as_before, [before.id, before.seq, number]).fetchone():
+        return False
+    here = "FROM scores WHERE answer = ?1 AND pass = ?2"
+    connection.execute(
+        "INSERT INTO earlier(run, answer, time, scores, judging) "
+        f"SELECT ?3, ?1, ?4, json_group_array(json_array({', '.join(SCORE_COLUMNS)})), "
+        f"json_object('pass', ?2, 'status', ?5, 'score', ?6, 'expected', json(?7)) {here}",
+        [before.id, number, before.run, time.time(), before.status, before.score, expected],
+    )
+    connection.execute(f"DELETE {here}", [before.id, number])
+    connection.executemany(
+        "INSERT INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", [(before.id, number, *values) for values in scores]
+    )
+    connection.execute(
+        "UPDATE answers SET seq = ?, status = ?, score = ? WHERE id = ?",
+        [take_seq(connection, 1), status, score, before.id],
+    )
+    # Whether the gates are met was found before, of other numbers.
+    connection.execute("UPDATE runs SET verdict = '' WHERE id = ?", [before.run])
+    return True
 
 
 def _numbers(connection: sqlite3.Connection, query: str, run: int) -> list[int]:

@@ -26,6 +26,7 @@ from .rows import (
     answer_row,
     call_record,
     label_row,
+    rejudged_of,
     score_record,
 )
 
@@ -108,17 +109,34 @@ def detail(ask: Ask, answer: int, whole: bool = True) -> Detail:
 
 def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
     query = (
-        "SELECT e.time, b.text, b.answer, e.scores FROM earlier e LEFT JOIN bodies b ON b.id = e.body "
-        "WHERE e.answer = ? ORDER BY e.id"
+        "SELECT e.time, b.text, b.answer, e.scores, e.judging FROM earlier e "
+        "JOIN runs r ON r.id = e.run LEFT JOIN bodies b ON b.id = e.body "
+        "WHERE e.answer = ? AND ifnull(e.judging ->> '$.pass', 0) <= r.scoring_pass ORDER BY e.id"
     )
-    return tuple(
-        EarlierAttempt(
+    # One that a later pass took over stands there once for each.
+    attempts = {
+        time: EarlierAttempt(
             time,
             None if rest is None else answer_record("", text, rest),
             tuple(score_record(tuple(score)) for score in json.loads(scores)),
+            rejudged_of(judging),
         )
-        for time, text, rest, scores in ask(query, [answer])
+        for time, text, rest, scores, judging in ask(query, [answer])
+    }
+    return tuple(attempts.values())
+
+
+def rejudged(ask: Ask, run: RunRow) -> dict[int, EarlierAttempt]:
+    """What answers of a run were, by their ids, that are judged by expectations which were edited since."""
+    query = (
+        "SELECT answer, time, judging, max(id) FROM earlier WHERE run = ?1 AND judging IS NOT NULL "
+        "AND judging ->> '$.pass' = ?2 GROUP BY answer"
     )
+    last = {
+        answer: EarlierAttempt(time, None, rejudged=rejudged_of(judging))
+        for answer, time, judging, _ in ask(query, [run.id, run.scoring_pass])
+    }
+    return {answer: one for answer, one in last.items() if one.rejudged and one.rejudged.expected is not None}
 
 
 def whole_requests(ask: Ask, rows: Iterable[AnswerRow]) -> dict[int, Mapping[str, Any]]:

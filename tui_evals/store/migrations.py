@@ -210,9 +210,20 @@ def _reservations(database: Tables) -> None:
     )
 
 
+def _rejudged(database: Tables) -> None:
+    """Of single answers that were judged again: in which pass, from which verdict, and by what if that was edited."""
+    _execute_each(
+        database,
+        """
+        ALTER TABLE earlier ADD COLUMN judging TEXT;
+        CREATE INDEX earlier_judging ON earlier(run) WHERE judging IS NOT NULL;
+        """,
+    )
+
+
 STEPS: tuple[Callable[[Tables], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
-    *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations),
+    *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations, _rejudged),
 )
 VERSION = len(STEPS)
 

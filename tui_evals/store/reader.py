@@ -36,6 +36,7 @@ from .rows import (
     CacheInfo,
     Detail,
     Draft,
+    EarlierAttempt,
     EvaluatorMean,
     GroupScore,
     JudgedBy,
@@ -141,6 +142,10 @@ class Reader:
         for created, digest, text in self.query(query, [run.id, run.scoring_pass]):
             return JudgedBy(judged_document(asked, json.loads(text)), created, digest)
         return JudgedBy(asked, run.created, run.snapshot)
+
+    def rejudged(self, run: RunRow) -> dict[int, EarlierAttempt]:
+        """What answers of a run were, by their ids, that are judged by expectations which were edited since."""
+        return lookup.rejudged(self.query, run) if run.rejudged else {}
 
     def dataset(self, run: RunRow) -> StoredDataset:
         """The same for whoever walks over a whole run: its items are parsed one by one."""
@@ -313,6 +318,24 @@ class Reader:
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND {among} ORDER BY pos"
         return self._answers(query, [run, json.dumps(list(items))])
 
+    def asked_again(self, run: RunRow, row: AnswerRow) -> tuple[RunRow, Told] | None:
+        """The latest answer to what a run asked in one that goes back to it, with that run; None where there is none.
+
+        It is of the same prompt and target, or of the only ones that each of the two runs has.
+        """
+        query = (
+            "SELECT a.id FROM runs r JOIN answers a ON a.run = r.id WHERE r.parent = ? AND r.total IS NOT NULL "
+            "AND a.name = ? AND a.turn = ? AND a.repeat = ? ORDER BY a.id DESC"
+        )
+        ids = [answer for (answer,) in self.query(query, [run.id, row.name, row.turn, row.repeat])]
+        for later in self.rows(ids):
+            its = self.run(later.run)
+            named = (its.targets[later.target], its.prompts[later.prompt])
+            alone = len(its.targets) * len(its.prompts) == len(run.targets) * len(run.prompts) == 1
+            if alone or named == (run.targets[row.target], run.prompts[row.prompt]):
+                return its, next(self.told(its, [later], requests=True))
+        return None
+
     def search(self, where: Filter, limit: int = 100) -> list[AnswerRow]:
         """Answers of all runs that a filter lets through, the latest first."""
         condition, values = compiled(where, None)
@@ -340,11 +363,13 @@ class Reader:
 
         Nothing but the row is told of an answer that is not there yet.
         """
-        waiting = iter(rows)
+        waiting, rejudged = iter(rows), self.rejudged(run)
         while page := list(islice(waiting, _BODIES)):
-            yield from self._told(run, page, requests)
+            yield from self._told(run, page, requests, rejudged)
 
-    def _told(self, run: RunRow, page: Sequence[AnswerRow], requests: bool) -> Iterator[Told]:
+    def _told(
+        self, run: RunRow, page: Sequence[AnswerRow], requests: bool, rejudged: Mapping[int, EarlierAttempt]
+    ) -> Iterator[Told]:
         answered = [row for row in page if row.status not in ("pending", "running")]
         ids = [row.id for row in answered]
         records, scores = self.records(ids, requests=requests), self.scores_of(ids, run.scoring_pass)
@@ -354,7 +379,8 @@ class Reader:
                 yield Told(row, None, (), ())
             else:
                 together_here = together.get((row.item, row.turn), ())
-                yield Told(row, records.get(row.id), scores.get(row.id, ()), together_here)
+                known = scores.get(row.id, ())
+                yield Told(row, records.get(row.id), known, together_here, rejudged.get(row.id))
 
     def marked(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[Mark]]]:
         """Answers of a run with what figures need of the scores that count, read in pages."""

@@ -190,6 +190,10 @@ class RunRow:
     """Under a limit: what calls may cost that are out, or were when a process vanished."""
     staged: int = 0
     """How many it has judged."""
+    rejudged: int = 0
+    """How many of its answers were judged again one by one, by expectations that were edited since."""
+    rejudgings: int = 0
+    """How often an answer of it was judged again by itself: while this and the pass stay, no verdict of it changed."""
 
 
 @dataclass(frozen=True, slots=True)

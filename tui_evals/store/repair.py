@@ -50,7 +50,7 @@ _JSON = {
     "passes": {"config": "object"},
     "scores": {"details": "object"},
     "group_scores": {"details": "object"},
-    "earlier": {"scores": "array"},
+    "earlier": {"scores": "array", "judging": "object"},
     "session": {"v": "any"},
 }
 _OF_RUNS = (
@@ -286,7 +286,10 @@ def _drop_garbage(store: sqlite3.Connection, tables: Iterable[str]) -> None:
             store.execute(f'DELETE FROM {table} WHERE typeof("{name}") NOT IN ({_TYPES[kind]})')
     store.create_function("holds", 2, _holds, deterministic=True)
     for table, columns in _JSON.items():
+        known = {name for _, name, *_ in store.execute(f"PRAGMA table_info({table})").fetchall()}
         for column, kind in columns.items():
+            if column not in known:  # a store of an earlier version lacks it
+                continue
             store.execute(f"DELETE FROM {table} WHERE NOT holds({column}, ?)", [kind])
     for table, statuses in (("answers", get_args(AnswerStatus)), ("runs", get_args(RunStatus))):
         store.execute(f"DELETE FROM {table} WHERE status NOT IN (SELECT value FROM json_each(?))", [dumps(statuses)])

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, Wait, WorkerRow
+from .records import AnswerRecord, AnswerRow, AnswerStatus, CallRecord, RunRow, ScoreRecord, Wait, WorkerRow
 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
-RUN_SELECTED = ", ".join(RUN_COLUMNS[:-1]) + ", (SELECT count(*) FROM staged WHERE run = runs.id)"
-"""The columns of a run as they are selected; the last is counted."""
+RUN_SELECTED = (
+    ", ".join(RUN_COLUMNS[:-3]) + ", (SELECT count(*) FROM staged WHERE run = runs.id), (SELECT count(*) FROM "
+    "(SELECT e.judging ->> '$.expected' AS expected, max(e.id) FROM earlier e WHERE e.run = runs.id "
+    "AND e.judging IS NOT NULL AND e.judging ->> '$.pass' = runs.scoring_pass GROUP BY e.answer) "
+    "WHERE expected IS NOT NULL), (SELECT count(*) FROM earlier WHERE run = runs.id AND judging IS NOT NULL)"
+)
+"""The columns of a run as they are selected; the last three are counted."""
 SCORE_COLUMNS = tuple(field.name for field in fields(ScoreRecord))
 CALL_COLUMNS = tuple(field.name for field in fields(CallRecord))
 WORKER_COLUMNS = tuple(field.name for field in fields(WorkerRow))
@@ -162,6 +167,8 @@ class Told(NamedTuple):
     scores: tuple[ScoreRecord, ...]
     together: tuple[ScoreRecord, ...]
     """The scores of all answers to its item and turn, which count into the status of none of them."""
+    rejudged: EarlierAttempt | None = None
+    """What it was, where it is judged by an expectation that was edited since."""
 
 
 class Mark(NamedTuple):
@@ -176,15 +183,38 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Rejudged:
+    """That a single answer was judged again in its run, and from which verdict on."""
+
+    scoring_pass: int
+    status: AnswerStatus
+    score: float | None
+    expected: Mapping[str, Any] | None = None
+    """By what it was judged then, `default_evaluators` and `item`; None where that was what its run is judged by."""
+
+    def item(self, asked: Mapping[str, Any], turn: int) -> Mapping[str, Any]:
+        """An item as it was asked, with what the answer to one of its turns was judged by."""
+        if self.expected is None:
+            return asked
+        judged = with_expectation(asked, self.expected["item"])
+        turns = asked.get("turns")
+        if isinstance(turns, list):
+            judged["turns"] = [judged["turns"][n] if n == turn else one for n, one in enumerate(turns)]
+        return judged
+
+
+@dataclass(frozen=True, slots=True)
 class EarlierAttempt:
-    """What an answer was before it was asked or judged again in its run, because it had ended as an error."""
+    """What an answer was before it was asked or judged again in its run."""
 
     time: float
     """When it was asked or judged again."""
     answer: AnswerRecord | None
-    """The error; None where there was an answer, and only judging it had failed."""
+    """The error that it had ended as; None where there was an answer, and it was only judged again."""
     scores: tuple[ScoreRecord, ...] = ()
-    """The errors of evaluators."""
+    """The errors of evaluators, or all scores where somebody had this answer judged again."""
+    rejudged: Rejudged | None = None
+    """How it was judged again, where that was asked of this answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +233,25 @@ class Detail:
 
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def rejudged_now(earlier: Sequence[EarlierAttempt], scoring_pass: int) -> EarlierAttempt | None:
+    """The last time that a single answer was judged again, where that is what counts."""
+    own = (one for one in reversed(earlier) if one.rejudged and one.rejudged.scoring_pass == scoring_pass)
+    return next(own, None)
+
+
+def expected_item(attempt: EarlierAttempt, asked: Mapping[str, Any], turn: int) -> Mapping[str, Any]:
+    """An item as it was asked, with what the answer to a turn was judged by after an earlier attempt."""
+    return asked if attempt.rejudged is None else attempt.rejudged.item(asked, turn)
+
+
+def rejudged_of(judging: str | None) -> Rejudged | None:
+    """How an answer was judged again, from the column of table `earlier`."""
+    if judging is None:
+        return None
+    kept = json.loads(judging)
+    return Rejudged(kept["pass"], kept["status"], kept["score"], kept["expected"])
 
 
 def dumps(value: object) -> str:

@@ -18,6 +18,7 @@ from .database import StoreError
 from .door import Tell, WriterThread, run_steps
 from .records import (
     AnswerRecord,
+    AnswerRow,
     AnswerStatus,
     CallRecord,
     Control,
@@ -156,6 +157,33 @@ class Writer:
         """Have what ended as an error be asked or judged again in the run; says how many answers that are."""
         count: int = self._thread.call(partial(housekeeping.reopen_errors, run=run))
         return count
+
+    def rejudge(
+        self,
+        before: AnswerRow,
+        number: int,
+        scores: Sequence[ScoreRecord],
+        status: AnswerStatus,
+        score: float | None,
+        expected: Mapping[str, Any] | None,
+    ) -> bool:
+        """Have other scores of one answer count in a pass; False where it, or its run, changed meanwhile.
+
+        `expected` is by what it was judged, where that is not what its run is judged by.
+        """
+        values = [self._score(record) for record in scores]
+        by = "null" if expected is None else cleaned(dumps(expected), self.clean)
+        step = partial(
+            housekeeping.rejudge,
+            before=before,
+            number=number,
+            scores=values,
+            status=status,
+            score=score,
+            expected=by,
+        )
+        done: bool = self._thread.call(step)
+        return done
 
     def delete_run(self, run: RunRow) -> None:
         """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""

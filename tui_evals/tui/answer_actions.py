@@ -110,7 +110,7 @@ def go_to_item(pane: Pane) -> None:
 
 async def _show_item(pane: Pane) -> None:
     case = await answer_in_view(pane)
-    place = await _unit_of_answer(pane, case) if case else None
+    place = await unit_of_answer(pane, case) if case else None
     if place is None:
         return
     pane.workspace.where = place
@@ -164,7 +164,7 @@ async def expect_answer(pane: Pane) -> None:
     if not case.text:
         pane.say("there is no text to expect: the answer is empty or missing", "warn")
         return
-    place = await _unit_of_answer(pane, case)
+    place = await unit_of_answer(pane, case)
     if place is None:
         return
     unit = get_at(pane.workspace.data, place)
@@ -179,7 +179,7 @@ async def expect_answer(pane: Pane) -> None:
         return
     pane.workspace.apply(data, f"the answer as the expected response of {called}")
     pane.changed()
-    pane.say(f"{called} now expects this answer; u takes it back, ctrl+s saves it")
+    pane.say(f"{called} now expects this answer; u takes it back, t judges it again, ctrl+s saves it")
 
 
 async def new_item(pane: Pane) -> None:
@@ -218,7 +218,7 @@ async def answer_in_view(pane: Pane) -> AnswerContext | None:
         return None
 
 
-async def _unit_of_answer(pane: Pane, case: AnswerContext) -> Place | None:
+async def unit_of_answer(pane: Pane, case: AnswerContext) -> Place | None:
     """The unit that was asked in its dataset, which is opened; or a sentence that it is not there."""
     file = await open_source_dataset(pane, case)
     if file is None:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.same_item import place_of, units
 from tui_evals.present.answers import pretty_json, prompt_text, reference_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
-from tui_evals.store.rows import Detail, Told
+from tui_evals.store.rows import Detail, EarlierAttempt, Told, expected_item, rejudged_now
 from tui_evals.text import strictjson
 
 from .diff_rows import diff_texts
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
     from tui_evals.compare.diff import Diff
 
 Unit = Mapping[str, Any]
+_AGAIN = -1
+"""In the place of a turn: the answer of a later run."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """An answer to what another run asked before."""
+
+    run: RunRow
+    told: Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +44,18 @@ class AnswerContext:
     """The item as it was asked, with what its answers are judged by; empty where the snapshot has none."""
     turns: tuple[Told, ...]
     """The answers of the same conversation in order, this one among them."""
+    again: AskedAgain | None = None
+    """The answer to the same in a later run that goes back to this one."""
 
     @property
     def row(self) -> AnswerRow:
         """The answer as lists show it."""
         return self.detail.row
+
+    @property
+    def rejudged(self) -> EarlierAttempt | None:
+        """What it was before it was judged again by itself, where that counts."""
+        return rejudged_now(self.detail.earlier, self.run.scoring_pass)
 
     @property
     def text(self) -> str | None:
@@ -78,6 +96,17 @@ class ComparedAnswer:
             self._diffs[key] = diff_texts(reference, text, raw)
         return self._diffs[key]
 
+    def diff_again(self, raw: bool) -> Diff | None:
+        """How the answer in a later run differs from this one; None where one of the two is missing."""
+        after = text_of(self.case.again.told) if self.case.again else None
+        before = self.case.text
+        if before is None or after is None:
+            return None
+        key = (_AGAIN, raw)
+        if key not in self._diffs:
+            self._diffs[key] = diff_texts(before, after, raw)
+        return self._diffs[key]
+
     def size(self) -> int:
         """How many characters are compared first; none where that has been done or there is nothing to compare."""
         reference, text = self.case.reference, self.case.text
@@ -102,22 +131,20 @@ class AnswerFinder:
                 self._judging = (run.id, run.scoring_pass)
             item: Any = self._items[row.item] if row.item < len(self._items) else {}
             item = item if isinstance(item, dict) else {}
+            now = rejudged_now(detail.earlier, run.scoring_pass)
+            if now is not None:
+                item = expected_item(now, item, row.turn)
             start, count = row.pos - row.turn, len(units(item))
             cell = [one for one in reader.window(run.id, start, count) if one.cell == row.cell]
             turns = tuple(reader.told(run, cell))
-            return AnswerContext(run, detail, item, turns)
+            again = reader.asked_again(run, row)
+            return AnswerContext(run, detail, item, turns, AskedAgain(*again) if again else None)
 
 
 def _items(reader: Reader, run: RunRow) -> Sequence[Any]:
     """The items that were asked, with what is expected of them; a run without a snapshot has none."""
     items = reader.judged_by(run).document.get("items")
     return items if isinstance(items, list) else ()
-
-
-def units(item: Unit) -> Sequence[Unit]:
-    """The turns of an item, or the item itself."""
-    turns = item.get("turns")
-    return [turn if isinstance(turn, dict) else {} for turn in turns] if isinstance(turns, list) and turns else [item]
 
 
 def unit_of(item: Unit, turn: int) -> Unit:
@@ -150,20 +177,6 @@ def source_file(root: Path, run: RunRow, known: Sequence[Path] = ()) -> Path | N
     return file if file in known or file.is_file() else None
 
 
-def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
-    """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
-    name = item.get("testId")
-    if isinstance(name, str) and name:
-        named = [number for number, one in enumerate(items) if isinstance(one, dict) and one.get("testId") == name]
-        if len(named) == 1:
-            return named[0]
-    questions = _question_of(item)
-    if position < len(items) and _question_of(items[position]) == questions:
-        return position
-    alike = [number for number, one in enumerate(items) if _question_of(one) == questions]
-    return alike[0] if len(alike) == 1 else None
-
-
 def unit_place(items: Sequence[Any], case: AnswerContext) -> Place | None:
     """The path of the unit that was asked in items as they are now."""
     number = place_of(items, case.item, case.row.item)
@@ -173,14 +186,6 @@ def unit_place(items: Sequence[Any], case: AnswerContext) -> Place | None:
     if not isinstance(turns, list):
         return ("items", number) if case.row.turn == 0 else None
     return ("items", number, "turns", case.row.turn) if case.row.turn < len(turns) else None
-
-
-def _question_of(item: Any) -> Any:
-    """What of an item is put to a target."""
-    if not isinstance(item, dict):
-        return None
-    own = [item.get("prompt"), item.get("messages"), item.get("variables")]
-    return own + [[turn.get("prompt"), turn.get("messages")] for turn in units(item)]
 
 
 def arguments_of(call: Mapping[str, Any]) -> str:

@@ -103,10 +103,10 @@ class _PairRows(LazyRows):
         return Row(pieces, None, _GROUNDS[self._kind])
 
 
-def column_titles(width: int) -> Row:
+def column_titles(width: int, left: str = "expected", right: str = "answer") -> Row:
     """What stands above the two columns."""
     half = max((width - 3) // 2, 1)
-    return row(" ", fit("expected", half, "dim"), ("│ ", "dim"), fit("answer", half, "dim"))
+    return row(" ", fit(left, half, "dim"), ("│ ", "dim"), fit(right, half, "dim"))
 
 
 def unified_rows(diff: Diff, width: int, *, whole: bool = False) -> Rows:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import FailureCause, RunRow, Totals
+from tui_evals.store.records import OVER_STATUSES, FailureCause, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 
 _FAILURES = parse_filter("!status:pass !status:pending !status:running !status:answered")
@@ -45,6 +45,7 @@ class RunCount:
     seq: int
     """What was committed up to this sequence number is counted."""
     first_pass: bool
+    """Whether answers become final once, so that what is seen of them can be added to the count."""
     totals: Totals
     means: Sequence[EvaluatorMean]
     verdicts: Mapping[int, str]
@@ -120,7 +121,7 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
     return RunCount(
         run=run.id,
         seq=seq,
-        first_pass=run.scoring_pass == 1,
+        first_pass=run.scoring_pass == 1 and run.status not in OVER_STATUSES,
         totals=totals,
         means=means,
         verdicts=verdicts,

@@ -50,6 +50,7 @@ def _shown(run: RunRow) -> tuple[object, ...]:
         run.scoring_pass,
         run.staged_pass,
         run.staged,
+        run.rejudgings,
         run.started,
         run.finished,
         run.waiting,

@@ -17,7 +17,7 @@ from tui_evals.present.columns import cut, fit, wrap
 from tui_evals.present.status import ANSWER_LOOKS, run_look
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
-from tui_evals.store.rows import Detail
+from tui_evals.store.rows import Detail, expected_item, rejudged_now
 from tui_evals.text.safe import safe
 
 Coloured = tuple[str, str | None]
@@ -163,7 +163,9 @@ def _say_cell(reader: Reader, run: RunRow, items: Sequence[Unit], rows: list[Ans
         if len(units) > 1:
             say(_heading(row, [f"turn {row.turn + 1}"]), bold=True, fg=colour(ANSWER_LOOKS[row.status].tone))
         detail = reader.detail(row.id)
-        _say_answer(detail, units[row.turn] if row.turn < len(units) else {}, unified)
+        now = rejudged_now(detail.earlier, run.scoring_pass)
+        own = units if now is None else _units(expected_item(now, items[row.item], row.turn))
+        _say_answer(detail, own[row.turn] if row.turn < len(own) else {}, unified)
         failed = [record.key for record in detail.scores.get(run.scoring_pass, ()) if record.result == "fail"]
         if failed:
             say(_cut(f"  failed by {', '.join(failed)}"), dim=True)

@@ -47,7 +47,7 @@ from tui_evals.store.filters import parse_filter
 from tui_evals.store.grid import GridOrder
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
-from tui_evals.store.rows import Detail, EvaluatorMean
+from tui_evals.store.rows import Detail, EarlierAttempt, EvaluatorMean, expected_item, rejudged_now
 from tui_evals.store.runlock import executed_runs
 from tui_evals.text.money import money
 
@@ -216,7 +216,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     about = run_facts(run, totals, unpriced, run_measures(reader, run, totals))
     say(f"{run.key}  {run.name}  {about.headline}", bold=True)
     why = about.reason or wait_sentence(run, time.time()) or overshoot_sentence(run, totals)
-    for line in (why, about.next_step, about.verdict):
+    for line in (why, about.next_step, about.verdict, about.rejudged):
         if line:
             say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:
@@ -344,10 +344,13 @@ def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
         return
     document = reader.judged_by(run).document
     for row in rows:
-        _say_detail(reader.detail(row.id, whole=False), run, document["items"][row.item])
+        detail = reader.detail(row.id, whole=False)
+        now = rejudged_now(detail.earlier, run.scoring_pass)
+        asked = document["items"][row.item]
+        _say_detail(detail, run, asked if now is None else expected_item(now, asked, row.turn), now)
 
 
-def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
+def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: EarlierAttempt | None) -> None:
     row, answer = detail.row, detail.answer
     say_row(row, run, answer_columns([row], {run.id: run}))
     units = item.get("turns") or [item]
@@ -371,7 +374,7 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
         say(f"  {label.author} {opinion(label)}{': ' + label.note if label.note else ''}")
     for attempt in detail.earlier:
         say(f"  {earlier_text(attempt)}", dim=True)
-    for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls)).text):
+    for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls), rejudged).text):
         if line:
             say(f"  {line}", dim=True)
 

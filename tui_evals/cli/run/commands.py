@@ -191,6 +191,7 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 
 @click.command("rescore", cls=Gated)
 @click.argument("run")
+@click.option("--item", metavar="ID", help="Only the answers to this item, in place: its testId or #position.")
 @click.option(
     "--only", metavar="FILTER", help="Only these answers, by what judges the run; the others keep their scores."
 )
@@ -209,8 +210,16 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @trusting
 @_quiet
 @_as_json
-def rescore_command(run: str, **options: Any) -> int:
-    """Judge the answers of RUN again without asking any target; earlier scores are kept."""
+def rescore_command(run: str, item: str | None, **options: Any) -> int:
+    """Judge the answers of RUN again without asking any target; earlier scores are kept.
+
+    With --item only the answers to one item are, by its run's evaluators or by --dataset as it is now; the run says
+    how many of its answers are judged by an edited dataset.
+    """
+    if item is not None:
+        from .rescore_item import rescore_item
+
+        return rescore_item(run, item, options.pop("dataset"), options)
     from .start import rescore
 
     return rescore(run, **options)

@@ -187,6 +187,7 @@ def _turn(answered: AnswerEntry, labels: Labels, shared: bool, several: bool) ->
         answered.scores,
         labels.get(answered.row.id, ()),
         reference_text(answered.unit, answered.record.text if answered.record else None) or "",
+        rejudged=answered.rejudged,
     )
     if shared and several:
         answer = replace(answer, expected=None)

@@ -256,7 +256,8 @@ def _sides(line: ComparedLine, details: Sequence[Told | None], sources: Sequence
         spans = () if diff_marks is None else diff_marks.right if place else diff_marks.left
         where = f'`tui-evals show {source.run.key} --item "#{detail.row.item + 1}"` shows all of it'
         labels = source.labels.get(detail.row.id, ())
-        shown = answer_block(detail.row, detail.answer, detail.scores, labels, "", spans, detail.together)
+        said = (detail.row, detail.answer, detail.scores, labels, "", spans, detail.together)
+        shown = answer_block(*said, rejudged=detail.rejudged)
         yield RunAnswer(letter, shown, kind, alike, where)
 
 

@@ -141,7 +141,8 @@ def _notice(about: RunFacts, run: RunRow, totals: Totals) -> str:
     """What to know before reading on: that the run is not over, why it stopped, and how much is missing."""
     left = waiting_count(totals)
     missing = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet." if left else ""
-    return " ".join(part for part in (_LEFT.get(run.status, ""), about.reason, missing) if part)
+    rejudged = f"{about.rejudged}." if about.rejudged else ""
+    return " ".join(part for part in (_LEFT.get(run.status, ""), about.reason, missing, rejudged) if part)
 
 
 def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iterator[Fact]:

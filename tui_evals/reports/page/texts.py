@@ -13,7 +13,7 @@ from tui_evals.present.figures import short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
-from tui_evals.store.rows import Label
+from tui_evals.store.rows import EarlierAttempt, Label
 from tui_evals.text import strictjson
 
 
@@ -232,6 +232,7 @@ def answer_block(
     reference: str,
     spans: Sequence[DiffSpan] | None = None,
     together: Iterable[ScoreRecord] = (),
+    rejudged: EarlierAttempt | None = None,
 ) -> AnswerBlock:
     """An answer marked against what was expected, or with the marks that are given."""
     answer = record.text if record else None
@@ -239,7 +240,7 @@ def answer_block(
     if spans is None:
         spans = marked.right if marked else ()
     equal = bool(reference) and answer is not None and same(reference, answer)
-    facts = answer_facts(row, record)
+    facts = answer_facts(row, record, rejudged=rejudged)
     return AnswerBlock(
         status=row.status,
         glyph=ANSWER_LOOKS[row.status].glyph,

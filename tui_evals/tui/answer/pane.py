@@ -13,7 +13,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from tui_evals.datasets.paths import get_at
-from tui_evals.present.status import LIVE
+from tui_evals.datasets.same_item import place_of
+from tui_evals.present.status import FINAL, LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import references
 from tui_evals.text.safe import safe_line
@@ -24,7 +25,6 @@ from tui_evals.tui.answer_context import (
     AnswerFinder,
     ComparedAnswer,
     answer_title,
-    place_of,
     source_file,
     unit_of,
     unit_place,
@@ -241,6 +241,9 @@ class DetailPane(Pane):
         case, run = self._presenter.case, self.watching.run
         concerned = {turn.row.id for turn in case.turns} if case else {self._presenter.answer}
         calm = run is None or run.status not in LIVE
+        again = case.again if case else None
+        if again is not None and again.told.row.status not in FINAL:
+            calm |= pulse.runs
         if calm or pulse.run or pulse.reload or any(row.id in concerned for row in pulse.rows):
             self._presenter.again()
 
@@ -290,7 +293,7 @@ class DetailPane(Pane):
         case = self._presenter.case
         if action == "accept" and case is not None and not case.text:
             return "there is no text to expect: the answer is empty or missing"
-        if action in ("accept", "item") and case is not None and self._file(case) is None:
+        if action in ("accept", "mend", "item") and case is not None and self._file(case) is None:
             return f"the run asked {safe_line(case.run.source, 60)}, which is no dataset file of this project"
         return None
 
@@ -372,6 +375,15 @@ class DetailPane(Pane):
     async def do_accept(self) -> None:
         """Make the answer the expected response."""
         await expect_answer(self)
+
+    async def do_mend(self) -> None:
+        """Judge the answer again, and show the next failure."""
+        from tui_evals.tui.mending import mend  # what judges would hold up the first picture
+
+        following = await mend(self)
+        if following is not None:
+            self.watching.answer = following
+            self.post_message(AnswerShown())
 
     async def do_verdict(self) -> None:
         """A verdict of one's own."""

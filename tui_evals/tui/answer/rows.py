@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from tui_evals.datasets.same_item import units
 from tui_evals.present.answers import (
     FAILING,
     answer_facts,
@@ -38,7 +39,6 @@ from tui_evals.tui.answer_context import (
     prompt_of,
     text_of,
     unit_of,
-    units,
 )
 from tui_evals.tui.diff_rows import (
     NARROWEST,
@@ -65,6 +65,9 @@ from tui_evals.tui.rows import (
     tone_style,
     wrapped,
 )
+
+if TYPE_CHECKING:
+    from tui_evals.compare.diff import Diff
 
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
 
@@ -264,6 +267,7 @@ def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Answe
             *_question_rows(case, view, width),
             *_otherwise_rows(view, width),
             *_turn_rows(compared, case.detail, view, width),
+            *_again_rows(compared, view, width),
             *score_rows(case, width),
             *_conversation_rows(compared, view, width),
             *tool_rows(case.detail, width),
@@ -308,7 +312,7 @@ def _head_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Ro
     ]
     limit = None if view.whole else 120
     yield paragraph(" · ".join(safe_line(part, limit) for part in who if part), width)
-    if facts := answer_facts(record, answer, len(case.detail.calls)).text:
+    if facts := answer_facts(record, answer, len(case.detail.calls), case.rejudged).text:
         yield paragraph(facts, width, "dim")
     if left:
         yield paragraph(_left_text(case.run), width, "warn")
@@ -402,11 +406,47 @@ def _turn_rows(
     yield title(f"Expected and answer, {LAYOUT_NAMES['unified' if narrow else view.layout]}")
     hint = f" · side by side needs {NARROWEST} columns: z zooms" if narrow and titled else ""
     yield paragraph(diff_summary(diff) + hint, width, "pass" if diff.same else "changed")
-    if view.layout == "sides" and not narrow:
-        yield [column_titles(width)]
+    yield from _diff_rows(diff, view, width, ("expected", "answer"))
+
+
+def _diff_rows(diff: Diff, view: AnswerView, width: int, titles: tuple[str, str]) -> Iterator[Rows]:
+    """Two texts beside each other, or one below the other where that is wanted or there is no room."""
+    if view.layout == "sides" and width >= NARROWEST:
+        yield [column_titles(width, *titles)]
         yield SideBySideRows(diff, width)
     else:
         yield unified_rows(diff, width, whole=view.whole)
+
+
+def _again_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Iterator[Rows]:
+    """What a later run made of the same question, beside the answer of this one, and the verdicts of both."""
+    case = compared.case
+    if case.again is None:
+        return
+    run, told = case.again.run, case.again.told
+    yield heading(f"Again, in {safe_line(run.name, 60)} {run.key}")
+    verdicts: list[Piece | str | tuple[str, Style]] = []
+    for record in (case.row, told.row):
+        score = "" if record.score is None else f" {number(record.score)}"
+        verdicts += [*([" → "] if verdicts else []), status_piece(record.status), (score, "strong")]
+    yield [row(*verdicts)]
+    if told.answer is not None and (prompt := prompt_of(case.item, told)) != case.prompt:
+        yield paragraph(f"asked otherwise: {safe_line(prompt, 3 * width)}", width, "warn")
+    diff = compared.diff_again(view.raw)
+    if diff is not None and diff.same:
+        yield [row(("the same answer as before", "dim"))]
+    elif diff is not None:
+        yield paragraph(diff_summary(diff), width, "changed")
+        yield from _diff_rows(diff, view, width, ("this answer", "again"))
+    elif (text := text_of(told)) is not None:
+        yield _text_rows(text, told, view.raw, width)
+    else:
+        problem = error_text(told.answer)
+        yield paragraph(
+            f"! {problem}" if problem else missing_text(told.row, told.answer), width, "error" if problem else "running"
+        )
+    for judged in told.scores:
+        yield from _score(judged, width)
 
 
 def _text_rows(text: str, turn: Detail | Told, raw: bool, width: int) -> Rows:

@@ -16,7 +16,7 @@ from tui_evals.present.answers import expected_text
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
-from tui_evals.store.rows import Detail
+from tui_evals.store.rows import Detail, expected_item, rejudged_now
 from tui_evals.text.chats import question_text
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.tui.answer_context import answer_as_text, messages_of, unit_of
@@ -115,4 +115,6 @@ class ComparedItemFinder:
             self._items[run.id] = items if isinstance(items, list) else ()
         items = self._items[run.id]
         item = items[detail.row.item] if detail and detail.row.item < len(items) else None
-        return (expected_text(unit_of(item, detail.row.turn)) or None) if detail and isinstance(item, dict) else None
+        if detail and isinstance(item, dict) and (now := rejudged_now(detail.earlier, run.scoring_pass)):
+            item = expected_item(now, item, detail.row.turn)
+        return (expected_text(unit_of(item, detail.row.turn)) or None) if detail and isinstance(item, Mapping) else None

@@ -26,7 +26,7 @@ from .sorting import PLAN, order_after_choice, sort_columns
 from .table import ResultsTable
 
 _TYPING_PAUSE = 0.1
-_NEED_ANSWER = frozenset(("mark", "mark_all", "verdict", "item", "copy"))
+_NEED_ANSWER = frozenset(("mark", "mark_all", "mend", "verdict", "item", "copy"))
 
 
 class ResultsPane(ResultsTable):
@@ -142,6 +142,14 @@ class ResultsPane(ResultsTable):
             self.say("no failures")
         else:
             self._lines.to_row(number)
+
+    async def do_mend(self) -> None:
+        """Judge the answer again, and go to the next failure."""
+        from tui_evals.tui.mending import mend  # what judges would hold up the first picture
+
+        following = await mend(self)
+        if following is not None:
+            self._lines.to_key(following)
 
     def do_follow(self) -> None:
         """Stay with the latest answers, or no longer."""

@@ -17,6 +17,7 @@ from tui_evals.present.runs import (
     judging_sentence,
     open_phrases,
     overshoot_sentence,
+    rejudged_sentence,
     run_budget,
     run_cost,
     run_duration,
@@ -288,7 +289,7 @@ def _why_rows(run: RunRow, known: RunNumbers, now: float, width: int) -> Iterato
         yield row(fit(f"stopped: {reason}", width, "error"))
     elif judging := judging_sentence(run):
         yield row(fit(f"{judging}; the earlier scores count until it is whole", width, "warn"))
-    for line in (waits, "" if waits else stuck, over):
+    for line in (waits, "" if waits else stuck, over, rejudged_sentence(run)):
         if line:
             yield row(fit(line, width, "warn"))
     if run.verdict:

@@ -74,7 +74,7 @@ class VerdictReader:
         return CollectedVerdicts({target: own for target, own in by_target.items() if own}, compliance)
 
     def _run(self, reader: Reader, run: RunRow) -> _RunVerdicts:
-        mark = (run.status, run.scoring_pass, run.heartbeat)
+        mark = (run.status, run.scoring_pass, run.rejudgings, run.heartbeat)
         known = self._known.get(run.id)
         if known is not None and known[0] == mark and run.status in OVER:
             return known[1]

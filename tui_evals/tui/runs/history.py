@@ -109,7 +109,7 @@ class RunHistory:
 
     def _totals(self, reader: Reader, row: RunRow, seq: int, until: float) -> Totals | None:
         # The heartbeat tells the scoring pass that has just begun from the one that is over.
-        state = (row.status, row.scoring_pass, row.heartbeat)
+        state = (row.status, row.scoring_pass, row.rejudgings, row.heartbeat)
         mark = (*state, seq) if row.status in LIVE else state
         known = self._known.get(row.id)
         if known is not None and known[0] == mark:

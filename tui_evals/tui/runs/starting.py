@@ -214,11 +214,22 @@ async def run(app: Desk) -> None:
     if chosen is None:
         app.tell("nothing of the open dataset is selected here: go to the tree (1) and run from there", "warn")
         return
+    shown = app.watching.run
+    if app.front in ("results", "detail") and shown is not None:
+        await start(app, chosen, _values(shown), shown.key, stays=True)
+        return
     await start(app, chosen, app.session.values.get("form"))
 
 
-async def start(app: Desk, chosen: Selection, values: Mapping[str, Any] | None, parent: str | None = None) -> bool:
-    """Run a selection after the form; whether a run was begun."""
+async def start(
+    app: Desk,
+    chosen: Selection,
+    values: Mapping[str, Any] | None,
+    parent: str | None = None,
+    *,
+    stays: bool = False,
+) -> bool:
+    """Run a selection after the form; whether a run was begun. With `stays` the run on screen stays there."""
     editing = app.workspace.editing
     if editing is None:
         return False
@@ -242,7 +253,7 @@ async def start(app: Desk, chosen: Selection, values: Mapping[str, Any] | None, 
     except REFUSALS as problem:
         _refused(app, str(problem))
         return False
-    return await _start_prepared(app, prepared)
+    return await _start_prepared(app, prepared, stays=stays)
 
 
 def offered_targets(values: Mapping[str, Any], settings: Settings) -> dict[str, TargetConfig]:
@@ -257,7 +268,7 @@ def offered_targets(values: Mapping[str, Any], settings: Settings) -> dict[str, 
     return found
 
 
-async def _start_prepared(app: Desk, prepared: PreparedRun) -> bool:
+async def _start_prepared(app: Desk, prepared: PreparedRun, *, stays: bool = False) -> bool:
     """Store a run and have a process of its own execute it, once what it would do is agreed to."""
     # The process that executes it goes on only where its evaluators are trusted too.
     if not await _approved(app, replace(prepared, allow_unjudged=False)):
@@ -267,7 +278,7 @@ async def _start_prepared(app: Desk, prepared: PreparedRun) -> bool:
     except REFUSALS as problem:
         _refused(app, str(problem))
         return False
-    return await _execute_apart(app, job.run, ["resume", job.run.key], "runs")
+    return await _execute_apart(app, job.run, ["resume", job.run.key], "runs", stays=stays)
 
 
 def _defaults(app: Desk) -> dict[str, Any]:
@@ -282,9 +293,15 @@ def _defaults(app: Desk) -> dict[str, Any]:
 
 
 async def _execute_apart(
-    app: Desk, run: RunRow, arguments: Sequence[str], says: str, begun: Callable[[RunRow], bool] = has_begun
+    app: Desk,
+    run: RunRow,
+    arguments: Sequence[str],
+    says: str,
+    begun: Callable[[RunRow], bool] = has_begun,
+    *,
+    stays: bool = False,
 ) -> bool:
-    """Have a process of its own work on a stored run, and show it; whether it has begun."""
+    """Have a process of its own work on a stored run, and show it unless another `stays`; whether it has begun."""
     database, folder = app.workspace.database, app.workspace.root
     try:
         await asyncio.to_thread(start_detached, database, run.key, [*arguments, "--quiet"], begun, folder=folder)
@@ -292,6 +309,9 @@ async def _execute_apart(
         _refused(app, problem.reason)
         return False
     now, shown = app.watching.reader.run(run.id), app.watching.run
+    if stays:
+        app.tell(f"{now.name} ({now.key}) {says}; its answers join those here as “again”, and 6 lists it")
+        return True
     if now.status in LIVE_STATUSES:
         app.tell(f"{now.name} ({now.key}) {says}: p pauses, x stops; it goes on when you leave")
     if shown is None or shown.id != now.id:

@@ -1,0 +1,83 @@
+"""Mending failures one after another: an answer is judged again by its edited dataset, then the next is shown."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.validate import document_of_data
+from tui_evals.present.answers import rejudged_change
+from tui_evals.present.figures import estimate_sentence
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.rejudging import Rejudging, prepare_rejudging, rejudge
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import NotApproved
+
+from .answer_actions import answer_in_view, unit_of_answer
+from .answer_context import AnswerContext
+from .approving import NOT_AGREED, approve
+from .pane import Pane
+from .widgets.dialogs import Confirm
+
+_REFUSALS = (CannotPlan, ConfigurationError, DatasetError, NotApproved, StoreError, LookupError)
+
+
+async def mend(pane: Pane) -> int | None:
+    """Judge the answer in view again by its dataset as it is edited; the next failure, where there is another one."""
+    case = await answer_in_view(pane)
+    place = None if case is None else await unit_of_answer(pane, case)
+    if case is None or place is None or not isinstance(place[1], int):
+        return None
+    watch, before = pane.watching, case.row
+    number = watch.number_of(before.id) or 0
+    try:
+        work = await asyncio.to_thread(_prepared, pane, case, place[1])
+        if not await _agreed(pane, work):
+            return None
+        pane.say(f"judging {before.name} again…")
+        (now,) = await pane.writer.write(lambda writer: asyncio.run(rejudge(work, writer)))
+    except _REFUSALS as problem:
+        pane.say(str(problem), "warn")
+        return None
+    told = rejudged_change(before, now, work.expected is not None)
+    following = await _next_failure(pane, now, number)
+    pane.say(f"{told}; {'no other failure is left' if following is None else f'next: {following.name}'}")
+    return None if following is None else following.id
+
+
+def _prepared(pane: Pane, case: AnswerContext, place: int) -> Rejudging:
+    """What is to judge the answer, read away from the screen."""
+    workspace = pane.workspace
+    assert workspace.editing is not None
+    document = document_of_data(dict(workspace.data), workspace.editing.document.file)
+    with Reader(pane.watching.database) as reader:
+        run = reader.run(case.run.id)
+        return prepare_rejudging(run, reader.rows([case.row.id]), reader, workspace.project(), document, place)
+
+
+async def _agreed(pane: Pane, work: Rejudging) -> bool:
+    """Whether it may be done: what judges cost is said before, and what needs a yes is asked for."""
+    estimate = work.estimate()
+    if estimate.judge_calls:
+        says = estimate_sentence(0, estimate.judge_calls, estimate.cost)
+        question = f"Judge the answer to {work.rows[0].name} again: {says}."
+        if await pane.app.push_screen_wait(Confirm("judge again", question, "do it")) is not True:
+            return False
+    if await approve(pane.app, await asyncio.to_thread(work.missing_permissions), pane.workspace.root):
+        return True
+    pane.say(NOT_AGREED, "warn")
+    return False
+
+
+async def _next_failure(pane: Pane, judged: AnswerRow, number: int) -> AnswerRow | None:
+    """The failure after an answer, which may have left the filtered list meanwhile."""
+    watch = pane.watching
+    if watch.run is None or watch.run.id != judged.run:
+        return None
+    place = watch.number_of(judged.id)
+    following = await asyncio.to_thread(watch.failure, number - 1 if place is None else place, 1)
+    row = None if following is None else watch.row(following)
+    return None if row is None or row.id == judged.id else row
