@@ -197,7 +197,7 @@ def _progress_words(run: RunRow, totals: Totals, cost: Cost, pace: Sequence[str]
 
 def _target_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[Row]:
     """A line for each target: its name, its rate, what that is against the baseline, and what became of its answers."""
-    if known.totals is None:
+    if known.totals is None or not run.targets:
         return [Row()]
     by_target = known.targets or {0: known.totals}
     shown = list(by_target)[: room if len(by_target) <= room else max(room - 1, 1)]
