@@ -437,6 +437,11 @@ class Reader:
             return Cached(cache_key, recipe, target, created, answer_record(*body))
         return None
 
+    def cached_keys(self, keys: Sequence[str]) -> set[str]:
+        """Those of some keys under which an answer is cached."""
+        query = "SELECT c.key FROM json_each(?) k CROSS JOIN cache c ON c.key = k.value"
+        return {key for (key,) in self.query(query, [json.dumps(keys)])}
+
     def cache_holds(self, target: str) -> bool:
         """Whether anything that a target said is cached."""
         return bool(self.query("SELECT 1 FROM cache WHERE target = ? LIMIT 1", [target]))

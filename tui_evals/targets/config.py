@@ -38,6 +38,9 @@ class RunDefaults:
     concurrency: int | None = None
     repeats: int = 1
     max_cost: float | None = None
+    confirm_cost: float = 1.0
+    """US dollars above which the workbench does not start a run by a single key; `confirm_calls` the same of calls."""
+    confirm_calls: int = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +118,8 @@ class _Run(_Part):
     concurrency: int | None = Field(None, ge=1)
     repeats: int = Field(1, ge=1)
     max_cost: float | None = Field(None, ge=0)
+    confirm_cost: float = Field(1.0, ge=0)
+    confirm_calls: int = Field(500, ge=0)
 
 
 class _Judge(_Part):
