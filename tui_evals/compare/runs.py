@@ -16,7 +16,17 @@ from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, Kind, Outcome, Verdict, item_verdict, match_items
 from .measures import ItemAnswers, RunDifference, judged_value, run_difference
-from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, defaults_differ, same_expectations, shared_numbers
+from .sides import (
+    Answer,
+    CellKey,
+    ComparedRun,
+    Rate,
+    RunAnswers,
+    Usage,
+    defaults_differ,
+    same_expectations,
+    shared_numbers,
+)
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
 MAX_RUNS = 4
@@ -70,6 +80,8 @@ class RunSide:
     """Since when its answers are judged as they are."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails."""
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    """What it took of each target by its name, and under the empty name of all; empty where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +151,8 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
                     reader.judged(row.id),
                     reader.judged_by(row, documents[row.snapshot]),
                     labels=reader.label_counts(row.id),
+                    totals=reader.totals_by(row.id, "target"),
+                    unpriced=reader.spent(row.id)[1],
                 )
                 for row in rows
             ],
@@ -265,4 +279,5 @@ def _side(answers: RunAnswers) -> RunSide:
         answers.measures,
         answers.judged_by.since,
         answers.labels,
+        answers.usage(),
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
+from statistics import median
 from typing import Any
 
 from tui_evals.store.figures import Judged
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
+from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
 from tui_evals.store.rows import JudgedBy, references
 
 from .match import ItemKey
@@ -47,6 +49,23 @@ class ComparedRun:
     """What the answers are judged by, where that is not the dataset that was asked."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails."""
+    totals: Mapping[int, Totals] = field(default_factory=dict)
+    """Each target in numbers; without them nothing is known of cost and time."""
+    unpriced: int = 0
+    """The calls of targets and judges that nobody knows the price of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run took of one target, or of all."""
+
+    cost: float
+    """US dollars, judges included."""
+    unpriced: int
+    input_tokens: int
+    output_tokens: int
+    latency: float | None
+    """The median of the seconds to an answer; those from the cache are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +121,16 @@ class RunAnswers:
             for t in range(len(run.targets))
         }
         self.statuses: Counter[tuple[str, AnswerStatus]] = Counter()
+        self._totals, self._unpriced = ran.totals, ran.unpriced
+        self._latencies: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
         for row in ran.rows:
             self.names[row.item] = row.name
             self.categories[row.item] = row.category
             answer = Answer(row.id, row.status, row.score, hash((row.preview, row.code)))
             self.cells[row.item][row.repeat, prompts[row.prompt], targets[row.target], row.turn] = answer
             self.statuses[row.category, row.status] += 1
+            if row.latency_ms is not None and not row.from_cache:
+                self._latencies[row.target].append(row.latency_ms / 1000)
         for score in ran.judged:
             if score.score is None or isfinite(score.score):  # an endless score has no mean
                 self.judged[score.answer].append(score)
@@ -120,6 +143,28 @@ class RunAnswers:
         for (name, status), count in self.statuses.items():
             counts[status] += count if category in (None, name) else 0
         return Rate(counts["pass"], counts["pass"] + counts["fail"])
+
+    def usage(self) -> dict[str, Usage]:
+        """What the run took: under the empty name of all targets, then of each by its name."""
+        if not self._totals:
+            return {}
+        whole = self._used(range(len(self.run.targets)))
+        by_name: defaultdict[str, list[int]] = defaultdict(list)
+        for number, name in enumerate(self.run.targets):
+            by_name[name].append(number)
+        each = {name: self._used(numbers) for name, numbers in by_name.items()}
+        return {"": replace(whole, unpriced=max(whole.unpriced, self._unpriced)), **each}
+
+    def _used(self, targets: Sequence[int]) -> Usage:
+        totals = [self._totals[number] for number in targets if number in self._totals]
+        latencies = [seconds for number in targets for seconds in self._latencies.get(number, ())]
+        return Usage(
+            sum(one.cost + one.judge_cost for one in totals),
+            sum(one.unpriced for one in totals),
+            sum(one.input_tokens for one in totals),
+            sum(one.output_tokens for one in totals),
+            median(latencies) if latencies else None,
+        )
 
     def expects_otherwise(self, position: int, later: RunAnswers, place: int) -> bool:
         """Whether the answers to an item are judged by another expectation in a later run."""

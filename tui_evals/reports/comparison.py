@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -141,6 +142,7 @@ def _run_json(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
         "without_answer": totals.errored,
         "cost": cost.amount,
         "unpriced": cost.unpriced,
+        "usage": {name or "all": asdict(used) for name, used in side.usage.items()},
     }
 
 
