@@ -22,6 +22,7 @@ from tui_evals.tui.pane import Pane
 from tui_evals.tui.rows import Rows
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.widgets.pasting import LineInput
@@ -31,6 +32,8 @@ from . import edits
 from .edits import AskEdit, ask_baseline, ask_deletion, ask_name, ask_note, ask_tags, carry_out
 from .history import PAGE, ChosenRuns, ListedRun, RunHistory, RunList, find_listed_run
 from .rows import RunRows, about_lines, empty_lines
+from .search import find_answer
+from .trend import read_trend
 
 _PACE = 1.0  # seconds
 
@@ -121,6 +124,7 @@ class RunsPane(Pane):
         self._marks: tuple[int, ...] = ()
         self._drawn: tuple[object, ...] = ()
         self._followed: int | None = None
+        self._searched = ""
 
     def compose(self) -> ComposeResult:
         """The runs, what there is to read about one, and a line for the filter."""
@@ -232,7 +236,7 @@ class RunsPane(Pane):
 
     def why_not(self, action: str) -> str | None:
         """Nothing can be done with no run, nor compared with only one."""
-        ready = action == "filter" or self._runs is None
+        ready = action in ("filter", "search") or self._runs is None
         return None if ready else edits.why_not(action, self._listed(), self.chosen)
 
     def chosen(self) -> ChosenRuns | None:
@@ -271,6 +275,28 @@ class RunsPane(Pane):
         """Type words that must stand in a run."""
         self.entry.display = True
         give_keys(self.entry)
+
+    async def do_search(self) -> None:
+        """Find answers of all runs, and go to the one that is chosen."""
+        try:
+            self._searched, chosen = await find_answer(self.app, self.watching.database, self._searched)
+        except StoreError as problem:
+            self.say(str(problem), "error")
+            return
+        if chosen is not None:
+            self.post_message(OpenRun(*chosen))
+
+    async def do_trend(self) -> None:
+        """Read how the runs of the dataset did, one after the other."""
+        listed = self._listed()
+        if listed is None:
+            return
+        try:
+            trend = await asyncio.to_thread(read_trend, self.watching.database, self.workspace.root, listed.dataset)
+        except StoreError as problem:
+            self.say(str(problem), "error")
+            return
+        self.app.push_screen(Reading(f"trend of {listed.dataset}", trend.rows))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while one types."""

@@ -84,9 +84,9 @@ class RunRows(Sequence[Row]):
 
 
 def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
-    """The header of a suite: its name and how its last finished runs went, the oldest left."""
-    finished = [one.rate for one in runs if one.run.status == "finished" and one.rate is not None]
-    line = draw_bars(finished[:_TREND][::-1])
+    """The header of a suite: its name and how its last finished runs went, the oldest left, baselines flagged."""
+    finished = [one for one in runs if one.run.status == "finished" and one.rate is not None]
+    line = "".join(BASELINE[0] * one.baseline + draw_bars([one.rate]) for one in reversed(finished[:_TREND]))
     room = max(width - len(line) - 2, 1)
     return row(fit(name, room, "title"), " ", (line, "accent"), " ", ground="title")
 
