@@ -85,6 +85,20 @@ async def test_four_runs_stand_in_columns_and_any_of_them_comes_beside_the_first
         await person.until(lambda: "false alarm" in flat(person))
 
 
+async def test_from_160_columns_the_texts_of_three_runs_and_what_was_expected_stand_side_by_side(tmp_path):
+    await history(tmp_path, [GOOD], [BAD], [GOOD])
+    async with at_the_workbench(tmp_path, size=(160, 45)) as person:
+        await at_the_runs(person, "try 3")
+        await compared(person, "space", "space", "space")
+        await person.until(
+            lambda: any(
+                [part.strip() for part in line.split("│")] == ["expected", "A", "B", "C"]
+                for line in person.screen().split("\n")
+            )
+        )
+        assert "median latency" in person.screen()
+
+
 async def test_a_run_is_made_the_baseline_and_later_ones_are_compared_with_it(tmp_path):
     path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], [BAD, GOOD], source="evals/a.json")
     async with at_the_workbench(tmp_path, size=(100, 30)) as person:

@@ -48,7 +48,7 @@ class TrendPage:
         if not self.runs:
             return [row((line, "dim")) for line in wrapped("No run of this dataset is finished yet.", width)]
         rows = [row(line) for sentence in self.sentences for line in wrapped(sentence, width)]
-        note = "█ to the low end of the 95 % interval, ▓ to the rate, ░ to the high end; the oldest run first."
+        note = "█ to the low end of the 95 % interval, ▓ to the rate, ░ to the high end, · to 100 %; oldest run first."
         rows += [row(), *(trend_line(one, width) for one in self.runs), row()]
         return rows + [row((line, "dim")) for line in wrapped(note, width)]
 
@@ -78,7 +78,7 @@ def rate_bar(rate: Rate, width: int) -> str:
     if share is None or ends is None:
         return ""
     low, middle, high = (round(width * part) for part in (ends.low, share, ends.high))
-    return "█" * low + "▓" * (middle - low) + "░" * (high - middle)
+    return "█" * low + "▓" * (middle - low) + "░" * (high - middle) + "·" * (width - high)
 
 
 def read_trend(database: Path, root: Path, dataset: str) -> TrendPage:
