@@ -28,7 +28,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.server_replies import BROKEN, KINDS, MARKER, Behaviour, Call, refused
+from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Behaviour, Call, completion, refused
 
 
 @dataclass
@@ -48,6 +48,8 @@ class State:
     behaviours: dict[str, Behaviour] = field(default_factory=lambda: {"*": Behaviour()})
     questions: dict[tuple[str, str], Question] = field(default_factory=dict)
     met: Counter[str] = field(default_factory=Counter)
+    billed: Counter[str] = field(default_factory=Counter)
+    """The tokens of all calls that were taken on, whoever was still there for the answer."""
     in_flight: int = 0
     peak: int = 0
     last: dict[str, Any] = field(default_factory=dict)
@@ -97,6 +99,8 @@ async def chat(http: web.Request) -> web.StreamResponse:
     try:
         kind = kind_of(call, question.asked)
         state.met[kind] += 1
+        if kind in KINDS and kind not in UNBILLED:
+            state.billed.update(completion(call)["usage"])
         late = random.Random(f"late {behaviour.seed} {key} {question.asked}").random() if behaviour.jitter else 0
         await asyncio.sleep(behaviour.latency + behaviour.jitter * late)
         response = await KINDS[kind](call) if kind in KINDS else refused(kind, call)
@@ -115,7 +119,7 @@ async def counts(http: web.Request) -> web.Response:
     state = http.app[STATE]
     questions = [{"key": key, **vars(question)} for (_, key), question in state.questions.items()]
     totals = {word: sum(question[word] for question in questions) for word in ("asked", "answered")}
-    flight = {"in_flight": state.in_flight, "peak": state.peak, "met": state.met}
+    flight = {"in_flight": state.in_flight, "peak": state.peak, "met": state.met, "billed": state.billed}
     return web.json_response({**totals, **flight, "questions": questions})
 
 

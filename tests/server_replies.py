@@ -23,7 +23,9 @@ SAID = {
     "404": "The model `{model}` does not exist.",
     "429": "Rate limit reached.",
     "429date": "Rate limit reached.",
+    "429garbage": "Rate limit reached.",
 }
+GARBAGE = ("soon", "-5", "1e999", "nan", "Thu, 99 Nov 2026 77:00:00 GMT", "")
 CODES = {"404": "model_not_found", "429quota": "insufficient_quota"}
 
 
@@ -196,11 +198,15 @@ KINDS: dict[str, Answerer] = {
     "cut": cut,
 }
 BROKEN = {"reset", "drip", "cut"}
+UNBILLED = {"redirect", "echo", "html502"}
+"""Kinds that no provider charges for, beside those that are a status."""
 
 
 def refused(kind: str, call: Call) -> web.Response:
     headers = {}
-    if kind == "429date":
+    if kind == "429garbage":
+        headers["Retry-After"] = GARBAGE[int(call.key, 16) % len(GARBAGE)]
+    elif kind == "429date":
         headers["Retry-After"] = formatdate(time.time() + call.behaviour.retry_after, usegmt=True)
     elif kind in ("429", "503"):
         headers["Retry-After"] = f"{call.behaviour.retry_after:g}"

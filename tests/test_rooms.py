@@ -108,6 +108,14 @@ def test_help_imports_neither_screen_nor_models_nor_pydantic():
         assert not loaded & (SCREEN | HEAVY | DATABASE | {"pydantic", "jinja2", "ruamel"}), arguments
 
 
+def test_the_first_picture_waits_for_no_model_no_evaluator_and_no_engine():
+    code = "import json, sys; import tui_evals.tui.door, tui_evals.tui.app; print(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout)
+    assert not {name.partition(".")[0] for name in loaded} & {"pydantic", "jinja2", "ruamel", "wcwidth", "yarl"}
+    assert not {"tui_evals.evaluators.base", "tui_evals.runs.start", "tui_evals.compare.diff"} & {*loaded}
+
+
 def test_what_only_reads_the_store_waits_for_no_library_of_datasets_or_networks(tmp_path):
     code = (
         "import json, sys; from tui_evals.cli.main import run; print(json.dumps([run(sys.argv[1:]), [*sys.modules]]))"

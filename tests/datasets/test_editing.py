@@ -330,6 +330,23 @@ def test_a_draft_is_taken_up_as_one_step(editing, file):
     assert after.undo() == "recovered edits" and same_objects(after.data, start)
 
 
+def test_each_draft_holds_the_data_as_it_is_whatever_the_draft_before_held(editing):
+    taken = [
+        lambda: editing.apply(steps.insert_item(editing.data, 1, steps.new_item()), "new"),
+        lambda: ask(editing, 1, "typed"),
+        lambda: editing.apply(steps.move_items(editing.data, [0], 1), "move"),
+        lambda: editing.apply({**editing.data, "items": "no list"}, "wrong"),
+        editing.undo,
+        editing.undo,
+        editing.forget_draft,
+        lambda: editing.apply(steps.remove_items(editing.data, [0]), "remove"),
+        editing.redo,
+    ]
+    for step in taken:
+        step()
+        assert json.loads(editing.draft()) == editing.data
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"items": 1}', '{"items"', '{"items": [NaN]}'])
 def test_a_draft_that_is_none_is_left_alone(editing, text):
     start = editing.data

@@ -15,7 +15,7 @@ from tests.compare.helpers import answer, run
 from tests.present.rows import totals
 from tui_evals.runs.gates import GateResults, Gates, check_gates
 from tui_evals.runs.status import status_of
-from tui_evals.store.figures import Judged
+from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import ScoreRecord, Totals
 
 EMPTY = "(empty)"
@@ -71,6 +71,10 @@ class Stored:
         for place, one in enumerate(self.asked[number]):
             given = {"code": None if one.came else "agentTimeout", "cell": place, "preview": one.text}
             yield answer(100 * number + place, place, one.status, **given)
+
+    def compared(self, number):
+        for row in self.all_rows(number):
+            yield ComparedRow(*(getattr(row, name) for name in ComparedRow._fields))
 
     def records(self, number):
         for place, one in enumerate(self.asked[number]):

@@ -116,7 +116,8 @@ def test_a_budget_is_never_exceeded_while_no_call_costs_more_than_was_set_aside(
 
 def test_the_bound_of_a_call_counts_bytes_and_the_longest_answer():
     price = Price(1.0, 2.0)
-    cost = most_it_can_cost([{"role": "user", "content": "é" * 100}], {"max_tokens": 10}, price)
+    question = Request(messages=({"role": "user", "content": "é" * 100},), params={"max_tokens": 10})
+    cost = most_it_can_cost(question, price)
     assert cost >= price.cost(Usage(200, 10))
 
 

@@ -1,5 +1,6 @@
 """The file itself: modes, versions, damage, locks, and errors that are sentences."""
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -287,6 +288,9 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
         connection.execute("ALTER TABLE runs DROP COLUMN staged_pass")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_total")
         connection.execute("DROP TABLE staged")
+        connection.execute("ALTER TABLE runs DROP COLUMN reserved")
+        connection.execute("ALTER TABLE calls DROP COLUMN may_cost")
+        connection.execute("DROP TABLE replies")
         connection.execute("DROP TABLE earlier")
         connection.execute("PRAGMA user_version=5")
     connection.close()
@@ -319,3 +323,26 @@ def test_a_store_of_schema_4_learns_how_its_answers_ended(path, monkeypatch):
     open_store(path)
     with Reader(path) as reader:
         assert [row.ending for row in reader.window(1, 0, 9)] == ["length", "refusal", ""]
+
+
+def test_a_store_of_schema_10_learns_what_calls_may_cost(path, monkeypatch):
+    path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "STEPS", migrations.STEPS[:10])
+        patch.setattr(migrations, "VERSION", 10)
+        open_store(path)
+        with contextlib.closing(connect(path, write=True)) as connection:
+            connection.execute(
+                "INSERT INTO runs(key, name, suite, source, snapshot, status, control, targets, prompts, tags, "
+                "created, total, config, note, scoring_pass) "
+                "VALUES ('k', 'n', '', '', '', 'interrupted', '', '[]', '[]', '[]', 0, 0, '{}', '', 1)"
+            )
+            connection.execute(
+                "INSERT INTO calls(run, kind, target, attempt, started, latency_ms, code, from_cache) "
+                "VALUES (1, 'target', 't', 1, 0, 0, 'agentTimeout', 0)"
+            )
+    with Writer(open_store(path)) as writer, Reader(path) as reader:
+        assert (reader.may_cost(1), reader.reserved(1), reader.totals(1).may_cost) == (0.0, 0.0, 0.0)
+        writer.reserved(1, 0.25)
+        writer.flush()
+        assert reader.run(1).reserved == reader.totals(1).may_cost == 0.25

@@ -255,3 +255,29 @@ async def test_one_can_scroll_as_soon_as_there_are_rows_and_the_scrollbar_follow
         assert lines.scroll_offset.y == 10
         await pilot.pause()
         assert lines.scroll_offset.y == 10 and lines.vertical_scrollbar.position == 10
+
+
+async def test_the_scrollbar_goes_along_with_rows_that_come_and_go():
+    lines = Lines(choosing=False)
+
+    class Viewer(App[None]):
+        def compose(self):
+            yield lines
+
+    def show(count):
+        lines.show(lambda width: [row(str(number)) for number in range(count)])
+
+    async with Viewer().run_test(size=(80, 12)) as pilot:
+        for count in (60, 61, 30, 5, 60, 12, 13):
+            show(count)
+            await pilot.pause()
+            lines.scroll_to(y=60, animate=False)
+            await pilot.pause()
+            assert lines.scroll_offset.y == max(count - 12, 0)
+            assert lines.vertical_scrollbar.window_virtual_size == max(count, 12)
+            assert str(count - 1) in drawn(lines)
+        show(60)
+        await pilot.pause()
+        lines.scroll_to(y=48, animate=False)
+        show(40)
+        assert lines.scroll_offset.y == 28 and "39" in drawn(lines)

@@ -37,7 +37,7 @@ def test_a_sentence_that_is_longer_than_the_line_is_read_to_its_end(tmp_path):
         terminal.wait("all keys")
         terminal.after("j2", "2 Item")
         terminal.after("e", r"ended with code 3;[\s\S]*/field.md")
-        (kept,) = re.findall(r"\S+/field\.md", terminal.shown)
+        (kept,) = re.findall(r"\S+/field\.md", terminal.rows.screen)
         assert Path(kept).read_text() == "half written\n"
         shutil.rmtree(Path(kept).parent)
         terminal.after("d", "copied item #1")

@@ -244,7 +244,9 @@ async def test_a_thousand_workers_are_gone_through_while_they_change(tmp_path, w
 async def test_what_workers_are_called_cannot_harm_the_screen(tmp_path, writer, run):
     writer.workers(run.id, [worker(HOSTILE)])
     async with at_the_workbench(tmp_path, run=run.key, size=(80, 24)) as person:
-        await person.press("4", "M")
+        await person.press("4")
+        await person.sees("M lists them")
+        await person.press("M")
         await person.sees("● alive   [/b] [@click=")
         assert not set("\x1b\x07\x9b\u202e") & set(person.screen())
 

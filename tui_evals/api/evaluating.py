@@ -13,8 +13,9 @@ from typing import Any, ClassVar, cast
 
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
+from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.validate import document_of_data
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
 from tui_evals.present.causes import cause_sentence
 from tui_evals.runs.approving import find_typed

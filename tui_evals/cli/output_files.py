@@ -16,13 +16,15 @@ def is_output(file: Path) -> bool:
     return file == Path("-") or descriptor_of(file) == 1
 
 
-def write_file(file: Path, pieces: Iterable[str], *, private: bool = False, new: bool = False, after: str = "") -> None:
-    """Write a text piece by piece to a file in a folder that need not be there, or end the command.
+def write_file(
+    file: Path, pieces: Iterable[str | bytes], *, private: bool = False, new: bool = False, after: str = ""
+) -> None:
+    """Write text or bytes piece by piece to a file in a folder that need not be there, or end the command.
 
     A file that is there is replaced, unless it has to be `new`. `after` is what a sentence about a failure ends with.
     """
     if is_output(file):
-        say_data(pieces)
+        say_data(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
         return
     if new and file.exists() and not is_stream(file):
         raise Stop(f"{file} is already there; choose another name or remove it first")
@@ -32,7 +34,9 @@ def write_file(file: Path, pieces: Iterable[str], *, private: bool = False, new:
         if is_private(file):
             make_private_folder(file.parent)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, (piece.encode() for piece in pieces), private=private)
+        write_atomically(
+            file, (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces), private=private
+        )
     except OSError as problem:
         sentence = (
             str(problem) if isinstance(problem, UnsafeFile) else f"{file} could not be written: {problem.strerror}"

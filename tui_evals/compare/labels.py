@@ -148,7 +148,7 @@ def evaluator_agreements(
     reader: Reader, run: RunRow, evaluator: str | None = None, limit: int = 10
 ) -> list[EvaluatorAgreement]:
     """Everything that was labelled, whole answers first, or one evaluator; with the first of the disagreements."""
-    labels, judged = reader.labels(run.id), reader.judged(run.id)
+    labels, judged = reader.labels(run.id), list(reader.judged(run.id))
     rows = {row.id: row for row in reader.rows(dict.fromkeys(one.answer for one in labels))}
     only = _only_evaluator(judged)
     whole = _answer_judgements(judged, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,6 +48,8 @@ def match_items(runs: Sequence[Sequence[ItemKey]]) -> tuple[Group, ...]:
     """Every item of the runs once: those of the first run in its order, then what each later one adds."""
     counts = [Counter(key.test_id for key in run) for run in runs]
     repeated = {test_id for count in counts for test_id, times in count.items() if times > 1}
+    if len(runs) > 1 and all(run == runs[0] for run in runs[1:]):
+        return tuple(_same_everywhere(key, len(runs), repeated) for key in runs[0])
     groups: list[_GrowingGroup] = []
     for number, run in enumerate(runs):
         unmatched = list(run)
@@ -75,6 +77,11 @@ def repeat_verdicts(outcomes: Iterable[Outcome]) -> list[Verdict]:
     for outcome in outcomes:
         repeats[outcome.repeat].append(outcome)
     return [item_verdict(turns) for turns in repeats.values()]
+
+
+def _same_everywhere(key: ItemKey, runs: int, repeated: Collection[str | None]) -> Group:
+    """An item that stands at the same place in the same list of items everywhere, as of runs of one dataset."""
+    return Group((key,) * runs, "testId" if key.test_id and key.test_id not in repeated else "content")
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from tui_evals.store.figures import Judged
 from tui_evals.text.measures import Measure, parse_measure
 
 from .match import Kind, Outcome, Verdict, item_verdict, repeat_verdicts
-from .sides import Answer, CellKey, RunAnswers
+from .sides import Answer, CellKey, Judging, RunAnswers
 from .statistics import Interval, bootstrap, holm, items_needed, paired_test
 
 _ROUNDING = 1e-12
@@ -161,6 +161,10 @@ def _by_evaluator(
     """For each evaluator the mean score of every item that both runs judged, before and after."""
     means: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for both in items:
+        if len(both[0]) == len(both[1]) == 1 and both[0].keys() == both[1].keys():
+            for key, pair in _lone_scores(both, first, later):
+                means[key].append(pair)
+            continue
         before, after = _scores(both[0], first), _scores(both[1], later)
         for key, places in before.items():
             if key in after:
@@ -168,6 +172,15 @@ def _by_evaluator(
                 if shared:
                     means[key].append(_mean_pair(shared))
     yield from sorted(means.items())
+
+
+def _lone_scores(both: ItemAnswers, first: RunAnswers, later: RunAnswers) -> Iterator[tuple[str, tuple[float, float]]]:
+    """The scores of an item that has one answer in each run, by evaluator."""
+    (before,), (after,) = both[0].values(), both[1].values()
+    others = {record.key: record for record in later.judged.get(after.id, ())}
+    for record in first.judged.get(before.id, ()):
+        if record.key in others:
+            yield record.key, (judged_value(record), judged_value(others[record.key]))
 
 
 def _scores(cells: Mapping[CellKey, Answer], side: RunAnswers) -> dict[str, dict[tuple[int, int, int], list[float]]]:
@@ -179,7 +192,7 @@ def _scores(cells: Mapping[CellKey, Answer], side: RunAnswers) -> dict[str, dict
     return scores
 
 
-def judged_value(judged: Judged) -> float:
+def judged_value(judged: Judging | Judged) -> float:
     """The score; a bare verdict counts 1 or 0."""
     return judged.score if judged.score is not None else float(judged.result == "pass")
 

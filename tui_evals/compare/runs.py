@@ -14,7 +14,7 @@ from typing import get_args
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 
-from .match import Group, How, Kind, Outcome, Verdict, item_verdict, match_items
+from .match import Group, How, ItemKey, Kind, Outcome, Verdict, item_verdict, match_items
 from .measures import ItemAnswers, RunDifference, judged_value, run_difference
 from .sides import (
     Answer,
@@ -36,6 +36,7 @@ _BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", 
 _VERDICTS: Mapping[AnswerStatus, Verdict] = {
     status: item_verdict([Outcome(0, 0, status)]) for status in get_args(AnswerStatus)
 }
+_ONLY: Mapping[Kind | None, tuple[Kind | None]] = {kind: (kind,) for kind in (*KINDS, None)}
 Pairs = Iterable[tuple[int, int]]
 
 
@@ -109,7 +110,7 @@ def compare_runs(
     all_otherwise = [not expected_alike and defaults_differ(sides[0], later) for later in sides[1:]]
     lines: list[ComparedLine] = []
     items: tuple[list[ItemAnswers], ...] = tuple([] for _ in runs[1:])
-    for group in match_items([side.item_keys(same_document) for side in sides]):
+    for group in match_items(_item_keys(sides, same_document)):
         cells = [side.cells[key.position] if key else {} for side, key in zip(sides, group.keys, strict=True)]
         otherwise = all_otherwise
         if not expected_alike:
@@ -146,18 +147,28 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
             [
                 ComparedRun(
                     row,
-                    reader.all_rows(row.id),
+                    reader.compared(row.id),
                     documents[row.snapshot],
                     reader.judged(row.id),
                     reader.judged_by(row, documents[row.snapshot]),
                     labels=reader.label_counts(row.id),
-                    totals=reader.totals_by(row.id, "target"),
+                    totals={None: reader.totals(row.id), **reader.totals_by(row.id, "target")},
+                    latencies=reader.latencies(row.id),
                     unpriced=reader.spent(row.id)[1],
                 )
                 for row in rows
             ],
             reader.differing,
         )
+
+
+def _item_keys(sides: Sequence[RunAnswers], same_document: bool) -> list[list[ItemKey]]:
+    """What the items of each run are recognised by; runs that asked the same of one document share it."""
+    first = sides[0].item_keys(same_document)
+    return [
+        first if same_document and side.cells.keys() == sides[0].cells.keys() else side.item_keys(same_document)
+        for side in sides
+    ]
 
 
 @contextmanager
@@ -188,6 +199,14 @@ def _lines(
 ) -> Iterable[ComparedLine]:
     key, side = next((key, side) for key, side in zip(group.keys, sides, strict=True) if key)
     name, category = side.names[key.position], side.categories[key.position]
+    if len(sides) == 2 and True not in otherwise and group.keys[0] is group.keys[1] and len(cells[0]) == 1:
+        ((cell, before),) = cells[0].items()
+        if len(cells[1]) == 1 and cell in cells[1] and not cell[0] and not cell[3]:  # as most items are
+            after = cells[1][cell]
+            column = "" if one_column else next(s.columns[cell[1:3]] for s in sides if cell[1:3] in s.columns)
+            both, kinds_of_both = (before, after), _ONLY[_kind(before, after)]
+            yield ComparedLine(name, None, None, column, category, both, kinds_of_both, group.how, False)
+            return
     edited = len({key.content_hash for key in group.keys if key}) > 1
     all_cells = dict.fromkeys(cell for side_cells in cells for cell in side_cells)
     has_repeats, has_turns = any(cell[0] for cell in all_cells), any(cell[3] for cell in all_cells)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from tui_evals.store.figures import Judged
+from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
 from tui_evals.store.rows import JudgedBy, references
 
@@ -42,15 +41,17 @@ class ComparedRun:
     """One of the runs to compare: its answers, the dataset it asked, and what was judged."""
 
     run: RunRow
-    rows: Iterable[AnswerRow]
+    rows: Iterable[AnswerRow | ComparedRow]
     document: Mapping[str, Any]
     judged: Iterable[Judged] = ()
     judged_by: JudgedBy | None = None
     """What the answers are judged by, where that is not the dataset that was asked."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails."""
-    totals: Mapping[int, Totals] = field(default_factory=dict)
-    """Each target in numbers; without them nothing is known of cost and time."""
+    totals: Mapping[int | None, Totals] = field(default_factory=dict)
+    """Each target in numbers, and under None the whole run; without them nothing is known of cost and time."""
+    latencies: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    """The milliseconds to each answer of a target; those from the cache are left out."""
     unpriced: int = 0
     """The calls of targets and judges that nobody knows the price of."""
 
@@ -66,6 +67,8 @@ class Usage:
     output_tokens: int
     latency: float | None
     """The median of the seconds to an answer; those from the cache are left out."""
+    perhaps: float = 0.0
+    """What calls without an answer may have cost besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,16 @@ class Answer:
     status: AnswerStatus
     score: float | None
     text_hash: int
+
+
+class Judging(NamedTuple):
+    """What an evaluator made of an answer; answers that it judged alike share it."""
+
+    key: str
+    score: float | None
+    result: str | None
+    threshold: float | None
+    measure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +125,7 @@ class RunAnswers:
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}
         self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
-        self.judged: defaultdict[int, list[Judged]] = defaultdict(list)
+        self.judged: dict[int, tuple[Judging, ...]] = {}
         self.measures: dict[str, str] = {}
         """What the scores of each evaluator are in."""
         self.columns = {
@@ -121,21 +134,33 @@ class RunAnswers:
             for t in range(len(run.targets))
         }
         self.statuses: Counter[tuple[str, AnswerStatus]] = Counter()
-        self._totals, self._unpriced = ran.totals, ran.unpriced
-        self._latencies: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
+        self._totals, self._unpriced, self._latencies = ran.totals, ran.unpriced, ran.latencies
+        # What many answers have in common is kept once: a run may have a hundred thousand.
+        keys: dict[CellKey, CellKey] = {}
+        words: dict[Any, Any] = {}
         for row in ran.rows:
+            category, status = words.setdefault(row.category, row.category), words.setdefault(row.status, row.status)
+            key = (row.repeat, prompts[row.prompt], targets[row.target], row.turn)
             self.names[row.item] = row.name
-            self.categories[row.item] = row.category
-            answer = Answer(row.id, row.status, row.score, hash((row.preview, row.code)))
-            self.cells[row.item][row.repeat, prompts[row.prompt], targets[row.target], row.turn] = answer
-            self.statuses[row.category, row.status] += 1
-            if row.latency_ms is not None and not row.from_cache:
-                self._latencies[row.target].append(row.latency_ms / 1000)
-        for score in ran.judged:
-            if score.score is None or isfinite(score.score):  # an endless score has no mean
-                self.judged[score.answer].append(score)
-                if score.measure:
-                    self.measures[score.key] = score.measure
+            self.categories[row.item] = category
+            answer = Answer(row.id, status, row.score, hash((row.preview, row.code)))
+            self.cells[row.item][keys.setdefault(key, key)] = answer
+            self.statuses[category, status] += 1
+        judgings: dict[tuple[Any, ...], Judging] = {}
+        longer: dict[tuple[int, int], tuple[Judging, ...]] = {}
+        none: tuple[Judging, ...] = ()
+        for answer_id, *said in ran.judged:
+            judging = judgings.get(made := tuple(said))
+            if judging is None:
+                judging = judgings[made] = Judging._make(made)
+            if judging.score is None or isfinite(judging.score):  # an endless score has no mean
+                before = self.judged.get(answer_id, none)
+                place = (id(before), id(judging))  # both are kept, and each once
+                if place not in longer:
+                    longer[place] = (*before, judging)
+                self.judged[answer_id] = longer[place]
+                if judging.measure:
+                    self.measures[judging.key] = judging.measure
 
     def rate(self, category: str | None = None) -> Rate:
         """How many answers pass, of all or of a category."""
@@ -148,22 +173,26 @@ class RunAnswers:
         """What the run took: under the empty name of all targets, then of each by its name."""
         if not self._totals:
             return {}
-        whole = self._used(range(len(self.run.targets)))
+        numbers = range(len(self.run.targets))
+        whole = self._used([self._totals[None]], numbers)
         by_name: defaultdict[str, list[int]] = defaultdict(list)
-        for number, name in enumerate(self.run.targets):
-            by_name[name].append(number)
-        each = {name: self._used(numbers) for name, numbers in by_name.items()}
+        for number in numbers:
+            by_name[self.run.targets[number]].append(number)
+        each = {
+            name: self._used([self._totals[number] for number in own if number in self._totals], own)
+            for name, own in by_name.items()
+        }
         return {"": replace(whole, unpriced=max(whole.unpriced, self._unpriced)), **each}
 
-    def _used(self, targets: Sequence[int]) -> Usage:
-        totals = [self._totals[number] for number in targets if number in self._totals]
-        latencies = [seconds for number in targets for seconds in self._latencies.get(number, ())]
+    def _used(self, totals: Sequence[Totals], targets: Iterable[int]) -> Usage:
+        latencies = [one for number in targets for one in self._latencies.get(number, ())]
         return Usage(
             sum(one.cost + one.judge_cost for one in totals),
             sum(one.unpriced for one in totals),
             sum(one.input_tokens for one in totals),
             sum(one.output_tokens for one in totals),
-            median(latencies) if latencies else None,
+            median(latencies) / 1000 if latencies else None,
+            sum(one.may_cost for one in totals),
         )
 
     def expects_otherwise(self, position: int, later: RunAnswers, place: int) -> bool:

@@ -192,6 +192,11 @@ def items_needed(differences: Sequence[float], level: float = 0.05, power: float
     return max(ceil(root * root), ceil(ceil(1 - log2(level)) * n / len(scaled)))
 
 
+def interval_percent(ends: Interval | None) -> str:
+    """The interval of a rate in percent; empty where there is none."""
+    return "" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
+
+
 def percent(share: float | None, decimals: int = 1) -> str:
     """A share in percent: never 0 or 100 % unless it is exactly that, and `n/a` when there is none."""
     if share is None:

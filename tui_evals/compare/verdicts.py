@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .measures import LEVEL, MeasuredDifference, RunDifference
-from .statistics import Interval, percent
+from .statistics import percent
 
 NAMES = "ABCD"
 """What runs are called beside each other, in the order they were given."""
@@ -99,11 +99,6 @@ def _outcome(test: MeasuredDifference, before: str, after: str) -> str:
     # The first of several runs is A, which every later one is compared with.
     than = "" if before == NAMES[0] else f" than {before}"
     return f"{after} is {'better' if test.side > 0 else 'worse'}{than}"
-
-
-def interval_percent(ends: Interval | None) -> str:
-    """The interval of a rate in percent; empty where there is none."""
-    return "" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
 
 
 def _count_items(test: MeasuredDifference) -> str:

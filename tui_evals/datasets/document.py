@@ -16,8 +16,8 @@ from tui_evals.text import strictjson
 
 from . import samples, table
 from .layout import Layout, Path
-from .model import CURRENT_VERSION
 from .problems import DatasetError, LineError, Problem
+from .versions import CURRENT_VERSION
 
 Dialect = Literal["document", "array", "parallel", "csv", "jsonl"]
 _MAX_BYTES = 2**30

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path as File
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.text import strictjson
@@ -16,12 +17,14 @@ from tui_evals.text import strictjson
 from .document import Document, dialect_of_name, digest_of, load
 from .layout import pretty_json
 from .merging import Merge, merge
-from .model import CURRENT_VERSION
-from .patches import Patch, patch_between
+from .patches import Patch, patch_between, splice
 from .paths import CannotEdit, Data, same_data
 from .save import ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
-from .validate import Checker
+from .versions import CURRENT_VERSION
+
+if TYPE_CHECKING:
+    from .validate import Checker
 
 _MAX_UNDO = 1000
 
@@ -62,8 +65,11 @@ class Editing:
         self._saved_ids: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
         self._dirty: tuple[Document, int, bool] | None = None
-        self.checker = Checker()
-        """Validates the data as it is now, and of its items those that changed."""
+        self._drafted: Sequence[Any] = ()
+        """The items of the last draft, and below the text of each."""
+        self._drafts: list[str] = []
+        self._drafting = threading.Lock()
+        """Held by the one thread that makes a draft."""
         self._gone = False
         """The file was there and is not now."""
         self._disk = threading.Lock()
@@ -76,6 +82,14 @@ class Editing:
             raise CannotSave(f"{file} is no name for a new dataset; give it one that ends in .json")
         data = {"schemaVersion": CURRENT_VERSION, "items": [new_item()]}
         return cls(Document(file, pretty_json(data), "", "document", data))
+
+    @cached_property
+    def checker(self) -> Checker:
+        """Validates the data as it is now, and of its items those that changed."""
+        # Imported when it is wanted, because a dataset is shown before it is checked.
+        from .validate import Checker
+
+        return Checker()
 
     @property
     def in_file(self) -> bool:
@@ -123,7 +137,8 @@ class Editing:
         if self._saved_ids[0] is not self.document:
             self._saved_ids = (self.document, _item_ids(self.document.data))
         saved_ids, shift = self._saved_ids[1], len(saved) - len(current)
-        unknown = [index for index, known in enumerate(map(saved_ids.__contains__, map(id, current))) if not known]
+        differing = splice(saved, current)
+        unknown = [index for index, item in enumerate(differing.added, differing.start) if id(item) not in saved_ids]
         return frozenset(
             index
             for index in unknown
@@ -270,7 +285,23 @@ class Editing:
 
     def draft(self) -> str:
         """The unsaved data as text, for a recovery file."""
-        return f"{{{', '.join(f'{json.dumps(name)}: {_json(value)}' for name, value in self.data.items())}}}"
+        with self._drafting:
+            fields = (f"{json.dumps(name)}: {self._json(name, value)}" for name, value in self.data.items())
+            return f"{{{', '.join(fields)}}}"
+
+    def forget_draft(self) -> None:
+        """Give back what the next draft would begin from; there is nothing unsaved now."""
+        with self._drafting:
+            self._drafted, self._drafts = (), []
+
+    def _json(self, name: str, value: Any) -> str:
+        """A field as JSON, of the items only those anew that changed since the last draft: all would hold up keys."""
+        if name != "items" or not isinstance(value, list):
+            return json.dumps(value)
+        found = splice(self._drafted, value)
+        self._drafts[found.start : found.start + len(found.removed)] = map(json.dumps, found.added)
+        self._drafted = value
+        return f"[{', '.join(self._drafts)}]"
 
     def restore(self, text: str) -> None:
         """Load a draft as one undoable step."""
@@ -286,11 +317,6 @@ class Editing:
 def _sharing(data: Data, document: Document) -> Document:
     """The document with the item objects that are known already."""
     return document.with_data(_reuse_items(data, document.data))
-
-
-def _json(value: Any) -> str:
-    """A value as JSON, a list one by one, for a call over all items would hold up the screen."""
-    return f"[{', '.join(map(json.dumps, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
 def _reuse_items(old: Data, new: Data) -> Data:

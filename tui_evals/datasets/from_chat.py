@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .model import MAX_TURNS
 from .paths import CannotEdit, Data
+from .versions import MAX_TURNS
 
 Message = Mapping[str, Any]
 

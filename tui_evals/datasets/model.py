@@ -7,9 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-CURRENT_VERSION = "1.11.0"
-MAX_TURNS = 2_000
-"""Turns of a conversation: each is asked with all before it, so that twice as many send four times as much."""
+from .versions import MAX_TURNS, Role
 
 Mode = Literal["extend", "replace"]
 Text = Annotated[str, Field(min_length=1)]
@@ -77,7 +75,7 @@ ScoreRecord = Annotated[
 
 
 class _StrictModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Message(_StrictModel):
@@ -85,7 +83,7 @@ class Message(_StrictModel):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Role
     content: Content = None
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
@@ -110,6 +108,10 @@ class Summary(_StrictModel):
     overall_status: Literal["pass", "fail", "partial", "error"]
 
 
+_GIVEN: dict[frozenset[str], set[str]] = {}
+"""Sets of fields that are given; most items of a dataset share one. No instance is changed, so none of them is."""
+
+
 class _Unit(_StrictModel):
     """The fields that a turn and a single-turn item share; the second block is written by runs."""
 
@@ -130,6 +132,12 @@ class _Unit(_StrictModel):
     diagnostics: dict[str, Any] | None = None
     status: Literal["pass", "fail", "partial", "error"] | None = None
     error: ErrorObject | None = None
+
+    def model_post_init(self, context: object) -> None:
+        """Keep only the fields that are given: with the absent ones a large dataset takes several times its text."""
+        given = frozenset(self.__pydantic_fields_set__)
+        object.__setattr__(self, "__dict__", {name: value for name, value in self.__dict__.items() if name in given})
+        object.__setattr__(self, "__pydantic_fields_set__", _GIVEN.setdefault(given, set(given)))
 
     @property
     def reference(self) -> str | None:
@@ -170,6 +178,12 @@ class Item(_Unit):
     def units(self) -> tuple[Item | Turn, ...]:
         """The exchanges to ask and judge in order: the turns, or the item itself."""
         return (self,) if self.turns is None else tuple(self.turns)
+
+
+for _model in (Item, Turn):
+    for _name, _field in _model.model_fields.items():
+        if not _field.is_required():
+            type.__setattr__(_model, _name, _field.default)  # what an instance without the field has
 
 
 TURN_ONLY_FIELDS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}

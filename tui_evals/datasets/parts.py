@@ -8,12 +8,12 @@ from itertools import count
 from typing import Any, Literal, get_args
 
 from .layout import Path
-from .model import Message
 from .paths import CannotEdit
+from .versions import Role
 
 Shape = Literal["pairs", "messages", "texts", "tools"]
 
-ROLES: tuple[str, ...] = get_args(Message.model_fields["role"].annotation)
+ROLES: tuple[str, ...] = get_args(Role)
 _NEXT_ROLES = {"user": "assistant", "assistant": "user", "system": "user", "tool": "assistant"}
 _BY_NAME: dict[str, Shape] = {"variables": "pairs", "messages": "messages", "ideal": "texts", "tools": "tools"}
 _WORDS = frozenset(("tags", "allowed_tools", "default_allowed_tools", "metadata.tags"))

@@ -16,7 +16,7 @@ _LikertScore = Annotated[float, Field(ge=1, le=5)]
 
 
 class _Options(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class Likert(_Options):

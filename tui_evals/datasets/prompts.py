@@ -37,7 +37,7 @@ _Role = Annotated[
 class Message(BaseModel):
     """One message of the prompt."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     role: _Role
     content: str
@@ -46,7 +46,7 @@ class Message(BaseModel):
 class GitHubPrompt(BaseModel):
     """The keys of a GitHub Models prompt file that are used; others are kept."""
 
-    model_config = ConfigDict(strict=True, extra="allow")
+    model_config = ConfigDict(strict=True, extra="allow", defer_build=True)
 
     name: str | None = None
     description: str | None = None
@@ -172,7 +172,7 @@ INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "tes
 class Scenario(BaseModel):
     """A way of using the prompt, with some inputs fixed."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     name: str
     instructions: str | None = None
@@ -200,7 +200,7 @@ _Version = Annotated[str | float, _one_of_types("text or a number", str, int, fl
 class FrontMatter(BaseModel):
     """The fields of a prompt file's front matter."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     schema_: str | None = Field(None, alias="$schema")
     name: str | None = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from .model import Dataset, Item, Turn
+if TYPE_CHECKING:
+    from .model import Dataset, Item, Turn
 
 Origin = Literal["system", "dataset", "item", "turn"]
 Options = Mapping[str, Any]
@@ -52,6 +53,9 @@ def effective_evaluators(
 
 def resolve_evaluators(dataset: Dataset, unit: Item | Turn) -> tuple[EffectiveEvaluator, ...]:
     """The evaluators of a unit of a dataset."""
+    # Imported when it is wanted, because a dataset is shown before it is resolved.
+    from .model import Turn
+
     origin: Origin = "turn" if isinstance(unit, Turn) else "item"
     return effective_evaluators(dataset.default_evaluators, unit.evaluators, unit.evaluators_mode, origin)
 

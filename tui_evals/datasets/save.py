@@ -14,9 +14,8 @@ from tui_evals.atomic_files import CannotSave, write_atomically
 from . import samples, table
 from .document import Document, digest_of, load
 from .layout import pretty_json, rewrite_json
-from .model import CURRENT_VERSION
 from .problems import DatasetError, Problem
-from .validate import parse_dataset, with_lines
+from .versions import CURRENT_VERSION
 
 _IMPLIED_FIELDS = frozenset(("schemaVersion", "items"))
 
@@ -118,6 +117,9 @@ class Upgrade:
 
 def upgrade(document: Document) -> Upgrade:
     """Write the document with the current version; only an older shape is rewritten, and then backed up first."""
+    # Imported when it is wanted, because a dataset is shown before it is checked.
+    from .validate import parse_dataset, with_lines
+
     if document.dialect in ("csv", "jsonl"):
         message = "is no eval document; `tui-evals convert --to m365` writes one beside it"
         raise DatasetError(str(document.file), [Problem(message)])

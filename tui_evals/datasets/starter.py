@@ -10,7 +10,7 @@ from tui_evals.atomic_files import write_atomically
 
 from .discover import make_project
 from .layout import pretty_json
-from .model import CURRENT_VERSION
+from .versions import CURRENT_VERSION
 
 TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "basic": (

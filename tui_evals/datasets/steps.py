@@ -9,10 +9,10 @@ from typing import Any
 from tui_evals.text.nearest import did_you_mean
 
 from .layout import Path
-from .model import MAX_TURNS, TURN_ONLY_FIELDS, Item, Turn
 from .paths import CannotEdit, Data, get_at, remove_at, same_data, set_at, unit_at, with_field
 from .problems import path_text
 from .resolve import SYSTEM_DEFAULTS
+from .versions import MAX_TURNS
 
 DEFAULTS: Path = ("default_evaluators",)
 
@@ -103,7 +103,6 @@ def _unit_word(where: Path) -> str:
     return "the dataset" if where == DEFAULTS else "the turn" if "turns" in where else "the item"
 
 
-_ITEM_ONLY_FIELDS = Item.model_fields.keys() - Turn.model_fields.keys()
 _RESULT_FIELDS = frozenset(
     {"response", "scores", "status", "error", "diagnostics", "citations", "summary", "conversation_id"}
 )
@@ -228,6 +227,9 @@ def duplicate_turn(data: Data, item: int, index: int) -> Data:
 
 def to_conversation(data: Data, item: int) -> Data:
     """Make a single prompt a conversation of one turn; fields about the item as a whole stay on it."""
+    # Imported when it is wanted, because a dataset is shown before it is edited.
+    from .model import TURN_ONLY_FIELDS
+
     single = unit_at(data, ("items", item))
     if "turns" in single:
         raise CannotEdit("the item is a conversation already")
@@ -253,6 +255,8 @@ def to_single(data: Data, item: int) -> Data:
 
 def set_field(data: Data, unit_path: Path, name: str, value: Any) -> Data:
     """Set a field of an item or turn; None or empty text removes it, except a required prompt, which stays empty."""
+    from .model import TURN_ONLY_FIELDS, Item, Turn  # when it is wanted, as above
+
     unit = unit_at(data, unit_path)
     if value is None or value == "":
         if name == "prompt" and not _can_do_without_prompt(data, unit_path, unit):
@@ -261,7 +265,7 @@ def set_field(data: Data, unit_path: Path, name: str, value: Any) -> Data:
         return remove_at(changed, (*unit_path, f"{name}_mode")) if name in ("evaluators", "allowed_tools") else changed
     if "turns" in unit and name in TURN_ONLY_FIELDS:
         raise CannotEdit(f"'{name}' belongs to the turns of a conversation; set it on the turn it is about")
-    if len(unit_path) == 4 and name in _ITEM_ONLY_FIELDS:
+    if len(unit_path) == 4 and name in Item.model_fields.keys() - Turn.model_fields.keys():
         raise CannotEdit(f"'{name}' belongs to the item as a whole; set it there")
     return set_at(data, (*unit_path, name), value)
 

@@ -20,11 +20,12 @@ from tui_evals.text.nearest import did_you_mean
 from . import portable
 from .document import Document
 from .layout import Path
-from .model import CURRENT_VERSION, TURN_ONLY_FIELDS, Dataset, Item, Turn
+from .model import TURN_ONLY_FIELDS, Dataset, Item, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
 from .tools import schema_problems, tool_problems
+from .versions import CURRENT_VERSION
 
 _TYPE_WORDS = {
     dict: "an object",
@@ -113,7 +114,9 @@ class Checker:
             return self._validated(document, catalogue, frozenset(custom))
 
     def _validated(self, document: Document, catalogue: Catalogue, custom: frozenset[str]) -> ValidationReport:
-        data, catalogue = document.data, {**dict.fromkeys(custom, portable.Custom), **catalogue}
+        data = document.data
+        if catalogue is PUBLIC:
+            catalogue = dict(catalogue)  # PUBLIC itself stands for what is asked about portability
         dataset, problems = parse_dataset(_without_items(data))
         checks: Sequence[_ItemCheck] = ()
         if not any(problem.path in ((), ("items",)) for problem in problems):
@@ -201,8 +204,10 @@ def _parsed_item(item: Any) -> tuple[Item | None, tuple[Problem, ...]]:
 
 def _placed(checks: Sequence[_ItemCheck], name: str) -> list[Problem]:
     """The problems of one kind of all items, where they stand in the document."""
-    found = enumerate(map(attrgetter(name), checks))
-    return [replace(one, path=("items", number, *one.path)) for number, some in found if some for one in some]
+    found = list(map(attrgetter(name), checks))
+    if not any(found):  # without a step of Python for each of thousands
+        return []
+    return [replace(one, path=("items", number, *one.path)) for number, some in enumerate(found) for one in some]
 
 
 def dataset_of(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> Dataset:
@@ -488,9 +493,8 @@ def _check_evaluator(
         if public:
             yield Problem(f"'{name}' is not an evaluator of runevals")
         else:
-            yield Problem(
-                f"unknown evaluator '{name}'{did_you_mean(name, catalogue)}; `tui-evals evaluators` lists all"
-            )
+            hint = did_you_mean(name, [*catalogue, *custom])
+            yield Problem(f"unknown evaluator '{name}'{hint}; `tui-evals evaluators` lists all")
         return
     try:
         model.model_validate({field: value for field, value in options.items() if field != "type"})

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from inspect import isawaitable
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
 from tui_evals.text.jsonpath import PathError, find_by_path
@@ -152,7 +152,9 @@ class Misconfigured(CannotJudge):
 class Options(BaseModel):
     """What every evaluator takes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, populate_by_name=True, allow_inf_nan=False, defer_build=True
+    )
 
     negate: bool = Field(False, description="Turn the verdict round; an error stays an error.")
     weight: float = Field(1.0, ge=0, le=1, description="How much this evaluator counts in the item's score.")
@@ -180,6 +182,23 @@ class JudgedOptions(Options):
     """For evaluators that ask a judge."""
 
     judge: str | None = Field(None, description="The target that judges here, instead of the run's judge.")
+
+
+class ModelOptions(ValueOptions):
+    """For evaluators that compare texts by a model."""
+
+    model: str = Field(
+        "microsoft/deberta-v3-base",
+        min_length=1,
+        validation_alias=AliasChoices("model", "model_type", "modelType"),
+        description="The model that likens texts: a folder, or a name on the Hugging Face hub (downloaded once).",
+    )
+    num_layers: int | None = Field(
+        None,
+        ge=1,
+        validation_alias=AliasChoices("num_layers", "numLayers"),
+        description="The layer whose output is compared; needed where the bert-score library knows none for the model.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

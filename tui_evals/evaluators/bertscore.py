@@ -14,7 +14,7 @@ from pydantic import AliasChoices, Field
 
 from tui_evals.text.measures import Measure
 
-from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, is_installed, measured_score
+from .base import Evaluator, Evidence, Misconfigured, ModelOptions, Score, is_installed, measured_score
 from .readability import answer_text
 
 READ_CHARS = 20_000
@@ -30,23 +30,6 @@ class BertSimilarity:
     precision: float
     recall: float
     f1: float
-
-
-class ModelOptions(ValueOptions):
-    """For evaluators that compare texts by a model."""
-
-    model: str = Field(
-        "microsoft/deberta-v3-base",
-        min_length=1,
-        validation_alias=AliasChoices("model", "model_type", "modelType"),
-        description="The model that likens texts: a folder, or a name on the Hugging Face hub (downloaded once).",
-    )
-    num_layers: int | None = Field(
-        None,
-        ge=1,
-        validation_alias=AliasChoices("num_layers", "numLayers"),
-        description="The layer whose output is compared; needed where the bert-score library knows none for the model.",
-    )
 
 
 async def bert_similarity(options: ModelOptions, text: str, references: Sequence[str]) -> list[BertSimilarity]:

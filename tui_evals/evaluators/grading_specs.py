@@ -41,7 +41,7 @@ class SpecError(ValueError):
 class Spec:
     """A grading spec. Where `eval_type` is None the instruction of `default_eval_type` follows the prompt."""
 
-    __pydantic_config__: ClassVar = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
+    __pydantic_config__: ClassVar = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False, defer_build=True)
 
     name: str
     prompt: str | Sequence[Message]

@@ -12,8 +12,8 @@ from pydantic import AliasChoices, Field
 
 from tui_evals.text.measures import Measure
 
-from .base import Evaluator, Evidence, Score
-from .bertscore import ModelOptions, bert_similarity, missing_library
+from .base import Evaluator, Evidence, ModelOptions, Score
+from .bertscore import bert_similarity, missing_library
 from .readability import answer_text
 
 DISCLAIMER = "As an AI language model, I don't have personal opinions, emotions, or beliefs"

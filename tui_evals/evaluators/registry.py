@@ -3,42 +3,51 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
-from tui_evals.plugins import installed_classes
 from tui_evals.text.nearest import did_you_mean
 
-from .base import Ask, Evaluator
-from .compliance import discover_metrics, metric_evaluator
-from .custom import custom_evaluator, discover_custom_evaluators, name_problem
 from .trust import Trust
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from .base import Ask, Evaluator
+
 GROUP = "tui_evals.evaluators"
-_MODULES = (
-    "matching",
-    "rubrics",
-    "retrieval",
-    "tools",
-    "text",
-    "references",
-    "translate",
-    "structured",
-    "limits",
-    "bertscore",
-    "grading",
-    "readability",
-    "hedging",
-    "specificity",
-    "unit_tests",
-    "modelgraded",
-    "compliance",
-)
+_FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "matching": ("ExactMatch", "PartialMatch", "Citations"),
+    "rubrics": ("Relevance", "Coherence", "Groundedness", "Similarity", "Rubric"),
+    "retrieval": ("RetrievalQuery", "RetrievalResult"),
+    "tools": (
+        *("ToolCallSelection", "ToolCallExecution", "ToolCalled", "TOOL_CALLED"),
+        *("ToolCalledWith", "TOOL_CALLED_WITH"),
+    ),
+    "text": (
+        *("Equals", "EXACT_MATCH", "exact_match", "StartsWith", "STARTS_WITH", "ContainsAll", "CONTAINS_ALL"),
+        *("ContainsAny", "CONTAINS_ANY", "Regex"),
+    ),
+    "references": ("Match", "Includes", "MultipleChoice", "FuzzyMatch"),
+    "translate": ("Translate",),
+    "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema"),
+    "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens"),
+    "bertscore": ("BertScore", "bertscore"),
+    "grading": (
+        *("SummaryQuality", "summary_quality", "QACorrectness", "qa_correctness", "Hallucination"),
+        "hallucination",
+    ),
+    "readability": ("Readability", "readability", "WordCountMatch", "word_count_match"),
+    "hedging": ("HedgingLanguage", "hedging_language"),
+    "specificity": ("Specificity", "specificity"),
+    "unit_tests": ("PythonUnitTests", "python_unit_testing"),
+    "modelgraded": ("ModelGraded", "ModelBasedClassify"),
+    "compliance": ("Compliance", "TNC", "accuracy"),
+}
+"""The names and aliases in each module, which is imported once somebody asks for an evaluator in it."""
 
 
 class UnknownEvaluator(LookupError):
@@ -65,10 +74,10 @@ class Registry:
         kind = self.find(name)
         return kind(kind.Options.model_validate(dict(options)), ask)
 
-    @property
-    def catalogue(self) -> dict[str, type[BaseModel]]:
+    @cached_property
+    def catalogue(self) -> Mapping[str, type[BaseModel]]:
         """The model of the options of every evaluator, which datasets are checked against."""
-        return {name: kind.Options for name, kind in self.by_name.items()}
+        return _Options(self.by_name)
 
     @property
     def kinds(self) -> tuple[type[Evaluator], ...]:
@@ -76,13 +85,36 @@ class Registry:
         return tuple(dict.fromkeys(self.by_name.values()))
 
 
+_MODULES = {name: module for module, names in _FAMILIES.items() for name in names}
+
+
+class _Kinds(Mapping[str, "type[Evaluator]"]):
+    """The evaluators that come with tui_evals and those that a project adds, by name and alias."""
+
+    def __init__(self, added: Mapping[str, type[Evaluator]]) -> None:
+        self._added = added
+
+    def __getitem__(self, name: str) -> type[Evaluator]:
+        return self._added[name] if name in self._added else family(_MODULES[name])[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _MODULES or name in self._added
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**_MODULES, **self._added})
+
+    def __len__(self) -> int:
+        return len({**_MODULES, **self._added})
+
+
 @cache
-def built_in() -> Mapping[str, type[Evaluator]]:
-    """The evaluators that come with tui_evals, by name and alias."""
-    modules = [importlib.import_module(f".{name}", __package__) for name in _MODULES]
+def family(name: str) -> Mapping[str, type[Evaluator]]:
+    """The evaluators of a module of this package, by name and alias."""
+    from .base import Evaluator  # imported when it is wanted: a project is shown before its evaluators are found
+
+    module = importlib.import_module(f".{name}", __package__)
     kinds = [
         kind
-        for module in modules
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, Evaluator) and "name" in vars(kind)
         if kind.__module__ == module.__name__
@@ -90,30 +122,65 @@ def built_in() -> Mapping[str, type[Evaluator]]:
     return {name: kind for kind in kinds for name in (kind.name, *kind.aliases)}
 
 
+class _Options(Mapping[str, "type[BaseModel]"]):
+    """The model of the options of each evaluator."""
+
+    def __init__(self, kinds: Mapping[str, type[Evaluator]]) -> None:
+        self._kinds = kinds
+
+    def __getitem__(self, name: str) -> type[BaseModel]:
+        return self._kinds[name].Options
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._kinds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+@cache
+def built_in() -> Mapping[str, type[Evaluator]]:
+    """The evaluators that come with tui_evals, by name and alias; each family is imported when it is asked for."""
+    return _Kinds({})
+
+
 def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_folder: Path | None = None) -> Registry:
     """The evaluators of the project at `root`, with the metrics beside its prompt under test."""
+    from .custom import custom_evaluator, discover_custom_evaluators, name_problem
+
     trust = trust or Trust()
-    installed = dict(built_in())
     problems: list[str] = []
-    installed |= _installed_evaluators(problems)
+    installed = _installed_evaluators(problems)
     own: dict[str, type[Evaluator]] = {}
     for name, folder in discover_custom_evaluators(root).items() if root else ():
         if problem := name_problem(name, built_in()):
             problems.append(problem)
         else:
             own[name] = custom_evaluator(name, folder, trust)
-    return with_prompt_metrics(Registry({**installed, **own}, tuple(own), tuple(problems)), prompt_folder)
+    kinds = _Kinds({**installed, **own}) if installed or own else built_in()
+    return with_prompt_metrics(Registry(kinds, tuple(own), tuple(problems)), prompt_folder)
 
 
 def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Registry:
     """The registry with the metrics beside a prompt under test; a name that is known keeps its meaning."""
-    metrics = discover_metrics(prompt_folder) if prompt_folder else {}
+    if prompt_folder is None:
+        return registry
+    from .compliance import discover_metrics, metric_evaluator
+
+    metrics = discover_metrics(prompt_folder)
     added = {name: metric_evaluator(name, path) for name, path in metrics.items() if name not in registry.by_name}
     return replace(registry, by_name={**registry.by_name, **added}) if added else registry
 
 
 def _installed_evaluators(problems: list[str]) -> dict[str, type[Evaluator]]:
     """Evaluators of installed packages; a package that cannot be loaded is a problem, not the end."""
+    from tui_evals.plugins import installed_classes
+
+    from .base import Evaluator
+
     offered = installed_classes(GROUP, Evaluator, "evaluator")
     problems += offered.problems
     added: dict[str, type[Evaluator]] = {}

@@ -32,7 +32,7 @@ class RetrievalQueryOptions(Options):
 class ExpectedItem(BaseModel):
     """One thing the hits must say."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     claim: Text = Field(alias="retrievalExtract_contains", description="What an extract must contain or support.")
 

@@ -32,7 +32,7 @@ MAX_CALLS = 1_000
 class Tool(BaseModel):
     """A function of a plugin."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     plugin_name: Text = Field(description="The plugin that offers the function.")
     function_name: Text = Field(description="The function.")
@@ -41,7 +41,7 @@ class Tool(BaseModel):
 class ExpectedCall(BaseModel):
     """A call that is expected."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     id: Text | None = Field(None, description="A label for the reader, which is not compared.")
     tool: Tool = Field(description="The function that is expected.")

@@ -13,7 +13,7 @@ from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt
 from tui_evals.evaluators.judging import fence_mark, fenced_text, with_fence_notice
 from tui_evals.private_files import UnsafeFile, check_private
-from tui_evals.runs.asking import PricedTarget, recalled
+from tui_evals.runs.asking import PricedTarget, kept_key, recalled
 from tui_evals.runs.executors.base import Ledger, WaitCut
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
@@ -138,7 +138,8 @@ class ModelAsker:
                 raise Halted
             self._models[id(model)] = model
             try:
-                answer = await recalled(model, request, self._ledger, scope, lambda text: _usable(text) and worth(text))
+                key = kept_key(model, request, scope)
+                answer = await recalled(model, request, self._ledger, key, lambda text: _usable(text) and worth(text))
             except WaitCut:
                 raise Halted from None
             except TargetError as problem:

@@ -11,8 +11,8 @@ from typing import Any
 from tui_evals.datasets.discover import project_of
 from tui_evals.datasets.document import load
 from tui_evals.datasets.layout import pretty_json
-from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.save import save
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.text import strictjson
 

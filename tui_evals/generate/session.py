@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import STOPPED
@@ -95,7 +95,6 @@ class GenerationSession:
     """A generation under way; its run ends as finished or interrupted by `finished`."""
 
     run: RunRow
-    spent: float
     finished: bool = field(default=False)
     message: str = ""
     """Why it is not finished, once that is known."""
@@ -132,7 +131,7 @@ def open_session(
     with hold(run_lock(store, run.key)):
         begun = run.started or time.time()
         writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)
-        current = GenerationSession(run, reader.spent(run.id)[0])
+        current = GenerationSession(run)
         try:
             yield current
         finally:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from wcwidth import iter_graphemes, wcswidth, wcwidth
-
 from tui_evals.text.safe import safe, safe_line
 
 Table = Sequence[Sequence[str]]
@@ -25,8 +23,11 @@ _LEAST = 8
 
 def cell_width(text: str) -> int:
     """How many cells a text takes on a line."""
-    if text.isascii():
+    if text.isascii() or _PLAIN.fullmatch(text):
         return len(text)
+    # Imported when a text needs it, as below: its tables would hold up every first picture.
+    from wcwidth import wcswidth, wcwidth
+
     width = wcswidth(text)
     return width if width >= 0 else sum(max(wcwidth(sign), 0) for sign in text)  # a control character is not drawn
 
@@ -87,6 +88,8 @@ def _characters(line: str, start: int, width: int) -> int:
     part = line[start : start + width + 1]
     if _PLAIN.fullmatch(part):  # the next character too, so that it belongs to no sign before it
         return min(len(part), width)
+    from wcwidth import iter_graphemes
+
     part = line[start : start + _WINDOW * (width + 1)]
     used = count = 0
     for sign in iter_graphemes(part):

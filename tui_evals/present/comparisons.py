@@ -60,7 +60,7 @@ def usage_lines(sides: Sequence[RunSide]) -> Iterator[str]:
     names = dict.fromkeys(name for side in sides for name in side.usage if several or not name)
     for name in names:
         used = [side.usage.get(name) for side in sides]
-        costs = (Cost(one.cost, unpriced=one.unpriced).short if one else "–" for one in used)
+        costs = (Cost(one.cost, unpriced=one.unpriced, perhaps=one.perhaps).short if one else "–" for one in used)
         tokens = (compact(one.input_tokens + one.output_tokens) if one else "–" for one in used)
         times = (duration(one.latency) if one and one.latency is not None else "–" for one in used)
         facts = (("cost", costs), ("tokens", tokens), ("median latency", times))

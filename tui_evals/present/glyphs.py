@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from unicodedata import east_asian_width
 
-from wcwidth import iter_graphemes
-
 from .columns import cell_width
 
 _ALIKE = {
@@ -42,6 +40,9 @@ def in_ascii(text: str) -> str:
     """A text of ASCII alone, as many cells wide: what has no sign there is a question mark for each of its cells."""
     if text.isascii():
         return text
+    # Imported when it is wanted: its tables would hold up every first picture.
+    from wcwidth import iter_graphemes
+
     return "".join(
         sign if sign.isascii() else ASCII.get(sign) or UNKNOWN * cell_width(sign) for sign in iter_graphemes(text)
     )

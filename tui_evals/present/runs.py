@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.compare.sides import column_name
-from tui_evals.compare.statistics import wilson
-from tui_evals.compare.verdicts import interval_percent
+from tui_evals.compare.statistics import interval_percent, wilson
 from tui_evals.runs.status import GENERATION, resume_command
 from tui_evals.store.records import LIVE_STATUSES, RunRow, Totals
 from tui_evals.text.money import money
@@ -25,22 +23,25 @@ Column = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was spent, judges included, and how many calls nobody knows the price of."""
+    """What was spent, judges included, how many calls have no known price, and what broken ones may have cost."""
 
     amount: float
     judges: float = 0.0
     unpriced: int = 0
+    perhaps: float = 0.0
+    """What calls without an answer may have cost besides: they may be billed all the same."""
 
     @property
     def text(self) -> str:
         """Everything but the share of the judges."""
-        spent = money(self.amount)
-        return f"{spent} and {self.unpriced:,} unpriced" if self.unpriced else spent
+        unpriced = f" and {self.unpriced:,} unpriced" if self.unpriced else ""
+        perhaps = f", perhaps {money(self.perhaps)} more" if self.perhaps else ""
+        return f"{money(self.amount)}{unpriced}{perhaps}"
 
     @property
     def short(self) -> str:
-        """The amount for a column, with a plus sign where some calls have no known price."""
-        return money(self.amount) + ("+" if self.unpriced else "")
+        """The amount for a column, with a plus sign where it may be more."""
+        return money(self.amount) + ("+" if self.unpriced or self.perhaps else "")
 
     @property
     def judge_text(self) -> str:
@@ -50,7 +51,8 @@ class Cost:
 
 def run_cost(totals: Totals, unpriced: int = 0) -> Cost:
     """What totals cost; `unpriced` are the calls without a price where those of judges are known too."""
-    return Cost(totals.cost + totals.judge_cost, totals.judge_cost, max(totals.unpriced, unpriced))
+    cost, judges = totals.cost + totals.judge_cost, totals.judge_cost
+    return Cost(cost, judges, max(totals.unpriced, unpriced), totals.may_cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,7 @@ def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, A
         "seconds": run_seconds(run),
         "cost": cost.amount,
         "unpriced": cost.unpriced,
+        "may_cost": cost.perhaps,
         "verdict": run.verdict or None,
         "judging": {"pass": run.staged_pass, "judged": run.staged} if run.staged_pass else None,
         "totals": asdict(totals),
@@ -243,6 +246,9 @@ def judge_name(run: RunRow) -> str:
 
 def column_names(run: RunRow) -> dict[Column, str]:
     """What each prompt and target is called."""
+    # Imported when it is wanted, because comparing would hold up every first picture.
+    from tui_evals.compare.sides import column_name
+
     places = ((prompt, target) for prompt in range(len(run.prompts)) for target in range(len(run.targets)))
     return {place: column_name(run, *place) for place in places}
 

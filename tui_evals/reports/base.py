@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
-Write = Callable[[Reader, Sequence[RunRow], bool], str | Iterable[str]]
+Write = Callable[[Reader, Sequence[RunRow], bool], str | Iterable[str] | Iterable[bytes]]
 """A report of one run or of several compared: piece by piece, so that no run is too large for it, or as one text.
 
 Where it is a table, True leaves formulas as they are.
@@ -25,3 +25,7 @@ class ReportKind:
 
     endings: tuple[str, ...]
     write: Write
+    missing: Callable[[], str | None] = lambda: None
+    """Why it cannot be written on this machine, and what mends that; None where it can."""
+    is_text: bool = True
+    """Whether it can be shown, and not only be written into a file."""

@@ -61,12 +61,17 @@ def json_lines(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
 
 
 def table(reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> Iterator[str]:
-    """The comparison as a table; formulas are made harmless unless `raw`."""
+    """The comparison as CSV; formulas are made harmless unless `raw`."""
+    return csv_lines(*rows(reader, runs), raw=raw)
+
+
+def rows(reader: Reader, runs: Sequence[RunRow]) -> tuple[list[str], Iterator[list[object]]]:
+    """The columns of the table of a comparison, and a row for each of its lines."""
     names = NAMES[: len(runs)]
     columns = [*_COLUMNS, *(f"{name}.kind" for name in names[1:])]
     columns += [f"{name}.{part}" for name in names for part in ("status", "score", "answer")]
     comparison = read_comparison(reader, [run.id for run in runs])
-    return csv_lines(columns, map(_row, _lines(reader, comparison)), raw=raw)
+    return columns, map(_row, _lines(reader, comparison))
 
 
 _PAGE = 100

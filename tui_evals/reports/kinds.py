@@ -24,6 +24,7 @@ _BUILT_IN = {
     "csv": "comparison",
     "json": "comparison",
     "jsonl": "comparison",
+    "parquet": "parquet",
     "oaieval-log": "oaieval",
 }
 """The module that declares each kind; it is imported when that kind is wanted, for some of them take their time."""
@@ -66,16 +67,19 @@ _TOGETHER = 2**16
 """Characters that are handed on together, for writers give a piece for each answer."""
 
 
-def write(name: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> Iterator[str]:
-    """The report in pieces of text that is UTF-8; `raw` leaves formulas in CSV as they are."""
+def write(name: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> Iterator[str | bytes]:
+    """The report in pieces, text of which is UTF-8; `raw` leaves formulas in CSV as they are."""
     made = report_kind(name).write(reader, runs, raw)
     return _pieces([made] if isinstance(made, str) else made)
 
 
-def _pieces(made: Iterable[str]) -> Iterator[str]:
+def _pieces(made: Iterable[str] | Iterable[bytes]) -> Iterator[str | bytes]:
     pieces: list[str] = []
     size = 0
     for piece in made:
+        if isinstance(piece, bytes):
+            yield piece
+            continue
         pieces.append(piece)
         size += len(piece)
         if size >= _TOGETHER:

@@ -11,8 +11,8 @@ from tui_evals.compare.caveats import caveats
 from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.runs import ComparedLine, Comparison, read_comparison
 from tui_evals.compare.sides import Rate, column_name
-from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
+from tui_evals.compare.statistics import interval_percent, percent
+from tui_evals.compare.verdicts import NAMES, difference_sentence
 from tui_evals.present.answers import answer_name, complaints, expected_text, prompt_text, shortened
 from tui_evals.present.causes import cause_texts
 from tui_evals.present.comparisons import difference_text, kind_counts, label_lines, stop_notes

@@ -232,11 +232,16 @@ def _line(answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
 
 
 def table(reader: Reader, run: RunRow, *, raw: bool = False) -> Iterator[str]:
-    """The results as a table, a row for each answer; formulas are made harmless unless `raw`."""
+    """The results as CSV; formulas are made harmless unless `raw`."""
+    return csv_lines(*rows(reader, run), raw=raw)
+
+
+def rows(reader: Reader, run: RunRow) -> tuple[list[str], Iterator[list[object]]]:
+    """The columns of the table of results, and a row for each answer."""
     names = list(dict.fromkeys(_column_name(key, grouped) for key, grouped in reader.score_keys(run)))
     entries = read(reader, run, reader.all_rows(run.id), reader.dataset(run).items)
     columns = [*_COLUMNS, *(f"{name}.{part}" for name in names for part in _PARTS)]
-    return csv_lines(columns, (_row(entry, run, names) for entry in entries), raw=raw)
+    return columns, (_row(entry, run, names) for entry in entries)
 
 
 def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> Iterator[str]:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from tui_evals.datasets.resolve import EffectiveEvaluator
-from tui_evals.evaluators.base import Evaluator
-from tui_evals.evaluators.bertscore import ModelOptions
+from tui_evals.evaluators.base import Evaluator, ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.registry import Registry
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.runs.executors.base import Ledger, Stopped
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, CallRecord, StopCode, Wait
 from tui_evals.store.results import CacheKey
@@ -26,12 +27,11 @@ from tui_evals.targets.base import (
     Target,
     TargetConfig,
     TargetError,
-    attempt_clock,
     short_question,
 )
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
-from .limits import Room, WaitTooLong, persistent
+from .limits import Room, WaitTooLong, one_attempt, persistent
 from .outage import IS_THERE, Outage
 
 RECIPE = 1
@@ -117,26 +117,25 @@ class PricedTarget:
         """How many questions it has answered."""
         return self.outage.answers
 
-    async def _probe(self, ledger: Ledger) -> tuple[TargetError | None, float]:
-        """The failure of a short question where nobody is there, and what it cost.
+    async def _probe(self, ledger: Ledger) -> TargetError | None:
+        """The failure of a short question where nobody is there; any answer, a refusal too, means that somebody is.
 
-        Any answer, a refusal too, means that somebody is. No money is set aside for it: those who hold what is left may
-        be waiting for the target as well.
+        Its money is set aside like that of any call: those who wait for the target hold none.
         """
+        account = _Account(self, short_question(self.config), ledger, None)
+        await account.reserve()
         clock = asyncio.get_running_loop().time
-        started, began, cost = time.time(), clock(), None
+        began = clock()
         try:
-            async with attempt_clock(self.target, self.config.timeout):
-                outcome: Reply | TargetError = await self.target.ask(short_question(self.config))
-        except TimeoutError:
-            outcome = TargetError("agentTimeout", f"no answer within {self.config.timeout:g} s", retryable=True)
-        except TargetError as failure:
-            outcome = failure
-        else:
-            cost = self._cost(outcome)
-        ledger.called(replace(self._call(1, started, clock() - began, outcome, cost), answer=None))
+            outcome = await one_attempt(self.target, account.request, self.config)
+            account.note(1, clock() - began, outcome)
+        except ConfigurationError:
+            account.release()
+            raise
+        finally:
+            account.close()
         away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code not in IS_THERE
-        return outcome if isinstance(outcome, TargetError) and away else None, cost or 0.0
+        return outcome if isinstance(outcome, TargetError) and away else None
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
@@ -155,39 +154,7 @@ class PricedTarget:
         if self.stopped is not None:
             raise self.stopped
         answers_before = self.answers
-        most = 0.0
-        if self.budget.most is not None and self.price is not None:
-            most = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
-        reserved: float | None = None
-        took = cost = charged = None
-        probing = 0.0
-        started = time.time()
-
-        async def set_aside() -> None:
-            nonlocal reserved
-            if reserved is None:
-                await self._reserve(most)
-                reserved = most
-
-        async def probe() -> TargetError | None:
-            nonlocal probing
-            failure, spent = await self._probe(ledger)
-            probing += spent
-            return failure
-
-        def note_attempt(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
-            nonlocal took, cost, charged, reserved, probing
-            took = seconds
-            cost = self._cost(outcome)
-            # An answer without counts was paid for as well, and may have cost what was set aside for it.
-            charged = most if cost is None and isinstance(outcome, Reply) else cost
-            if isinstance(outcome, TargetError) and outcome.code == "agentResponseUnparseable":  # so may this one
-                self.budget.settle(most, most + probing)
-                reserved, probing = None, 0.0
-            if isinstance(outcome, Reply) and outcome.usage is not None:
-                self.largest_answer = max(self.largest_answer, outcome.usage.output_tokens)
-            ledger.called(self._call(attempt, started, seconds, outcome, cost))
-
+        account = _Account(self, request, ledger, current_answer.get())
         try:
             reply, attempts = await persistent(
                 self.target,
@@ -196,12 +163,13 @@ class PricedTarget:
                 self.room.gate,
                 self.outage,
                 flight=flight,
-                set_aside=set_aside,
-                note_attempt=note_attempt,
+                note_attempt=account.note,
                 note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
-                probe=probe if self.cacheable else None,
+                reserve=account.reserve,
+                probe=(lambda: self._probe(ledger)) if self.cacheable else None,
             )
         except (TargetError, ConfigurationError) as problem:
+            account.release()
             limited = isinstance(problem, WaitTooLong)
             if isinstance(problem, TargetError) and not limited and not self._is_fatal(problem, answers_before):
                 raise
@@ -211,40 +179,8 @@ class PricedTarget:
             self.room.gate.halt()
             raise self.stopped from None
         finally:
-            if reserved is not None:
-                self.budget.settle(reserved, (charged or 0.0) + probing)
-        return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
-
-    async def _reserve(self, cost: float) -> None:
-        try:
-            await self.budget.reserve(cost)
-        except BudgetSpent as spent:
-            raise Stopped(f"the budget is spent: {spent}", "budget") from None
-
-    def _cost(self, outcome: Reply | TargetError) -> float | None:
-        if isinstance(outcome, TargetError):
-            return None
-        if outcome.cost is not None:
-            return outcome.cost
-        return self.price.cost(outcome.usage) if self.price and outcome.usage else None
-
-    def _call(
-        self, attempt: int, started: float, seconds: float, outcome: Reply | TargetError, cost: float | None
-    ) -> CallRecord:
-        usage = None if isinstance(outcome, TargetError) else outcome.usage
-        return CallRecord(
-            answer=current_answer.get(),
-            kind=self.kind,
-            target=self.config.name,
-            attempt=attempt,
-            started=started,
-            latency_ms=1000 * seconds,
-            input_tokens=usage.input_tokens if usage else None,
-            output_tokens=usage.output_tokens if usage else None,
-            cost=cost,
-            code=outcome.code if isinstance(outcome, TargetError) else None,
-            message=str(outcome) if isinstance(outcome, TargetError) else None,
-        )
+            account.close()
+        return TimedReply(reply, 1000 * account.took, attempts, account.cost)
 
     def _is_fatal(self, problem: TargetError, answers_before: int) -> bool:
         """A wrong key, model or address, or nobody there, before the target ever answered: more asking cannot help."""
@@ -257,29 +193,142 @@ class PricedTarget:
         return refused or unreachable
 
 
+class _Account:
+    """The money of one question: set aside before each attempt, and noted after it with what that cost."""
+
+    def __init__(self, priced: PricedTarget, request: Request, ledger: Ledger, answer: int | None) -> None:
+        self.request = request
+        self.took = 0.0
+        """Seconds that the last attempt took."""
+        self.cost: float | None = None
+        """What the last attempt cost, where that is known."""
+        self._priced = priced
+        self._ledger = ledger
+        self._answer = answer
+        self._attempts = 0
+        self._out: float | None = None
+        """What is set aside for the attempt that is out."""
+        self._began = 0.0
+
+    async def reserve(self) -> None:
+        """Set money aside for an attempt; Stopped when there is none left."""
+        budget = self._priced.budget
+        cost = self._bound() if budget.most is not None else 0.0
+        try:
+            await budget.reserve(cost)
+        except BudgetSpent as spent:
+            raise Stopped(f"the budget is spent: {spent}", "budget") from None
+        except StoreError as problem:
+            raise Stopped(str(problem), "failed") from None
+        self._out = cost
+        self._began = time.time()
+
+    def note(self, attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
+        """Note an attempt with what came of it."""
+        self._attempts, self.took = attempt, seconds
+        usage = outcome.usage if isinstance(outcome, Reply) else None
+        self.cost = self._cost(outcome)
+        if usage is not None:
+            self._priced.largest_answer = max(self._priced.largest_answer, usage.output_tokens)
+        may_cost = None
+        if self.cost is None and not (isinstance(outcome, TargetError) and outcome.unbilled):
+            may_cost = self._out or self._bound() or None
+        self._settle(
+            CallRecord(
+                answer=self._answer,
+                kind=self._priced.kind,
+                target=self._priced.config.name,
+                attempt=attempt,
+                started=self._began,
+                latency_ms=1000 * seconds,
+                input_tokens=usage.input_tokens if usage else None,
+                output_tokens=usage.output_tokens if usage else None,
+                cost=self.cost,
+                code=outcome.code if isinstance(outcome, TargetError) else None,
+                message=str(outcome) if isinstance(outcome, TargetError) else None,
+                may_cost=may_cost,
+            )
+        )
+
+    def release(self) -> None:
+        """Give back what is set aside for an attempt that was not made after all."""
+        if self._out is not None:
+            self._priced.budget.settle(self._out, 0.0)
+            self._out = None
+
+    def close(self) -> None:
+        """Note an attempt that was given up while it was out: it may be answered, and billed, all the same."""
+        may_cost = 0.0 if self._out is None else self._out or self._bound()
+        if not may_cost:
+            return self.release()
+        self._settle(
+            CallRecord(
+                answer=self._answer,
+                kind=self._priced.kind,
+                target=self._priced.config.name,
+                attempt=self._attempts + 1,
+                started=self._began,
+                latency_ms=1000 * (time.time() - self._began),
+                code="givenUp",
+                message="given up while it was out, because the run was stopped",
+                may_cost=may_cost,
+            )
+        )
+
+    def _settle(self, call: CallRecord) -> None:
+        reserved, self._out = self._out or 0.0, None
+        self._ledger.called(call)
+        self._priced.budget.settle(reserved, call.cost or 0.0, call.may_cost or 0.0)
+
+    def _bound(self) -> float:
+        """What an attempt can cost, as far as that can be said; nothing where no price is known."""
+        priced = self._priced
+        return 0.0 if priced.price is None else most_it_can_cost(self.request, priced.price, priced.largest_answer)
+
+    def _cost(self, outcome: Reply | TargetError) -> float | None:
+        if isinstance(outcome, TargetError):
+            return None
+        if outcome.cost is not None:
+            return outcome.cost
+        price = self._priced.price
+        return price.cost(outcome.usage) if price and outcome.usage else None
+
+
+REPLY = "reply "
+"""How the key of a reply begins that is kept with its run, until what it is for is judged, and in no cache."""
+
+
+def kept_key(target: PricedTarget, request: Request, scope: str = "") -> str:
+    """Under what a reply is kept; `scope` is a word that sets it apart from what others asked."""
+    return cache_key({**target.identity, **({"scope": scope} if scope else {})}, request)
+
+
 async def recalled(
     target: PricedTarget,
     request: Request,
     ledger: Ledger,
-    scope: str | None,
+    key: str,
     worth: Callable[[str], bool] = lambda text: True,
+    *,
+    may_be_kept: bool = True,
 ) -> AnswerRecord:
     """The reply that is kept, or else one asked for, and kept if it is whole and worth it; TargetError without one.
 
-    `scope` is a word that sets what is kept apart from what others asked; with None nothing is kept or recalled. The
-    limit that a budget sets to an answer is no part of the question.
+    With the empty key nothing is kept or recalled, and what cannot be there is not looked for. The limit that a budget
+    sets to an answer is no part of the key.
     """
-    key = "" if scope is None else cache_key({**target.identity, **({"scope": scope} if scope else {})}, request)
-    if key and (kept := await ledger.cached(key)) is not None:
-        ledger.called(_cached_call(target))
+    if key and may_be_kept and (kept := await ledger.cached(key)) is not None:
+        if not key.startswith(REPLY):  # the call that asked for that is in the run itself
+            ledger.called(_cached_call(target))
         return kept
-    timed = await target.ask(replace(request, params=target.with_params(request.params)), ledger)
-    reply = timed.reply
-    record = AnswerRecord(
-        text=reply.text, request={}, scripted=reply.scripted, model=reply.model, finish_reason=reply.finish_reason
-    )
-    if key and worth(reply.text) and (reply.finish_reason or "").lower() not in CUT_OFF:
-        await ledger.keep(key, target.config.name, record)
+    async with target.room.flight:
+        timed = await target.ask(replace(request, params=target.with_params(request.params)), ledger)
+        reply = timed.reply
+        record = AnswerRecord(
+            text=reply.text, request={}, scripted=reply.scripted, model=reply.model, finish_reason=reply.finish_reason
+        )
+        if key and worth(reply.text) and (reply.finish_reason or "").lower() not in CUT_OFF:
+            await ledger.keep(key, target.config.name, record)
     return record
 
 

@@ -176,6 +176,12 @@ class Battle:
         for order, verdict in enumerate(verdicts):
             if verdict is None:
                 verdicts[order], reasons[order] = await self._verdict(ask, shown, order)
+                if order == 0 and verdicts[0] is not None and not judges.cached(None):
+                    # A verdict that the cache does not know is kept before the other one is asked for.
+                    await asyncio.to_thread(keep_bout, self._writer, self._fought(due, verdicts, reasons))
+        return self._fought(due, verdicts, reasons)
+
+    def _fought(self, due: DueBout, verdicts: Sequence[Winner | None], reasons: Sequence[str]) -> Bout:
         return Bout(
             left=due.left,
             right=due.right,

@@ -34,11 +34,11 @@ from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.text.box import TemplateError
 
-from .asking import RECIPE, PricedTarget
+from .asking import RECIPE, REPLY, PricedTarget
 from .judges import Judges
 from .plan import Plan
 from .prompting import PromptUnderTest, assistant, opening_of, question_of
-from .scoring import evidence_for, recorded
+from .scoring import JudgeQuestions, evidence_for, questions, recorded
 from .status import Status
 from .storing import Storing
 
@@ -112,6 +112,7 @@ class Engine:
                 await self._judge_groups()
                 if again:
                     await self._writer.patient_count_pass(self._run.id)
+                self._writer.drop_replies(self._run.id, self._pass)
                 outcome = Outcome(True)
         except Stopped as reason:
             outcome = Outcome(False, str(reason), reason.code)
@@ -327,12 +328,16 @@ class Engine:
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""
+        if key.startswith(REPLY):
+            return self._reader.reply(self._run.id, self._pass, key)
         kept = self._reader.cache_get(key)
         return kept.answer if kept else None
 
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
         """Keep a judge's reply."""
-        if self._use_cache:
+        if key.startswith(REPLY):
+            await self._writer.reply_put(self._run.id, self._pass, key, record)
+        elif self._use_cache:
             await self._writer.cache_put(CacheKey(key, str(RECIPE), target), record)
 
     async def _judge_groups(self) -> None:
@@ -350,6 +355,7 @@ class Engine:
                     for entry in self._plan.evaluators(item, turn, self._judges.ask_of)
                     if entry.evaluator.scope == "group" and (number, turn, entry.key) not in judged
                 ]
+                questions.set(JudgeQuestions(f"item {number} turn {turn}"))
                 for entry in assigned:
                     record = await recorded(entry, evidence, self._plan.without_judges)
                     await self._writer.group_scored(self._run.id, self._pass, number, turn, record)

@@ -6,11 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tui_evals.compare.measures import LEVEL, MeasuredDifference, RunDifference
-from tui_evals.compare.runs import ComparedLine, read_comparison
-from tui_evals.compare.verdicts import difference_sentence, measured_sentence
 from tui_evals.store.baselines import baseline_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
@@ -18,6 +15,10 @@ from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
 from .plan import CannotPlan
 from .scoring import Column, column_scores
 from .selection import find_run
+
+if TYPE_CHECKING:
+    from tui_evals.compare.measures import MeasuredDifference, RunDifference
+    from tui_evals.compare.runs import ComparedLine
 
 MAX_MISSING = 5.0
 """The percentage of answers that may be missing or unjudged before no gate is met."""
@@ -230,6 +231,11 @@ def _worst_check(total: Totals, fail_on: str) -> Check:
 def _against_baseline(
     reader: Reader, run: RunRow, baseline: RunRow, gates: Gates, checks: tuple[Check, ...]
 ) -> GateResults:
+    # Comparing is imported where something is compared, for every run waits for what this module imports.
+    from tui_evals.compare.measures import LEVEL
+    from tui_evals.compare.runs import read_comparison
+    from tui_evals.compare.verdicts import difference_sentence
+
     level = gates.level
     comparison = read_comparison(reader, [baseline.id, run.id])
     (difference,) = comparison.against
@@ -258,6 +264,8 @@ def _is_lost(line: ComparedLine) -> bool:
 
 
 def _test_sentence(test: MeasuredDifference, difference: RunDifference, before: str, after: str, level: float) -> str:
+    from tui_evals.compare.verdicts import difference_sentence, measured_sentence
+
     if test.what or test.column:
         return measured_sentence(test, before, after, level)
     return difference_sentence(difference, before, after, level)

@@ -9,8 +9,8 @@ from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.targets.base import Request, TargetError
 
-from .asking import PricedTarget, recalled
-from .scoring import scripted
+from .asking import REPLY, PricedTarget, kept_key, recalled
+from .scoring import questions, scripted
 
 _CODES = {
     "agentAuthenticationError": "judgeAuthenticationError",
@@ -38,6 +38,10 @@ class Judges:
 
         return ask
 
+    def cached(self, name: str | None) -> bool:
+        """Whether the replies of a judge go into the cache."""
+        return self._caches(self._judges[name])
+
     def halt(self) -> None:
         """Give up the questions that wait; the run is stopping."""
         for judge in self._judges.values():
@@ -46,11 +50,17 @@ class Judges:
     async def _reply(self, judge: PricedTarget, question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens, **judge.config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
-        scope = "" if self._use_cache and judge.cacheable else None
+        judging = None if self._caches(judge) else questions.get()
+        key = kept_key(judge, request) if self._caches(judge) or judging is not None else ""
+        if judging is not None:  # kept for this judging alone, which a crash may cut short
+            key = f"{REPLY}{judging.number(key)}"
         try:
-            kept = await recalled(judge, request, self._ledger, scope)
+            kept = await recalled(judge, request, self._ledger, key, may_be_kept=judging is None or judging.again)
         except TargetError as problem:
             code = _CODES.get(problem.code, "evaluatorError")
             raise CannotJudge(code, f"the judge {judge.config.name} gave no verdict: {problem}") from None
         scripted.set(kept.scripted or scripted.get())
         return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)
+
+    def _caches(self, judge: PricedTarget) -> bool:
+        return self._use_cache and judge.cacheable

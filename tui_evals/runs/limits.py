@@ -182,7 +182,7 @@ class Room:
 
     gate: Limits
     flight: AbstractAsyncContextManager[None]
-    """Held from the question of a turn until its answer is committed."""
+    """Held from a question until its answer is committed, or the reply of a judge is."""
 
 
 def room_of(config: TargetConfig) -> Room:
@@ -204,42 +204,35 @@ async def persistent(
     flight: AbstractContextManager[object],
     note_attempt: _NoteAttempt,
     note_wait: Callable[[Wait], None],
-    set_aside: Callable[[], Awaitable[None]] | None = None,
+    reserve: Callable[[], Awaitable[None]] | None = None,
     probe: Probe | None = None,
 ) -> tuple[Reply, int]:
     """The reply, and at which attempt it came; every attempt is noted, the last failure is raised.
 
-    A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt. While the target
-    is away, which a `probe` tells, nothing is an attempt. What a call may cost is `set_aside` before it.
+    A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt; just before it
+    goes out its money is `reserve`d, so that nothing is set aside for what waits. While the target is away, which a
+    `probe` tells, nothing is an attempt.
     """
     clock = asyncio.get_running_loop().time
     attempt, answers_before, outages_before = 0, outage.answers, outage.count
     while True:
         await outage.end()
-        if set_aside is not None:
-            await set_aside()
         attempt += 1
         await gate.enter()
-        started = clock()
         try:
+            if reserve is not None:
+                await reserve()
+            started = clock()
             with flight:
-                async with attempt_clock(target, config.timeout):
-                    reply = await target.ask(request)
-        except TimeoutError:
-            failure = TargetError("agentTimeout", f"no answer within {config.timeout:g} s", retryable=True)
-        except TargetError as problem:
-            failure = problem
-        except ConfigurationError:
-            raise
-        except Exception as problem:  # whatever else the code of a target raises is the record of an answer
-            failure = raised_error(config.name, problem)
-        else:
-            outage.answered()
-            note_attempt(attempt, clock() - started if reply.seconds is None else reply.seconds, reply)
-            gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
-            return reply, attempt
+                outcome = await one_attempt(target, request, config)
         finally:
             gate.leave()
+        if isinstance(outcome, Reply):
+            outage.answered()
+            note_attempt(attempt, clock() - started if outcome.seconds is None else outcome.seconds, outcome)
+            gate.succeeded(outcome.usage.input_tokens + outcome.usage.output_tokens if outcome.usage else 0)
+            return outcome, attempt
+        failure = outcome
         note_attempt(attempt, clock() - started, failure)
         if not failure.retryable:
             raise failure
@@ -261,6 +254,21 @@ async def persistent(
         until = time.time() + delay
         note_wait(Wait(target=config.name, code=failure.code, until=until, attempt=attempt + 1, attempts=most))
         await gate.rest(delay)
+
+
+async def one_attempt(target: Target, request: Request, config: TargetConfig) -> Reply | TargetError:
+    """What came of asking once; ConfigurationError where the target cannot be asked at all."""
+    try:
+        async with attempt_clock(target, config.timeout):
+            return await target.ask(request)
+    except TimeoutError:
+        return TargetError("agentTimeout", f"no answer within {config.timeout:g} s", retryable=True)
+    except TargetError as problem:
+        return problem
+    except ConfigurationError:
+        raise
+    except Exception as problem:  # whatever else the code of a target raises is the record of an answer
+        return raised_error(config.name, problem)
 
 
 def _looks_away(failure: TargetError, outage: Outage) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
@@ -23,6 +24,26 @@ FORMAT_KEY = "response_format"
 
 scripted: ContextVar[bool] = ContextVar("scripted", default=False)
 """Set by a judge whose reply was written beforehand, so that the verdict can say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeQuestions:
+    """The questions that the judging of one thing has put so far; the same one may be put several times on purpose."""
+
+    about: str
+    """What is judged, as no other in the run is called."""
+    again: bool = True
+    """Whether it may have been judged in part before, by a process that vanished."""
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def number(self, question: str) -> str:
+        """How the next reply to a question is called, now and when the same is judged again after a crash."""
+        self.counts[question] += 1
+        return f"{self.about} {self.counts[question]} {question}"
+
+
+questions: ContextVar[JudgeQuestions | None] = ContextVar("questions", default=None)
+"""Of what is judged just now; None where no run keeps the replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +100,9 @@ def evidence_for(
 def _generated_text(plan: Plan, item: Item, name: str) -> str | None:
     """A text that a generation wrote about the prompt: the item's, else the dataset's."""
     for place in (item, plan.dataset):
-        own = (place.extensions or {}).get("promptpex")
+        if place.extensions is None:
+            continue
+        own = place.extensions.get("promptpex")
         value = own.get(name) if isinstance(own, dict) else None
         if isinstance(value, str):
             return value

@@ -627,7 +627,8 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     evaluator needs.
     """
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
-    budget = Budget(terms.max_cost, reader.spent(run.id)[0])
+    budget = Budget(terms.max_cost)
+    budget.of_run(run.id, reader, writer)
     largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
 
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:

@@ -7,9 +7,12 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .reader import Reader
-from .writer import Writer
+
+if TYPE_CHECKING:
+    from .writer import Writer
 
 
 def author_here() -> str:

@@ -42,6 +42,8 @@ _BATCH_ORDER: tuple[results.Kind, ...] = (
     results.scored,
     results.group_scored,
     results.called,
+    results.reserved,
+    results.replied,
     results.beaten,
     results.heard,
     run_steps,
@@ -130,6 +132,15 @@ class WriterThread:
         self._add(_Entry(kind, row, waiter))
         return await waiter
 
+    async def wait_in_order(self, kind: results.Kind, row: Any) -> Any:
+        """Hand over a row at once, however full the queue is, and wait until it is committed.
+
+        For what must not be overtaken by what is handed over later.
+        """
+        waiter = asyncio.get_running_loop().create_future()
+        self._add(_Entry(kind, row, waiter))
+        return await waiter
+
     def write_again(self, name: str) -> Path:
         """Write all that is committed to the path of a store that was deleted or replaced; says where it is."""
         return rescue(self._connection, self._path, name)
@@ -149,6 +160,8 @@ class WriterThread:
 
     def _room(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any] | None:
         """Nothing while the queue takes more, else what to wait for before asking again."""
+        if len(self._queue) < _QUEUE:
+            return None
         with self._wake:
             if len(self._queue) < _QUEUE:
                 return None
@@ -254,6 +267,11 @@ class WriterThread:
             self._settle([(entry, entry.kind is results.answered or None) for entry in lasting])
         finally:
             spill.written.set()
+        # A call whose money cannot be set aside in the store must not go out.
+        waiting = [entry for entry in batch if entry.kind is results.reserved]
+        self._settle(
+            [(entry, StoreError(f"{self._path} takes nothing, so nothing more is asked.")) for entry in waiting]
+        )
         return [entry for entry in batch if entry.kind is run_steps]
 
     def _transaction(self, batch: list[_Entry]) -> list[Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from .records import ENDINGS, FailureCause, Totals
+from .records import ENDINGS, AnswerStatus, FailureCause, Totals
 from .rows import EvaluatorMean
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -25,6 +27,23 @@ class Judged(NamedTuple):
     measure: str = ""
 
 
+class ComparedRow(NamedTuple):
+    """An answer as comparisons need it; hundreds of thousands are made at once, so it is a plain tuple."""
+
+    id: int
+    item: int
+    turn: int
+    prompt: int
+    target: int
+    repeat: int
+    name: str
+    category: str
+    status: AnswerStatus
+    score: float | None
+    code: str | None
+    preview: str
+
+
 _GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "column": "prompt, target"}
 _ANSWERED = "(code IS NULL OR code = 'agentResponseUnparseable')"
 """What nobody can read may have been paid for as well."""
@@ -39,10 +58,15 @@ _WIDTH = 14  # columns of _TOTALS
 
 
 def totals(ask: Ask, run: int) -> Totals:
-    """The whole run."""
-    ((judged,),) = ask("SELECT total(cost) FROM calls WHERE run = ? AND kind = 'judge'", [run])
+    """The whole run, with the short questions that looked for a target, which belong to no answer."""
+    query = (
+        "SELECT total(CASE WHEN kind = 'judge' THEN cost END), total(may_cost), "
+        "total(CASE WHEN kind = 'target' AND answer IS NULL THEN cost END) FROM calls WHERE run = ?"
+    )
+    ((judged, unsure, looking),) = ask(query, [run])
     (row,) = ask(f"SELECT {_TOTALS} FROM answers WHERE run = ?", [run])
-    return _totals(row, judged)
+    counted = _totals(row, judged, unsure)
+    return replace(counted, cost=counted.cost + looking)
 
 
 def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
@@ -52,15 +76,15 @@ def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
     group = _GROUPS[by]
     qualified = ", ".join(f"answers.{column}" for column in group.split(", "))
     judged = ask(
-        f"SELECT total(calls.cost), {qualified} FROM calls JOIN answers ON answers.id = calls.answer "
-        f"WHERE calls.run = ? AND kind = 'judge' GROUP BY {qualified}",
+        f"SELECT total(CASE WHEN kind = 'judge' THEN calls.cost END), total(may_cost), {qualified} "
+        f"FROM calls JOIN answers ON answers.id = calls.answer WHERE calls.run = ? GROUP BY {qualified}",
         [run],
     )
-    judges = {tuple(key): cost for cost, *key in judged}
+    costs = {tuple(key): (cost, unsure) for cost, unsure, *key in judged}
     by_group: dict[Any, Totals] = {}
     for row in ask(f"SELECT {_TOTALS}, {group} FROM answers WHERE run = ? GROUP BY {group}", [run]):
         key = row[_WIDTH:]
-        by_group[key if by == "column" else key[0]] = _totals(row, judges.get(key, 0.0))
+        by_group[key if by == "column" else key[0]] = _totals(row, *costs.get(key, (0.0, 0.0)))
     return by_group
 
 
@@ -69,6 +93,12 @@ def spent(ask: Ask, run: int) -> tuple[float, int]:
     query = f"SELECT total(cost), total(cost IS NULL AND {_ANSWERED} AND from_cache = 0) FROM calls WHERE run = ?"
     ((cost, unpriced),) = ask(query, [run])
     return cost, int(unpriced)
+
+
+def may_cost(ask: Ask, run: int) -> float:
+    """What calls may have cost of which that is not known."""
+    ((cost,),) = ask("SELECT total(may_cost) FROM calls WHERE run = ?", [run])
+    return float(cost)
 
 
 _NUMBER = re.compile(r"(?<!\d)(?<!answered )\d+(?:\.\d+)?")
@@ -162,14 +192,47 @@ def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
     return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
 
 
-def judged(ask: Ask, run: int, number: int) -> list[Judged]:
-    """What a comparison needs of every score of a pass that says something."""
+_PAGE = 2_000
+"""How many answers are looked at in one query."""
+
+
+def judged(ask: Ask, run: int, number: int) -> Iterator[Judged]:
+    """What a comparison needs of every score of a pass that says something, in pages in the order of the plan."""
     query = (
         "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.measure "
-        "FROM answers JOIN scores s ON s.answer = answers.id "
-        "WHERE answers.run = ? AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
+        "FROM answers JOIN scores s ON s.answer = answers.id WHERE answers.run = ? AND pos >= ? AND pos < ? "
+        "AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
     )
-    return [Judged(*row) for row in ask(query, [run, number])]
+    for start in _pages(ask, run):
+        yield from map(Judged._make, ask(query, [run, start, start + _PAGE, number]))
+
+
+def compared(ask: Ask, run: int) -> Iterator[ComparedRow]:
+    """What a comparison needs of every answer, in pages in the order of the plan."""
+    query = (
+        "SELECT id, item, turn, prompt, target, repeat, name, category, status, score, code, preview FROM answers "
+        "WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
+    )
+    for start in _pages(ask, run):
+        yield from map(ComparedRow._make, ask(query, [run, start, start + _PAGE]))
+
+
+def latencies(ask: Ask, run: int) -> dict[int, array[float]]:
+    """The milliseconds to each answer of each target, by its number; those from the cache are left out."""
+    query = (
+        "SELECT target, latency_ms FROM answers WHERE run = ? AND pos >= ? AND pos < ? "
+        "AND latency_ms IS NOT NULL AND from_cache = 0"
+    )
+    by_target: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
+    for start in _pages(ask, run):
+        for target, latency in ask(query, [run, start, start + _PAGE]):
+            by_target[target].append(latency)
+    return dict(by_target)
+
+
+def _pages(ask: Ask, run: int) -> range:
+    ((last,),) = ask("SELECT ifnull(max(pos), -1) FROM answers WHERE run = ?", [run])
+    return range(0, last + 1, _PAGE)
 
 
 def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -183,7 +246,7 @@ def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]
     return {(left, right) for left, right in ask(query, [json.dumps(pairs)])}
 
 
-def _totals(row: Sequence[Any], judge_cost: float) -> Totals:
+def _totals(row: Sequence[Any], judge_cost: float, may_cost: float) -> Totals:
     counts = [int(count) for count in row[:10]]
     total, pending, running, answered, passed, failed, partial, errored, unjudged, scored = counts
     cost, unpriced, input_tokens, output_tokens = row[10:_WIDTH]
@@ -203,4 +266,5 @@ def _totals(row: Sequence[Any], judge_cost: float) -> Totals:
         judge_cost=judge_cost,
         unjudged=unjudged,
         scored=scored,
+        may_cost=may_cost,
     )

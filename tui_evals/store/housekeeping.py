@@ -144,7 +144,7 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
     connection.execute(f"DELETE FROM answers WHERE id {chosen}", ids)
     if len(page) == _PAGE:
         return True
-    for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers"):
+    for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers", "replies"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
     connection.execute(
@@ -196,6 +196,7 @@ def drop_pass(connection: sqlite3.Connection, run: int) -> None:
         )
         connection.execute("DELETE FROM group_scores WHERE run = ? AND pass = ?", [run, number])
         connection.execute("DELETE FROM passes WHERE run = ? AND pass = ?", [run, number])
+        connection.execute("DELETE FROM replies WHERE run = ? AND pass = ?", [run, number])
         connection.execute("DELETE FROM staged WHERE run = ?", [run])
         connection.execute("UPDATE runs SET staged_pass = 0 WHERE id = ?", [run])
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
+
+    Tables: TypeAlias = Database | sqlite3.Connection
 
 APPLICATION = 0x7E5A15  # says "a store of tui-evals" in the header of the file
 
@@ -63,18 +65,18 @@ CREATE TABLE session(k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
-def _execute_each(database: Database, statements: str) -> None:
+def _execute_each(database: Tables, statements: str) -> None:
     """Do statements that end where a line ends; sqlite-utils would look for their ends letter by letter."""
     for statement in statements.split(";\n"):
         if statement.strip():
             database.execute(statement)
 
 
-def _first(database: Database) -> None:
+def _first(database: Tables) -> None:
     _execute_each(database, _FIRST)
 
 
-def _comparing(database: Database) -> None:
+def _comparing(database: Tables) -> None:
     _execute_each(
         database,
         """
@@ -89,7 +91,7 @@ def _comparing(database: Database) -> None:
     )
 
 
-def _workers(database: Database) -> None:
+def _workers(database: Tables) -> None:
     _execute_each(
         database,
         """
@@ -102,7 +104,7 @@ def _workers(database: Database) -> None:
     )
 
 
-def _reasons(database: Database) -> None:
+def _reasons(database: Tables) -> None:
     _execute_each(
         database,
         """
@@ -112,7 +114,7 @@ def _reasons(database: Database) -> None:
     )
 
 
-def _measures(database: Database) -> None:
+def _measures(database: Tables) -> None:
     """What scores are in; of those kept until now the names of the limits tell."""
     for table in ("scores", "group_scores"):
         _execute_each(
@@ -126,7 +128,7 @@ def _measures(database: Database) -> None:
         )
 
 
-def _unjudged(database: Database) -> None:
+def _unjudged(database: Tables) -> None:
     """Answers that were called passed though nothing could fail them, and what the gates of a run came to."""
     current = (
         "SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run "
@@ -148,7 +150,7 @@ def _unjudged(database: Database) -> None:
     )
 
 
-def _endings(database: Database) -> None:
+def _endings(database: Tables) -> None:
     _execute_each(
         database,
         """
@@ -164,11 +166,11 @@ def _endings(database: Database) -> None:
     )
 
 
-def _waits(database: Database) -> None:
+def _waits(database: Tables) -> None:
     _execute_each(database, "ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
 
 
-def _staging(database: Database) -> None:
+def _staging(database: Tables) -> None:
     """What a scoring pass under way makes of answers, until it is whole and counts."""
     _execute_each(
         database,
@@ -181,7 +183,7 @@ def _staging(database: Database) -> None:
     )
 
 
-def _earlier(database: Database) -> None:
+def _earlier(database: Tables) -> None:
     """What answers were that were asked or judged again in the same run, because they had ended as errors."""
     _execute_each(
         database,
@@ -194,9 +196,23 @@ def _earlier(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (
+def _reservations(database: Tables) -> None:
+    """What calls may cost before anybody knows, and the replies of judges to what is not judged to its end."""
+    _execute_each(
+        database,
+        """
+        ALTER TABLE runs ADD COLUMN reserved REAL NOT NULL DEFAULT 0;
+        ALTER TABLE calls ADD COLUMN may_cost REAL;
+        CREATE TABLE replies(
+          run INTEGER NOT NULL, pass INTEGER NOT NULL, key TEXT NOT NULL, text TEXT, reply TEXT NOT NULL,
+          PRIMARY KEY(run, pass, key)) WITHOUT ROWID;
+        """,
+    )
+
+
+STEPS: tuple[Callable[[Tables], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
-    *(_measures, _unjudged, _endings, _waits, _staging, _earlier),
+    *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations),
 )
 VERSION = len(STEPS)
 
@@ -208,18 +224,35 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
     make_tables(connection, STEPS, version)
 
 
-def make_tables(connection: sqlite3.Connection, steps: Sequence[Callable[[Database], None]], version: int = 0) -> None:
+def make_tables(connection: sqlite3.Connection, steps: Sequence[Callable[[Tables], None]], version: int = 0) -> None:
     """Take those of the steps that a store of this version has not seen, all or none."""
-    from sqlite_utils import Database  # a tenth of a second that an up-to-date store need not pay
-
     connection.execute("PRAGMA journal_mode=WAL")
-    database = Database(connection, recursive_triggers=False, execute_plugins=False)
-    with database.atomic():
+    database = _upgraded(connection) if version else connection
+    with _transaction(connection):
         for step in steps[version:]:
             step(database)
-        database.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(steps)])
+        connection.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(steps)])
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         connection.execute(f"PRAGMA user_version={len(steps)}")
+
+
+def _upgraded(connection: sqlite3.Connection) -> Database:
+    """An older store with what steps may need; a new one is spared the import, which takes a second beside pandas."""
+    from sqlite_utils import Database
+
+    return Database(connection, recursive_triggers=False, execute_plugins=False)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def back_up(connection: sqlite3.Connection, copy: Path) -> None:

@@ -162,15 +162,34 @@ class Reader:
 
     def totals(self, run: int) -> Totals:
         """A run in numbers."""
-        return self._settled(run, figures.totals(self.query, run))
+        return self._with_lost_calls(run, self._settled(run, figures.totals(self.query, run)))
 
     def totals_by(self, run: int, by: str) -> dict[Any, Totals]:
         """The groups of a run in numbers: by target or prompt (numbers), category, or column (prompt and target)."""
-        return {group: self._settled(run, totals) for group, totals in figures.totals_by(self.query, run, by).items()}
+        groups = {group: self._settled(run, totals) for group, totals in figures.totals_by(self.query, run, by).items()}
+        # Of which of several groups a call was that nobody heard of again is not known.
+        return groups if len(groups) > 1 else {group: self._with_lost_calls(run, groups[group]) for group in groups}
 
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)
+
+    def may_cost(self, run: int) -> float:
+        """What calls that are noted may have cost, of which that is not known."""
+        return figures.may_cost(self.query, run)
+
+    def reserved(self, run: int) -> float:
+        """What is set aside for calls that are out, or were when the process of the run vanished."""
+        return float(next((cost for (cost,) in self.query("SELECT reserved FROM runs WHERE id = ?", [run])), 0.0))
+
+    def reply(self, run: int, number: int, key: str) -> AnswerRecord | None:
+        """What a judge said in a scoring pass that is not whole."""
+        query = "SELECT text, reply FROM replies WHERE run = ? AND pass = ? AND key = ?"
+        return next((answer_record("", *body) for body in self.query(query, [run, number, key])), None)
+
+    def latencies(self, run: int) -> Mapping[int, Sequence[float]]:
+        """The milliseconds to each answer of each target of a run, by its number."""
+        return figures.latencies(self.query, run)
 
     def largest_answers(self, run: int) -> dict[tuple[str, str], int]:
         """The tokens of the largest answer of each target and judge of a run, by kind and name."""
@@ -399,9 +418,15 @@ class Reader:
         """How often each evaluator gave each label without a verdict, in the scoring that counts."""
         return figures.label_counts(self.query, run, self.run(run).scoring_pass)
 
-    def judged(self, run: int, number: int | None = None) -> list[figures.Judged]:
-        """The scores of a pass (None: the one that counts), as a comparison needs them."""
+    def judged(self, run: int, number: int | None = None) -> Iterator[figures.Judged]:
+        """The scores of a pass (None: the one that counts) as a comparison needs them, paged."""
         return figures.judged(self.query, run, number or self.run(run).scoring_pass)
+
+    def compared(self, run: int) -> Iterator[figures.ComparedRow]:
+        """Every answer of a run as a comparison needs it, paged; what nobody can answer any more is pending."""
+        in_flight = self._in_flight(run)
+        for row in figures.compared(self.query, run):
+            yield row._replace(status="pending") if row.status == "running" and not in_flight else row
 
     def differing(self, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
         """Those pairs of answers that differ in what they say or in the tools they call."""
@@ -518,6 +543,11 @@ class Reader:
         if not totals.running or self._in_flight(run):
             return totals
         return replace(totals, pending=totals.pending + totals.running, running=0)
+
+    def _with_lost_calls(self, run: int, totals: Totals) -> Totals:
+        """With what calls may have cost that were out when the process of the run vanished."""
+        lost = self.reserved(run)
+        return replace(totals, may_cost=totals.may_cost + lost) if lost and not self._in_flight(run) else totals
 
 
 class _FilteredReader(Reader):

@@ -119,6 +119,8 @@ class CallRecord:
     code: str | None = None
     message: str | None = None
     from_cache: bool = False
+    may_cost: float | None = None
+    """What it may have cost, where nobody knows: a call without an answer may have been billed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +186,8 @@ class RunRow:
     """The scoring pass that has begun and does not count before it is whole; 0 where there is none."""
     staged_total: int = 0
     """How many answers that pass has to judge."""
+    reserved: float = 0.0
+    """Under a limit: what calls may cost that are out, or were when a process vanished."""
     staged: int = 0
     """How many it has judged."""
 
@@ -272,3 +276,5 @@ class Totals:
     judge_cost: float = 0.0
     unjudged: int = 0
     scored: int = 0
+    may_cost: float = 0.0
+    """What calls may have cost besides, of which that is not known."""

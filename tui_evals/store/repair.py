@@ -53,7 +53,18 @@ _JSON = {
     "earlier": {"scores": "array"},
     "session": {"v": "any"},
 }
-_OF_RUNS = ("answers", "passes", "group_scores", "calls", "labels", "baselines", "workers", "staged", "earlier")
+_OF_RUNS = (
+    "answers",
+    "passes",
+    "group_scores",
+    "calls",
+    "labels",
+    "baselines",
+    "workers",
+    "staged",
+    "earlier",
+    "replies",
+)
 _CONSISTENT = (
     *(f"DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)" for table in _OF_RUNS),
     *(

@@ -150,8 +150,26 @@ def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
     """Log attempts: run, then the call."""
     connection.executemany(
         "INSERT INTO calls(run, answer, kind, target, attempt, started, latency_ms, input_tokens, output_tokens, "
-        "cost, code, message, from_cache) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "cost, code, message, from_cache, may_cost) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         rows,
+    )
+    return [None] * len(rows)
+
+
+def reserved(connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) -> list[None]:
+    """What calls of runs may cost that are out: the run, then the amount; the last of a run holds."""
+    latest = dict(rows)
+    connection.executemany("UPDATE runs SET reserved = ? WHERE id = ?", [(cost, run) for run, cost in latest.items()])
+    return [None] * len(rows)
+
+
+def replied(
+    connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str, tuple[str, str | None, str]]]
+) -> list[None]:
+    """Keep replies of judges until what they are for is judged: the run, the pass, the key, the body."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO replies VALUES (?,?,?,?,?)",
+        [(run, number, key, text, rest) for run, number, key, (_, text, rest) in rows],
     )
     return [None] * len(rows)
 

@@ -202,9 +202,12 @@ class Detail:
     """What it was before, in order; the calls hold every attempt."""
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def dumps(value: object) -> str:
     """Compact JSON that SQLite takes, whatever halves of characters a model wrote."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _encoded(value)
     return text if storable(text) else json.dumps(value, separators=(",", ":"))
 
 

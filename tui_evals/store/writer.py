@@ -81,8 +81,9 @@ class Writer:
 
     def snapshot(self, document: Mapping[str, Any], name: str) -> str:
         """Keep a dataset document as it is now; returns its hash, the same for the same content."""
-        text = cleaned(dumps(document), self.clean)
-        digest = snapshot_hash(json.loads(text))
+        written = dumps(document)
+        text = cleaned(written, self.clean)
+        digest = snapshot_hash(document if text is written else json.loads(text))
         self.write("INSERT OR IGNORE INTO snapshots VALUES (?,?,?,?)", digest, name, text, time.time())
         return digest
 
@@ -208,9 +209,19 @@ class Writer:
 
     def call(self, call: CallRecord, run: int) -> None:
         """Log an attempt; does not wait."""
-        message = None if call.message is None else self._guarded(call.message)
-        call = replace(call, target=self.clean(call.target), message=message)
+        if call.message is not None:
+            call = replace(call, message=self._guarded(call.message))
+        if (target := self.clean(call.target)) is not call.target:
+            call = replace(call, target=target)
         self._thread.put(results.called, (run, *call_values(call)))
+
+    async def secure(self, run: int, amount: float) -> None:
+        """Commit what calls of a run may cost that are out or about to go out."""
+        await self._thread.wait_in_order(results.reserved, (run, amount))
+
+    def reserved(self, run: int, amount: float) -> None:
+        """Say that amount anew once a call is noted; does not wait."""
+        self._thread.put(results.reserved, (run, amount))
 
     def workers(self, run: int, rows: Sequence[WorkerRow]) -> None:
         """Say how the workers of a run are; those that are not named stay as they were. Does not wait."""
@@ -222,6 +233,15 @@ class Writer:
         """Keep an answer that belongs to no cell, such as a judge's, for the next time the same is asked."""
         row = self._answered(0, record, "answered", key)
         await self._thread.wait(results.cached, (row.cache, row.body, row.now))
+
+    async def reply_put(self, run: int, number: int, key: str, record: AnswerRecord) -> None:
+        """Keep what a judge said in a scoring pass of a run, until the pass is whole."""
+        body = self._answered(0, record, "answered", None).body
+        await self._thread.wait(results.replied, (run, number, key, body))
+
+    def drop_replies(self, run: int, number: int) -> None:
+        """Forget what judges said in a scoring pass, because its scores are all there."""
+        self.write("DELETE FROM replies WHERE run = ? AND pass = ?", run, number)
 
     # -- people
 
@@ -327,8 +347,8 @@ class Writer:
 
     def _answered(self, answer: int, record: AnswerRecord, status: str, cache: CacheKey | None) -> results.Answered:
         # Cleaned whole, because the preview might cut a secret into a part that nobody recognises.
-        if record.text is not None:
-            record = replace(record, text=self.clean(record.text))
+        if record.text is not None and (said := self.clean(record.text)) is not record.text:
+            record = replace(record, text=said)
         if record.message is not None:
             record = replace(record, message=self._guarded(record.message))
         if record.traceback is not None:

@@ -80,6 +80,7 @@ class TargetError(Exception):
         status: int | None = None,
         traceback: str | None = None,
         nobody_there: bool = False,
+        unbilled: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -88,6 +89,8 @@ class TargetError(Exception):
         self.status = status
         self.nobody_there = nobody_there
         """Whether nobody listens at the address, so that no question at all can be put."""
+        self.unbilled = unbilled or nobody_there
+        """Whether it certainly cost nothing, because the question was not sent or was refused."""
         self.traceback = traceback
         """Where it was raised, for an exception of the user's own code."""
 

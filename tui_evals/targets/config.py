@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, urlsplit
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 
 from .base import ConfigurationError, Price, TargetConfig
-from .opening import is_spelled, model_forms
 from .prices import similar_model
+
+if TYPE_CHECKING:
+    from .config_model import ConfigModel, TargetModel
 
 FILE = Path(".evals", "config.toml")
 
 _CONCURRENCY = 10
-
-_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
-_SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
-_SECRET_QUERY = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,124 +62,46 @@ class Settings:
 
 def is_model(model: str) -> bool:
     """Whether a model is spelled in one of the known ways."""
+    # Imported when it is wanted, because to look for installed packages would hold up every first picture.
+    from .opening import is_spelled
+
     provider, _, name = model.partition("/")
     return is_spelled(model) or bool(provider and name)
-
-
-def _check_reference(value: str) -> str:
-    if not _REFERENCE.fullmatch(value):
-        raise ValueError("must name an environment variable, as in env:OPENAI_API_KEY; a key itself has no place here")
-    return value
-
-
-def _check_url(value: str) -> str:
-    if _REFERENCE.fullmatch(value):
-        return value
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must be an address such as http://127.0.0.1:8000/v1, or name a variable as in env:MY_URL")
-    if "@" in parts.netloc or any(
-        _SECRET_QUERY.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)
-    ):
-        raise ValueError(
-            "must hold no key, user or password; write the address into a variable and name it: env:MY_URL"
-        )
-    return value
-
-
-def _check_params(value: dict[str, Any]) -> dict[str, Any]:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        raise ValueError("must hold text, finite numbers, true, false, lists and tables only, and no dates") from None
-    if _names_secret(value):
-        raise ValueError("must hold no key or password, for params are stored with every run; use api_key = env:NAME")
-    return value
-
-
-def _names_secret(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(_SECRET.search(name) or _names_secret(part) for name, part in value.items())
-    return isinstance(value, list) and any(map(_names_secret, value))
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
-
-
-class _Run(_Part):
-    targets: list[Annotated[str, Field(min_length=1)]] = []
-    concurrency: int | None = Field(None, ge=1)
-    repeats: int = Field(1, ge=1)
-    max_cost: float | None = Field(None, ge=0)
-    confirm_cost: float = Field(1.0, ge=0)
-    confirm_calls: int = Field(500, ge=0)
-
-
-class _Judge(_Part):
-    target: str | None = Field(None, min_length=1)
-
-
-class _Store(_Part):
-    durable: bool = False
-
-
-class _Price(_Part):
-    input_per_million: float = Field(ge=0)
-    output_per_million: float = Field(ge=0)
-
-
-class _Target(_Part):
-    model: str = Field(min_length=1)
-    base_url: Annotated[str, AfterValidator(_check_url)] | None = None
-    api_key: Annotated[str, AfterValidator(_check_reference)] | None = None
-    params: Annotated[dict[str, Any], AfterValidator(_check_params)] = {}
-    concurrency: int | None = Field(None, ge=1)
-    requests_per_minute: float | None = Field(None, gt=0)
-    tokens_per_minute: float | None = Field(None, gt=0)
-    timeout: float = Field(60.0, gt=0)
-    retries: int = Field(3, ge=0, le=100)
-    max_wait: float = Field(300.0, ge=0)
-    max_outage: float = Field(300.0, ge=0)
-    price: _Price | None = None
-    via: Literal["auto", "litellm"] = "auto"
-
-
-class _File(_Part):
-    run: _Run = _Run()
-    judge: _Judge = _Judge()
-    store: _Store = _Store()
-    targets: dict[str, _Target] = {}
-    ui: dict[str, Any] = {}
-
-
-_PARTS: Mapping[str, type[_Part]] = {
-    "": _File,
-    "run": _Run,
-    "judge": _Judge,
-    "store": _Store,
-    "targets.*": _Target,
-    "targets.*.price": _Price,
-}
 
 
 def load_settings(root: Path) -> Settings:
     """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
     file = root / FILE
+    read = _read(file, root)
+    if read is None:
+        return Settings()
+    text, data = read
+    # Imported when it is wanted, because the workbench is shown before it needs more than its looks.
+    from .config_model import ConfigModel, faults_in
+
+    if faults := faults_in(data):
+        raise _faulty(file, text, faults)
+    return _build_settings(ConfigModel.model_validate(data), file, text)
+
+
+def load_looks(root: Path) -> Settings:
+    """What the configuration says of the workbench itself, and nothing else of it: enough for a first picture."""
+    read = _read(root / FILE, root)
+    ui = read[1].get("ui") if read is not None else None
+    return Settings(ui=ui if isinstance(ui, dict) else {})
+
+
+def _read(file: Path, root: Path) -> tuple[str, dict[str, Any]] | None:
+    """The text of the file and what it holds; None where there is no file."""
     try:
         text = check_private(file, links_within=root).read_text(encoding="utf-8")
-        data = tomllib.loads(text)
+        return text, tomllib.loads(text)
     except FileNotFoundError:
-        return Settings()
+        return None
     except (OSError, UnicodeDecodeError) as problem:
         raise ConfigurationError(f"{file} cannot be read: {problem}") from None
     except tomllib.TOMLDecodeError as problem:
         raise invalid_toml(file, text, problem) from None
-    try:
-        return _build_settings(_File.model_validate(data), file, text)
-    except ValidationError as problem:
-        faults = problem.errors(include_url=False, include_input=False)
-        raise _faulty(file, text, {tuple(fault["loc"]): _fault_sentence(fault) for fault in faults}) from None
 
 
 def invalid_toml(file: Path, text: str, problem: tomllib.TOMLDecodeError) -> ConfigurationError:
@@ -228,7 +144,9 @@ def _depth(data: Any, setting: Sequence[object]) -> int:
     return len(setting)
 
 
-def _build_settings(read: _File, file: Path, text: str) -> Settings:
+def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
+    from .opening import model_forms  # when it is wanted, as above
+
     for name, target in read.targets.items():
         if not is_model(target.model) and target.base_url is None:
             near = similar_model(target.model)
@@ -244,26 +162,12 @@ def _build_settings(read: _File, file: Path, text: str) -> Settings:
     return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui, durable=read.store.durable)
 
 
-def _target_config(name: str, target: _Target, run: RunDefaults, where: str) -> TargetConfig:
+def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str) -> TargetConfig:
     settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
     price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
     return TargetConfig(
         **{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price, where=where
     )
-
-
-def _fault_sentence(fault: Any) -> str:
-    """A validation error as a sentence that names the setting and repeats no value."""
-    place = [str(part) for part in fault["loc"]]
-    setting = ".".join(place)
-    if fault["type"] == "extra_forbidden":
-        parent = ["targets", "*", *place[2:-1]] if place[0] == "targets" else place[:-1]
-        known = list(_PARTS[".".join(parent)].model_fields)
-        return f"there is no setting {setting}{did_you_mean(place[-1], known)}; known here are {', '.join(known)}"
-    if fault["type"] == "missing":
-        return f"{setting} is missing"
-    reason = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    return f"{setting} {reason}"
 
 
 def find_target(word: str, settings: Settings, where: str = str(FILE)) -> TargetConfig:
@@ -276,6 +180,8 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
     if is_model(word):
         concurrency = settings.run.concurrency or _CONCURRENCY
         return TargetConfig(name=word, model=word, concurrency=concurrency, where=where)
+    from .opening import model_forms  # when it is wanted, as above
+
     near = did_you_mean(word, settings.targets) or similar_model(word) or did_you_mean(word, ("demo",))
     sections = f"; its targets are {', '.join(settings.targets)}" if settings.targets else ", which names none"
     raise ConfigurationError(

@@ -27,6 +27,8 @@ _ADVICE = {
     413: "The question is too long; shorten it.",
     429: "Lower concurrency or set requests_per_minute.",
 }
+_LOST_ANSWERS = frozenset((408, 499, 502, 504, 520, 522, 524))
+"""What a gateway answers that did not wait for the model, which may have answered and is paid for."""
 _CODES: dict[int, ErrorCode] = {
     401: "agentAuthenticationError",
     403: "agentAuthenticationError",
@@ -57,6 +59,7 @@ class Failures:
             retryable=passing and not out_of_credit,
             retry_after=retry_seconds(retry_after),
             status=status,
+            unbilled=status not in _LOST_ANSWERS,
         )
 
     def _redirected(self, status: int, location: str | None) -> TargetError:
@@ -66,7 +69,7 @@ class Failures:
         known = address != location and address.startswith("http")
         remedy = f"Set base_url to {self.readable(address)}" if known else "Set base_url to the address it leads to"
         message = f"{self.where} answered {status}: {leads}. {remedy}, if it is yours; nothing was sent there."
-        return TargetError("agentRequestFailed", message, status=status)
+        return TargetError("agentRequestFailed", message, status=status, unbilled=True)
 
     def unreadable(self, body: str) -> TargetError:
         """An answer that is no chat completion: servers under load send such now and then, a wrong address always."""
@@ -89,10 +92,14 @@ class Failures:
         message = f"{self.where} did not answer within {after:g} s. Raise the target's timeout, or look at the server."
         return TargetError("agentTimeout", message, retryable=True)
 
-    def unreachable(self, reason: str, retryable: bool = True, nobody_there: bool = False) -> TargetError:
-        """A connection that could not be made, or broke."""
+    def unreachable(
+        self, reason: str, retryable: bool = True, nobody_there: bool = False, *, sent: bool = False
+    ) -> TargetError:
+        """A connection that could not be made, or broke once the question was `sent`."""
         message = f"No answer from {self.where}: {self.readable(reason)}. Check base_url and that the server runs."
-        return TargetError("agentRequestFailed", message, retryable=retryable, nobody_there=nobody_there)
+        return TargetError(
+            "agentRequestFailed", message, retryable=retryable, nobody_there=nobody_there, unbilled=not sent
+        )
 
     def readable(self, text: str) -> str:
         """The text on one line, clipped, with every secret hidden."""

@@ -147,7 +147,7 @@ def _connection_error(failures: Failures, error: Exception) -> TargetError:
         return failures.unreachable("it refuses connections", nobody_there=True)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
         return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
-    return failures.unreachable("the connection broke")
+    return failures.unreachable("the connection broke", sent=True)
 
 
 def _open(config: TargetConfig, context: TargetContext) -> OpenAI:

@@ -15,6 +15,8 @@ from tui_evals.text.nearest import did_you_mean
 from .base import Price
 
 _TABLE = "model_prices_and_context_window_backup.json"
+_EXAMPLE = "sample_spec"
+"""The first entry of the table, which explains what those of models hold."""
 _TABLE_LOCK = Lock()
 _PROVIDER_FILES = ("provider_endpoints_support_backup.json", "llms/openai_like/providers.json")
 _UNLISTED_PROVIDERS = {
@@ -34,12 +36,11 @@ _FAMILIES = {
 
 
 def price_of(model: str) -> Price | None:
-    """The listed price of provider/model, None where none is listed; the first call reads 3 MB, best in a thread."""
-    table = _locked_table()
+    """The listed price of provider/model, None where none is listed."""
     provider, slash, rest = model.partition("/")
     if not slash:
-        return _price(table.get(model))
-    entries = (table.get(model), table.get(rest))
+        return _price(_entry(model))
+    entries = (_entry(model), _entry(rest))
     return next((price for entry in entries if _is_of_provider(entry, provider) and (price := _price(entry))), None)
 
 
@@ -86,6 +87,20 @@ def _providers() -> set[str]:
     return _UNLISTED_PROVIDERS | providers
 
 
+@cache
+def _entry(model: str) -> Mapping[str, Any] | None:
+    """What the table says of a model; the rest of its 3 MB stays text where each model begins a line of its own."""
+    text = b"" if model == _EXAMPLE else _bytes(_TABLE)
+    if not text.startswith(f'{{\n    "{_EXAMPLE}": {{\n'.encode()):
+        return _locked_table().get(model)
+    place = text.find(b"\n    " + json.dumps(model).encode() + b": {")
+    if place < 0:
+        return None
+    start = text.index(b"{", place)
+    entry: dict[str, Any] = json.loads(text[start : text.index(b"\n    }", start) + len(b"\n    }")])
+    return entry
+
+
 def _locked_table() -> Mapping[str, Mapping[str, Any]]:
     with _TABLE_LOCK:
         return _table()
@@ -94,20 +109,25 @@ def _locked_table() -> Mapping[str, Mapping[str, Any]]:
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
     table = dict(_read(_TABLE))
-    table.pop("sample_spec", None)
+    table.pop(_EXAMPLE, None)
     return table
 
 
 def _read(name: str) -> Mapping[str, Any]:
     """A JSON file inside the installed litellm package, empty where there is none."""
+    content: dict[str, Any] = json.loads(_bytes(name) or b"{}")
+    return content
+
+
+def _bytes(name: str) -> bytes:
+    """The bytes of a file inside the installed litellm package, none where there is no such file."""
     # find_spec of a top-level name does not import it; importlib.resources would, which takes seconds.
     spec = importlib.util.find_spec("litellm")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         file = Path(folder, name)
         if file.is_file():
-            content: dict[str, Any] = json.loads(file.read_bytes())
-            return content
-    return {}
+            return file.read_bytes()
+    return b""
 
 
 def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:

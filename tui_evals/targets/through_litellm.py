@@ -66,7 +66,7 @@ class ThroughLitellm:
                 f"The parameter {', '.join(extra)} may not come from a prompt or dataset when litellm asks the model. "
                 f"Set it under params in [targets.{self._config.name}], or leave it out."
             )
-            raise TargetError("agentRequestFailed", message)
+            raise TargetError("agentRequestFailed", message, unbilled=True)
         call = completion_body(self._config, self._config.model, request)
         job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._config.base_url}
         await self._worker.ready()
@@ -115,7 +115,8 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
         case "timeout":
             return failures.timed_out(timeout)
         case "connection":
-            return failures.unreachable(report["text"], report["retryable"], report.get("nobody_there", False))
+            nobody_there, sent = report.get("nobody_there", False), report.get("sent", False)
+            return failures.unreachable(report["text"], report["retryable"], nobody_there, sent=sent)
         case "long":
             return failures.too_long()
         case "unreadable":
@@ -123,7 +124,9 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
         case "cut":
             return failures.broken_off("")
     return TargetError(
-        "agentRequestFailed", f"litellm did not ask {failures.where}: {failures.readable(report['text'])}"
+        "agentRequestFailed",
+        f"litellm did not ask {failures.where}: {failures.readable(report['text'])}",
+        unbilled=True,
     )
 
 
@@ -280,12 +283,15 @@ def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _connection_failure(link: Exception) -> dict[str, Any]:
+    import httpx
+
     if isinstance(link, socket.gaierror):
         reason = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
     elif isinstance(link, ConnectionRefusedError):
         reason = {"text": "it refuses connections", "retryable": True, "nobody_there": True}
     else:
-        reason = {"text": "the connection broke", "retryable": True}
+        sent = not isinstance(link, httpx.ConnectError)
+        reason = {"text": "the connection broke", "retryable": True, "sent": sent}
     return {"kind": "connection", **reason}
 
 

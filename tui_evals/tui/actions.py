@@ -360,7 +360,8 @@ def footer_choice(
         if room < 0:
             break
         chosen[action] = key
-    return [(chosen[action], action.word) for action in actions if action in chosen]
+    last = sorted(actions, key=lambda action: action.name in _OF_LAYOUT)
+    return [(chosen[action], action.word) for action in last if action in chosen]
 
 
 def _rank(action: Action) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tui_evals.compare.diff import Diff
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.present.answers import pretty_json, prompt_text, reference_text
 from tui_evals.store.reader import Reader
@@ -16,6 +15,9 @@ from tui_evals.store.rows import Detail, Told
 from tui_evals.text import strictjson
 
 from .diff_rows import diff_texts
+
+if TYPE_CHECKING:
+    from tui_evals.compare.diff import Diff
 
 Unit = Mapping[str, Any]
 

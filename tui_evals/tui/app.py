@@ -30,7 +30,6 @@ from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
 from . import (
-    approving,
     dataset_files,
     drafts,
     importing,
@@ -66,7 +65,6 @@ COMMANDS: Commands = {
     **importing.COMMANDS,
     **drafts.COMMANDS,
     **settings.COMMANDS,
-    **approving.COMMANDS,
     **suspending.COMMANDS,
     **runs_commands.COMMANDS,
     **workers.COMMANDS,
@@ -107,14 +105,8 @@ class Workbench(DeskApp):
         for event in Keyboard().feed(self.looks.typed):
             if isinstance(event, events.Key):
                 self.key_queue.take(event)
-        self.set_interval(_POLL_SECONDS, self._look)
-        self.set_interval(_DRAFT_SECONDS, lambda: self._work(self.keep_drafts, "drafts"))
-        self.set_interval(_DISK_SECONDS, DiskChanges(self).look)
         self.session.load()
-        try:
-            remarks = self.workspace.read_settings()
-        except ConfigurationError as problem:
-            remarks = [str(problem)]
+        self.workspace.read_looks()
         self.dress()
         self.workspace.look()
         self._open_first()
@@ -122,7 +114,7 @@ class Workbench(DeskApp):
         loop = asyncio.get_running_loop()
         for signal_ in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(signal_, self._hung_up)
-        self.call_after_refresh(self._equip, remarks)
+        self.call_after_refresh(self._equip)
         self.call_after_refresh(_settle_memory)
 
     def _open_first(self) -> None:
@@ -131,10 +123,18 @@ class Workbench(DeskApp):
         self.sync()
         self.bring(front)
 
-    def _equip(self, remarks: list[str]) -> None:
-        """Behind the first picture: find the evaluators, check the dataset with them, and take what is typed."""
+    def _equip(self) -> None:
+        """Behind the first picture: read the settings, find the evaluators, check the dataset, take what is typed."""
+        try:
+            remarks = self.workspace.read_settings()
+        except ConfigurationError as problem:
+            remarks = [str(problem)]
         for remark in [*filter(None, [self.writer.read_only]), *remarks, *self.workspace.equip()][:1]:
             self.tell(remark, "warn")
+        # Not before: what is written goes through a door that keeps out the secrets of the environment.
+        self.set_interval(_POLL_SECONDS, self._look)
+        self.set_interval(_DRAFT_SECONDS, lambda: self._work(self.keep_drafts, "drafts"))
+        self.set_interval(_DISK_SECONDS, DiskChanges(self).look)
         self.sync("judges")
         self._check_soon()
         self._typing = asyncio.create_task(self.key_queue.work())
@@ -283,7 +283,10 @@ class Workbench(DeskApp):
             return
         report = await asyncio.to_thread(check_dataset, editing, self.workspace.registry)
         if self.is_running and self.workspace.editing is editing and editing.version == version[1]:
+            first = self.workspace.report is None
             self.workspace.report, self.workspace.reported = report, version
+            if first:
+                gc.freeze()  # the items as they were checked stay, and full collections of them would hold up keys
             self.sync("tree", "editor", "judges")
 
     def _work(self, work: object, name: str) -> None:

@@ -22,7 +22,7 @@ from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import Permission
 from tui_evals.tui.widgets.dialogs import ConfirmPage, Reading
 
-from .desk import Command, Commands, Desk
+from .desk import Desk
 from .rows import Row, heading, row, wrapped
 
 NOT_AGREED = "nothing was done: you did not agree to it"
@@ -99,6 +99,3 @@ def permission_rows(request: PermissionRequest, agreed: AgreedPermissions, root:
         rows = [row(line) for line in wrapped(_NOTHING_MISSING, width)]
     rows += [*heading("Agreed to"), *_listed(agreed_lines(agreed, root), width)]
     return [*rows, row(), *(row((line, "dim")) for line in wrapped(_RULE, width))]
-
-
-COMMANDS: Commands = {"trust": Command(show_permissions)}

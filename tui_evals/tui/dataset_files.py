@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.problems import DatasetError, place_in_words
 from tui_evals.datasets.save import ChangedOnDisk, ReadOnlyFile, Saved
-from tui_evals.datasets.validate import ValidationReport
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu
 
 from .broken_file import opened
@@ -20,6 +20,9 @@ from .desk import Command, Commands, Desk
 from .disk_changes import take_up_changes
 from .messages import ShowPane, StateChanged, WritePrompt
 from .workspace import NO_DATASET_OPEN
+
+if TYPE_CHECKING:
+    from tui_evals.datasets.validate import ValidationReport
 
 _FIRST_STEPS = "tab goes on to the answer · ctrl+s saves · esc, then 3 says who judges"
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side, unified_diff
-from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.present.columns import TAB, cell_width
 from tui_evals.text.safe import safe, safe_line, spell_out
 
 from .rows import BlockRows, Ground, LazyRows, Piece, Row, Rows, Style, StyledLines, fit, row
+
+if TYPE_CHECKING:
+    from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind
+    from tui_evals.compare.diff import DiffRow as Facing
 
 Layout = Literal["sides", "unified", "answer"]
 
@@ -40,6 +42,9 @@ _Parts = list[tuple[str, Style]]
 
 def diff_texts(reference: str, answer: str, raw: bool = False) -> Diff:
     """What differs; raw texts are spelt out and never read as JSON."""
+    # Imported when it is wanted, as below: it would hold up every first picture.
+    from tui_evals.compare.diff import diff_json, side_by_side
+
     if raw:
         return side_by_side(spell_out(reference), spell_out(answer))
     both = all(text.lstrip()[:1] in ("{", "[") for text in (reference, answer))
@@ -63,7 +68,7 @@ def diff_summary(diff: Diff) -> str:
     return " · ".join(parts)
 
 
-class SideBySideRows(BlockRows[Facing]):
+class SideBySideRows(BlockRows["Facing"]):
     """Reference left, answer right, each wrapped to half the width."""
 
     def __init__(self, diff: Diff, width: int) -> None:
@@ -125,6 +130,8 @@ class _ColumnRows(LazyRows):
 
 
 def _unified_part(entry: Facing | DiffGap, diff: Diff, width: int) -> Rows:
+    from tui_evals.compare.diff import DiffGap
+
     if isinstance(entry, DiffGap):
         return [row((f"⋯ {entry.count} {_UNITS[diff.unit]} alike", "dim"))]
     side = entry.right or entry.left
@@ -133,6 +140,8 @@ def _unified_part(entry: Facing | DiffGap, diff: Diff, width: int) -> Rows:
 
 def unified_text(diff: Diff) -> str:
     """The unified diff as plain text, each line of it with its sign."""
+    from tui_evals.compare.diff import DiffGap
+
     lines: list[str] = []
     for entry in _entries(diff):
         if isinstance(entry, DiffGap):
@@ -146,6 +155,8 @@ def unified_text(diff: Diff) -> str:
 
 def _entries(diff: Diff) -> Sequence[Facing | DiffGap]:
     """The rows of a unified diff; texts that are the same are shown whole."""
+    from tui_evals.compare.diff import unified_diff
+
     return diff.rows if diff.same else unified_diff(diff)
 
 

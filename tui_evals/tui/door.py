@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tui_evals.private_files import make_private_folder, private_opener
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, load_settings
+from tui_evals.targets.config import Settings, load_looks
 from tui_evals.terminal_facts import Answers, Question, colour_count, shade, why_ascii
 
 from .looks import Looks, Signs
@@ -32,6 +32,7 @@ def open_workbench(
 ) -> tuple[int, str]:
     """Show the workbench until it is left; returns the exit code and what is to be said on the terminal."""
     gc.disable()  # nothing of what is made up to the first picture can go, and to look for it costs 100 ms
+    sys.setswitchinterval(0.001)  # a thread that checks or writes gives way to a key in this time, 5 ms by default
     settings = _settings(root)
     ascii_alone = bool(why_ascii(sys.stdout.encoding, os.environ))
     unsure = not ascii_alone and settings.ui.get("ascii") is not True
@@ -53,9 +54,9 @@ def open_workbench(
 
 
 def _settings(root: Path) -> Settings:
-    """What is configured; where it cannot be read the workbench says so itself."""
+    """How the workbench is to look; where that cannot be read it says so itself."""
     try:
-        return load_settings(root)
+        return load_looks(root)
     except ConfigurationError:
         return Settings()
 

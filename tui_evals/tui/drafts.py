@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.document import load
@@ -14,7 +15,6 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import Draft
-from tui_evals.store.writer import Writer
 from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu
 
 from .desk import Command, Commands, Desk
@@ -22,6 +22,9 @@ from .layout import PLACES
 from .messages import StateChanged
 from .store_writer import StoreWriter
 from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
 
 _PUT_ASIDE = "\t"
 """Stands in the name of a draft that is offered, before the time it was written at."""
@@ -46,6 +49,7 @@ class Drafts:
                 text = await asyncio.to_thread(editing.draft)
                 await self._writer.write(partial(_put, file=file, digest=version[1], text=text))
             else:
+                editing.forget_draft()
                 await self._writer.write(partial(_drop, file=file))
             self._written[file] = version
 

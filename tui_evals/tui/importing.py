@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tui_evals.present.columns import table
 from tui_evals.store.database import StoreError
-from tui_evals.store.writer import Writer
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.widgets.dialogs import Ask, Reading
@@ -22,6 +21,7 @@ from .rows import Row, Style, paragraph, row, wrapped
 
 if TYPE_CHECKING:
     from tui_evals.imports.base import ImportResult
+    from tui_evals.store.writer import Writer
 
 _HINT = "a file or folder, as seen from the project's folder; ~ is your own"
 _NAMES = 2_000

@@ -28,6 +28,8 @@ _TWO_COLUMNS, _THREE_COLUMNS, _FOUR_COLUMNS = 100, 150, 200
 _STACKED = 36
 """Lines from which two panes share a column."""
 _LEAST_LINES = 8
+_MOST_BESIDE = 48
+"""Cells that are enough for names where results stand beside them."""
 
 _PAIRS: dict[Place, Columns] = {
     "tree": (("tree",), ("editor",)),
@@ -118,15 +120,19 @@ def _right_edges(
 ) -> Sequence[int]:
     """Where each column ends.
 
-    One with wishes has a quarter of the width to a third, or half where there is only writing beside it; the steps
-    that a person made come on top.
+    One with wishes has a quarter of the width at least, and half at most where there is only writing beside it, else
+    three tenths; the steps that a person made come on top.
     """
     steps = [sum(weights[place] - WEIGHTS[place] for place in column) for column in shown]
     parts: list[float] = [
         max(max(WEIGHTS[place] for place in column) + step, _LEAST) for column, step in zip(shown, steps, strict=True)
     ]
     wishes = [max((wanted[place] for place in column if place in wanted), default=None) for column in shown]
-    most = width // 2 if all(place in WRITING for column in shown for place in column) else width // 3
+    most = (
+        width // 2
+        if all(place in WRITING for column in shown for place in column)
+        else min(3 * width // 10, _MOST_BESIDE)
+    )
     others = sum(part for part, wish in zip(parts, wishes, strict=True) if wish is None)
     for number, wish in enumerate(wishes):
         if wish is not None and others:

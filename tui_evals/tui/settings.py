@@ -101,4 +101,12 @@ def _faults(values: Values) -> Faults:
     return found | {name: "not below 0" for name in ("confirm dollars", "confirm calls") if (values.get(name) or 0) < 0}
 
 
-COMMANDS: Commands = {"settings": Command(edit_settings)}
+async def show_permissions(desk: Desk) -> None:
+    """What the project may do."""
+    # Imported when it is wanted, because the evaluators behind it would hold up every first picture.
+    from . import approving
+
+    await approving.show_permissions(desk)
+
+
+COMMANDS: Commands = {"settings": Command(edit_settings), "trust": Command(show_permissions)}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tui_evals.present.stores import read_only_note
-from tui_evals.store.redact import secrets_of
-from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings
+
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
 
 Written = TypeVar("Written")
 
@@ -35,9 +36,15 @@ class StoreWriter:
             if self._writer is not None and self._writer.is_elsewhere:  # another store stands at its path by now
                 await self.close()
             if self._writer is None:
-                secrets, durable = secrets_of(self._variables()), self._settings().durable
-                self._writer = await asyncio.to_thread(Writer, self._database, secrets, durable=durable)
+                self._writer = await asyncio.to_thread(self._opened)
         return await asyncio.to_thread(step, self._writer)
+
+    def _opened(self) -> Writer:
+        # Imported when it is wanted, because nothing is written before the first picture.
+        from tui_evals.store.redact import secrets_of
+        from tui_evals.store.writer import Writer
+
+        return Writer(self._database, secrets_of(self._variables()), durable=self._settings().durable)
 
     async def close(self) -> None:
         """Commit what is left and end."""

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.discover import dataset_files
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing, Incoming
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.patches import splice
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import DatasetError, Problem
-from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import ValidationReport
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
-from tui_evals.runs.project import Project, load_project
-from tui_evals.runs.prompting import unfilled_items
-from tui_evals.targets.config import Settings
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import Settings, load_looks
+
+if TYPE_CHECKING:
+    from tui_evals.datasets.model import Dataset
+    from tui_evals.datasets.validate import ValidationReport
+    from tui_evals.runs.project import Project
 
 NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
 """Why what needs a dataset cannot be done."""
@@ -67,6 +69,11 @@ class Workspace:
         """Read the configuration, the environment and the evaluators; returns remarks, raises ConfigurationError."""
         return [*self.read_settings(), *self.equip()]
 
+    def read_looks(self) -> None:
+        """Read how the workbench is to look, which is all that a first picture needs of the configuration."""
+        with suppress(ConfigurationError):  # which is said when the rest is read
+            self.settings = load_looks(self.root)
+
     def read_settings(self) -> list[str]:
         """Read the configuration and the environment; returns remarks, raises ConfigurationError."""
         project = self.project()
@@ -75,6 +82,9 @@ class Workspace:
 
     def project(self) -> Project:
         """The project as its files are now, with the store of the workbench; ConfigurationError says what is wrong."""
+        # Imported when it is wanted, because a dataset is shown before the project is read.
+        from tui_evals.runs.project import load_project
+
         return replace(load_project(self.root), database=self.database)
 
     def equip(self) -> list[str]:
@@ -233,6 +243,9 @@ def _test_id(item: object) -> str | None:
 
 def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
+    # Imported when it is wanted, because a dataset is shown before it is checked.
+    from tui_evals.runs.prompting import unfilled_items
+
     document = editing.document.with_data(editing.data)
     report = editing.checker.validate(document, evaluators.catalogue, evaluators.own)
     return report.with_problems(unfilled_items(document, report.dataset)) if report.dataset is not None else report
@@ -240,6 +253,8 @@ def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
 
 def _prompt_folder(document: Document) -> Path | None:
     """Where the prompt under test of a dataset lies; None where there is none that can be used."""
+    from tui_evals.datasets.prompts import prompt_of  # when it is wanted, as above
+
     try:
         prompt = prompt_of(document)
     except DatasetError:

@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.runs.cluster.imagined import Clock
+from tests.store.helpers import new_run
 from tui_evals.runs.budget import Budget, BudgetSpent
 from tui_evals.runs.executors.cluster.driver.leases import BudgetLeases, RateAllowance, TargetLeases
 from tui_evals.runs.executors.cluster.worker.limits import BudgetLease, FlightPlace, TargetLease
+from tui_evals.store.database import open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
 
 picks = st.integers(0, 99)
@@ -225,7 +229,7 @@ class Money(Exchanging):
             finally:
                 self.reserved -= cost
                 self.spent += real or 0.0
-                worker.purse.settle(cost, real)
+                worker.purse.settle(cost, real or 0.0)
 
         self.do(lambda: worker.tasks.append(asyncio.create_task(pay(asyncio.Event()))))
 
@@ -376,3 +380,25 @@ def test_what_a_lost_worker_held_counts_as_spent_until_it_says_what_it_did():
     assert budget.spent == pytest.approx(5.0)
     treasury.note_spending("b", 0.0, 0.0, [4.0])
     assert treasury.grant("b") == (4.0, None)
+
+
+def test_what_workers_may_spend_is_in_the_store_before_they_hear_of_it(tmp_path):
+    store = open_store(tmp_path / ".evals" / "evals.db")
+    with Writer(store) as writer, Reader(store) as reader:
+        run, budget = writer.plan(new_run(), ()).id, Budget(10.0)
+        budget.of_run(run, reader, writer)
+        treasury = BudgetLeases(budget)
+
+        def stored() -> float:
+            asyncio.run(treasury.secure())
+            return reader.reserved(run)
+
+        for worker in "ab":
+            treasury.note_spending(worker, 0.0, 0.0, [2.0])
+            treasury.grant(worker)
+        assert stored() == 4.0
+        treasury.write_off("a")
+        treasury.note_spending("b", 0.5, 1.5, [])
+        assert stored() == 2.0
+        treasury.note_spending("a", 1.0, 1.0, [])
+        assert stored() == 0.0

@@ -15,9 +15,9 @@ from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_comparison
 from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import percent
+from tui_evals.compare.statistics import interval_percent, percent
 from tui_evals.compare.trend import OpponentKind, default_opponent, every_run
-from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
+from tui_evals.compare.verdicts import NAMES, difference_sentence
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.answers import preview_text
 from tui_evals.present.columns import cut, table, wrap

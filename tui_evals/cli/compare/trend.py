@@ -13,7 +13,7 @@ from tui_evals.cli import project
 from tui_evals.cli.datasets_named import dataset_of_word, is_dataset
 from tui_evals.cli.output import Stop, columns, say, say_json
 from tui_evals.compare.match import Verdict
-from tui_evals.compare.statistics import percent
+from tui_evals.compare.statistics import interval_percent, percent
 from tui_evals.compare.trend import (
     Trend,
     UnknownTrend,
@@ -28,7 +28,6 @@ from tui_evals.compare.trend import (
     pass_rate_trend,
     thin_values,
 )
-from tui_evals.compare.verdicts import interval_percent
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import cell_width, fit, table, wrap
 from tui_evals.present.figures import local_time

@@ -166,7 +166,8 @@ def _take_steps(
             anew = bool(chosen.begin or work.again or work.invert)
             use_cache = not arguments["no_cache"] and not (work.again or work.invert)
             with open_session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
-                before = budget.spent = current.spent
+                budget.of_run(current.run.id, reader, writer)
+                before = budget.spent
                 asker = ModelAsker(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
                 work = replace(work, asker=asker)
                 ended, interrupted = asyncio.run(_run_interruptible(work, chosen, board))

@@ -44,6 +44,13 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 @click.option(
     "--by", type=click.Choice(_BY), help="Totals by this; repeats: how steady it is, and whose noise that is."
 )
+@click.option(
+    "--limit",
+    default=1_000,
+    type=click.IntRange(min=0),
+    show_default=True,
+    help="List at most so many answers; --json has all.",
+)
 @_as_json
 def show_command(run: str, **options: Any) -> None:
     """Show RUN: its totals and answers, or one item with everything that is known of it."""

@@ -159,8 +159,8 @@ def _run_figures(reader: Reader, run: RunRow) -> str:
     return f"{final_count(total)}/{run.total}  {short_counts(total)}"
 
 
-def show(word: str, *, item: str | None, only: str | None, by: By | None, as_json: bool) -> None:
-    """A run, or one item of it."""
+def show(word: str, *, item: str | None, only: str | None, by: By | None, limit: int, as_json: bool) -> None:
+    """A run with its first answers, or one item of it."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if item is not None:
@@ -168,11 +168,12 @@ def show(word: str, *, item: str | None, only: str | None, by: By | None, as_jso
         elif by is not None:
             _show_by(reader, run, by, as_json)
         else:
-            _show_run(reader, run, only, as_json)
+            _show_run(reader, run, only, limit, as_json)
 
 
-def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> None:
-    rows = reader.rows(reader.ids(run.id, project.filter_or_stop(only)))
+def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json: bool) -> None:
+    ids = reader.ids(run.id, project.filter_or_stop(only))
+    rows = reader.rows(ids if as_json else ids[:limit])
     totals, unpriced = reader.totals(run.id), reader.spent(run.id)[1]
     reasons, causes = _reasons(reader, run, rows), reader.causes(run.id)
     if as_json:
@@ -202,6 +203,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
         say_causes(run, causes)
     for row in rows:
         say_row(row, run, reason=reasons.get(row.id, ""))
+    if left := len(ids) - len(rows):
+        say(f"{left:,} more; `--limit {len(ids)}` shows all, `--only` those that a filter finds", dim=True)
 
 
 def _reasons(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -195,6 +196,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json)
     go_on = f"`tui-evals resume {job.run.key}` goes on"
     sys.setswitchinterval(_SWITCH)
+    gc.freeze()  # what was imported and planned stays to the end, and need not be looked through for garbage
     cluster = job.terms.cluster
     if cluster is not None and not (how.quiet or how.as_json):
         say(f"the cluster {cluster.word} is being opened")

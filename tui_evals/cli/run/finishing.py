@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tui_evals.cli.output import Stop, say
-from tui_evals.cli.output_files import write_file
+from tui_evals.cli.output_files import is_output, write_file
 from tui_evals.present.causes import cause_texts
-from tui_evals.reports.kinds import endings, kind_of, write
+from tui_evals.reports.kinds import endings, kind_of, report_kind, write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import FailureCause, RunRow
 
@@ -27,11 +27,15 @@ def write_results(
 ) -> None:
     """Write a run, or runs compared, as a report of the given kind or of the file's ending."""
     kind = kind or kind_named(file)
+    if why := report_kind(kind).missing():
+        raise Stop(why)
+    if is_output(file) and not report_kind(kind).is_text:
+        raise Stop(f"a {kind} report is no text that could be printed; name a file with -o FILE")
     write_report(file, write(kind, reader, runs, raw=raw))
 
 
-def write_report(file: Path, pieces: Iterable[str]) -> None:
-    """Write a text piece by piece to a file in a folder that need not be there, or end the command.
+def write_report(file: Path, pieces: Iterable[str | bytes]) -> None:
+    """Write a report piece by piece to a file in a folder that need not be there, or end the command.
 
     Answers are as private in it as in the store: a new file is its owner's alone, one that is there keeps its mode.
     """
@@ -43,4 +47,6 @@ def kind_named(file: Path) -> str:
     kind = kind_of(file)
     if kind is None:
         raise Stop(f"{file}: the ending says what is written, and must be one of {endings()}")
+    if why := report_kind(kind).missing():
+        raise Stop(f"{file}: {why}")
     return kind

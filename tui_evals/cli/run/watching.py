@@ -14,7 +14,6 @@ from tui_evals.cli import project
 from tui_evals.cli.opening import Opening, need_terminal
 from tui_evals.cli.output import Stop, cell, columns, redraws, rewind, say, say_end, say_json_line, warn
 from tui_evals.datasets.discover import project_root
-from tui_evals.present.columns import table
 from tui_evals.present.pace import Pace, pace_parts, store_wait_sentence, stored_again_sentence, wait_sentence
 from tui_evals.present.runs import judging_sentence, next_step, run_cost, stop_reason
 from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
@@ -38,6 +37,8 @@ def crew_lines(crew: RunWorkers, live: bool, room: int | None) -> list[str]:
 
 def worker_lines(rows: Sequence[WorkerRow], totals: WorkerTotals, room: int | None) -> list[str]:
     """A line for each of the busiest workers, by name; where there are more, one for all of them."""
+    from tui_evals.present.columns import table  # its tables of widths take a while, and few runs have workers
+
     busiest_rows = sorted(busiest(rows), key=lambda row: row.name)
     cells = [
         [

@@ -12,13 +12,14 @@ from tui_evals.cli.output import Stop, cell, say, say_json
 from tui_evals.datasets import save
 from tui_evals.datasets.discover import STARTER, make_project
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
+from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.problems import DatasetError, Problem, problem_with_place
 from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.starter import write_starter
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.permissions import Approvals, is_unclaimed
 from tui_evals.text import strictjson

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ValidationError
 
 from tui_evals.datasets.layout import Layout
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.validate import parse_dataset, problem_of
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.imports.base import Importer
 from tui_evals.imports.keeping import keep_run
 from tui_evals.imports.losses import Losses

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.validate import problem_of
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.imports.losses import Losses
 
 from . import samples as data_files

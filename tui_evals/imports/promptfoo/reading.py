@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.imports.losses import Losses
 from tui_evals.text.templates import template_variables
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.generate.parsing import split_baseline_inputs
 from tui_evals.generate.shapes import Rule, number_rules, test_uid
 from tui_evals.generate.subject import Subject, Unbindable, bind_inputs

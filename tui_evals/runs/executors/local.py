@@ -14,7 +14,7 @@ from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, cu
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.prompting import Chat, assistant, opening_of, question_of
-from tui_evals.runs.scoring import evidence_for, judge
+from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, questions
 from tui_evals.store.records import MESSAGES_BEFORE, AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text.box import TemplateError
@@ -135,6 +135,7 @@ class LocalExecutor:
                 continue
             if turn not in cell.final:
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
+                questions.set(JudgeQuestions(f"answer {answer}", again=turn in cell.known))
                 said, evaluators = cell.scores.get(turn, ()), self._evaluators(cell.item, turn)
                 judged = await judge(evaluators, evidence, self._plan, cell.item, said)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)

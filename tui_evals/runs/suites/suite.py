@@ -15,9 +15,9 @@ from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.datasets.discover import make_project
 from tui_evals.datasets.document import load
 from tui_evals.datasets.layout import pretty_json
-from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset, problem_of
+from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.private_files import UnsafeFile, check_private, make_private_folder

@@ -116,7 +116,7 @@ def _attempt_rows(call: CallRecord, width: int) -> Rows:
         f"attempt {call.attempt}" if call.attempt > 1 else "",
         "from the cache" if call.from_cache else duration(call.latency_ms / 1000),
         tokens(call.input_tokens, call.output_tokens),
-        "" if call.cost is None else money(call.cost),
+        f"perhaps {money(call.may_cost)}" if call.may_cost else "" if call.cost is None else money(call.cost),
         f"{call.code}: {call.message or ''}" if call.code else "",
     ]
     rows = paragraph(" · ".join(part for part in parts if part), width, "error" if call.code else "")

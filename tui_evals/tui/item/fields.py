@@ -19,7 +19,6 @@ from tui_evals.datasets.fields import (
     with_value,
 )
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.paths import same_data
 from tui_evals.text.safe import safe
 
@@ -38,7 +37,6 @@ _DATASET = (
     *("metadata.name", "metadata.description", "metadata.tags", "description", "prompt_file", "messages"),
     *("variables", "tools", "response_format", "repeats", "default_allowed_tools", "default_evaluators"),
 )
-_ON_TURNS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
 _ABOUT = {
     "description": "What it is about.",
     "metadata.name": "Display name of the dataset.",
@@ -84,10 +82,13 @@ def addable_fields(unit: Mapping[str, Any], where: Place) -> list[str]:
     if not where:
         present = dict(_flat(unit))
         return [name for name in (*_DATASET, "metadata.extensions") if name not in present and name not in JUDGING]
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.datasets.model import TURN_ONLY_FIELDS, Item, Turn
+
     known = Turn.model_fields if len(where) > 2 else Item.model_fields
     barred = {"turns", *RESULTS, *JUDGING}
     if "turns" in unit:
-        barred |= _ON_TURNS
+        barred |= TURN_ONLY_FIELDS
     if "evaluators" not in unit:
         barred.add("evaluators_mode")
     return [name for name in _UNIT if name in known and name not in unit and name not in barred]
@@ -95,6 +96,8 @@ def addable_fields(unit: Mapping[str, Any], where: Place) -> list[str]:
 
 def field_about(name: str, where: Place) -> str:
     """What a field is for, in the words of the model."""
+    from tui_evals.datasets.model import Dataset, Item, Turn  # when it is wanted, as above
+
     model = (Turn if len(where) > 2 else Item) if where else Dataset
     field = model.model_fields.get(name)
     text = field.description if field else None

@@ -17,7 +17,6 @@ from tui_evals.tui.item_copies import copy_menu, copyable_values
 from tui_evals.tui.item_edits import go_to, step_to_neighbour
 from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.whole_items import edit_whole_items
 from tui_evals.tui.widgets.dialogs import unread_menu
 from tui_evals.tui.widgets.field import FieldBox, Then
 from tui_evals.tui.widgets.focus import give_keys
@@ -359,6 +358,9 @@ class EditorPane(Pane):
 
     async def do_whole(self) -> None:
         """Hand the item, or the marked ones, to $EDITOR as one file."""
+        # Imported when it is wanted, because it would hold up every first picture.
+        from tui_evals.tui.whole_items import edit_whole_items
+
         await edit_whole_items(self, items_to_edit(self.workspace))
 
     async def do_field(self) -> None:

@@ -6,19 +6,21 @@ import json
 from collections.abc import Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.parts import parts_of
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import Problem, path_text
-from tui_evals.datasets.validate import ValidationReport
 from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe, spell_out
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
 
 from .fields import JUDGING, place_of, read_only, shown_fields, value_at
+
+if TYPE_CHECKING:
+    from tui_evals.datasets.validate import ValidationReport
 
 _SHOWN = 8
 

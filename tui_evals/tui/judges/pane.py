@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -13,9 +13,7 @@ from tui_evals.datasets.layout import Path
 from tui_evals.datasets.paths import CannotEdit, Data, same_data
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator
 from tui_evals.datasets.steps import DEFAULTS, add_evaluator, remove_evaluator, toggle_mode, write_options
-from tui_evals.targets.permissions import NotApproved
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.item_edits import step_to_neighbour
 from tui_evals.tui.messages import ItemShown, Place
 from tui_evals.tui.pane import Pane, perform
@@ -24,10 +22,10 @@ from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
-from .options import ask_options, faults
 from .rows import JudgesHere, judge_rows, judges_here
-from .state import evaluator_choices, free_key, judges_page, name_of, trial_of, why_not
-from .trial import CannotTry, Trial, TrialResult, on_own_loop, try_evaluator
+
+if TYPE_CHECKING:
+    from .trial import Trial, TrialResult
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
 
@@ -67,6 +65,9 @@ class JudgesPane(Pane):
         if not self.workspace.registry.by_name:
             lines.show(lambda width: [row(("The evaluators are being found …", "dim"))])  # behind the first picture
             return
+        # Imported when it is wanted, as everything that shows evaluators: they are found behind the first picture.
+        from .state import judges_page
+
         here = self._here()
         shown = judges_page(self.workspace, here, self._tried)
         name = "dataset" if here.of_dataset else shown.name
@@ -106,6 +107,8 @@ class JudgesPane(Pane):
         if here.turns is not None:
             going = action == "edit" and self._under("turn") is not None
             return None if going else "a conversation has no evaluators itself; choose one of its turns (enter)"
+        from .state import why_not
+
         entry = self._entry()
         if action == "try" and entry is not None and entry.key in self._trials:
             return f"{entry.key} is being tried; esc stops it"
@@ -156,6 +159,9 @@ class JudgesPane(Pane):
 
     async def do_add(self) -> None:
         """Choose an evaluator; one that cannot do without options is given them at once."""
+        from .options import ask_options, faults
+        from .state import evaluator_choices, free_key
+
         here, registry = self._here(), self.workspace.registry
         name = await self.app.push_screen_wait(Menu("add an evaluator", evaluator_choices(registry, here)))
         if name is None:
@@ -183,6 +189,8 @@ class JudgesPane(Pane):
         entry, here = self._entry(), self._here()
         if entry is None:
             return
+        from .options import ask_options
+
         options = await ask_options(self.app, entry, self.workspace.registry, "take these options")
         if options is None or (same_data(options, dict(entry.options)) and entry.key not in here.broken):
             return
@@ -193,6 +201,9 @@ class JudgesPane(Pane):
 
     async def do_try(self) -> None:
         """Judge the answer on screen with the evaluator under the cursor; nothing is stored."""
+        from .state import trial_of
+        from .trial import CannotTry
+
         entry, task = self._entry(), asyncio.current_task()
         if entry is None or task is None:
             return
@@ -213,6 +224,11 @@ class JudgesPane(Pane):
 
     async def _tried_once_agreed(self, trial: Trial) -> TrialResult:
         """Judge, after a question where it takes a yes."""
+        from tui_evals.targets.permissions import NotApproved
+        from tui_evals.tui.approving import NOT_AGREED, approve
+
+        from .trial import CannotTry, on_own_loop, try_evaluator
+
         try:
             return await on_own_loop(lambda: try_evaluator(trial))
         except NotApproved as problem:
@@ -229,6 +245,8 @@ class JudgesPane(Pane):
         step_to_neighbour(self, -1)
 
     def _place_name(self, here: JudgesHere) -> str:
+        from .state import name_of
+
         return "the dataset" if here.of_dataset else name_of(self.workspace, self.workspace.where)
 
     def _apply(self, step: Callable[[Data], Data], what: str, key: str | None = None) -> bool:

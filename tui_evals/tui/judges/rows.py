@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.layout import Path
 from tui_evals.datasets.paths import Data, get_at
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, Options, Origin, effective_evaluators
 from tui_evals.datasets.steps import DEFAULTS
-from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.text.measures import score_figures
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 
-from .trial import TrialResult
+if TYPE_CHECKING:
+    from tui_evals.evaluators.base import Evaluator, Score
+
+    from .trial import TrialResult
 
 
 @dataclass(frozen=True, slots=True)

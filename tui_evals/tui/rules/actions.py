@@ -10,7 +10,8 @@ from tui_evals.generate.shapes import UnreadableFile
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import item_edits
 from tui_evals.tui.messages import CopyText, ItemShown, ShowPane
-from tui_evals.tui.runs.starting import start, why_no_run
+from tui_evals.tui.runs.refusals import why_no_run
+from tui_evals.tui.runs.starting import start
 from tui_evals.tui.widgets.dialogs import AskLong, Confirm, Entry, Menu
 from tui_evals.tui.workspace import Selection
 

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from tui_evals.tui.desk import Command, Commands
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-from . import starting
+from tui_evals.tui.desk import Command, Commands, Desk
+
+from .refusals import why_no_pause, why_no_rerun, why_no_run, why_no_stop
+
+
+def _starting(name: str) -> Callable[[Desk], Coroutine[Any, Any, None]]:
+    """A command of the module that starts runs."""
+
+    def command(desk: Desk) -> Coroutine[Any, Any, None]:
+        # Imported when it is wanted, because the engine behind it would hold up every first picture.
+        from . import starting
+
+        work: Coroutine[Any, Any, None] = getattr(starting, name)(desk)
+        return work
+
+    return command
+
 
 COMMANDS: Commands = {
-    "run": Command(starting.run, starting.why_no_run),
-    "rerun": Command(starting.rerun, starting.why_no_rerun),
-    "rescore": Command(starting.rescore, starting.why_no_rerun),
-    "pause": Command(starting.pause, starting.why_no_pause),
-    "stop": Command(starting.stop, starting.why_no_stop),
+    "run": Command(_starting("run"), why_no_run),
+    "rerun": Command(_starting("rerun"), why_no_rerun),
+    "rescore": Command(_starting("rescore"), why_no_rerun),
+    "pause": Command(_starting("pause"), why_no_pause),
+    "stop": Command(_starting("stop"), why_no_stop),
 }

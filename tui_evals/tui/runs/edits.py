@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.app import App
 
 from tui_evals.store.baselines import author_here, clear_baseline, set_baseline
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import RunRow
-from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.messages import StatusMessage
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.widgets.dialogs import Ask, Confirm
 
 from .history import ChosenRuns, ListedRun, RunList, choose_runs
+
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
 
 
 class RunEdit(NamedTuple):

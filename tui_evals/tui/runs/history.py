@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tui_evals.compare.trend import OpponentKind, default_opponent
 from tui_evals.present.status import LIVE
 from tui_evals.store.baselines import baselines, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
+
+if TYPE_CHECKING:
+    from tui_evals.compare.trend import OpponentKind
 
 PAGE = 200
 """Runs that are fetched at first, and that come to it when one reaches the end."""
@@ -153,6 +155,9 @@ def choose_runs(
     for run in marked:
         if run.id != here.id:
             return ChosenRuns(_in_order((here, run)), f"{here.key} beside the marked run, {run.key}")
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.compare.trend import default_opponent
+
     other = default_opponent(here, baseline, parent, others)
     return ChosenRuns((other[0], here), f"{here.key} beside {_WHAT[other[1]]}, {other[0].key}") if other else None
 

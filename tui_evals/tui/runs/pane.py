@@ -32,8 +32,6 @@ from . import edits
 from .edits import AskEdit, ask_baseline, ask_deletion, ask_name, ask_note, ask_tags, carry_out
 from .history import PAGE, ChosenRuns, ListedRun, RunHistory, RunList, find_listed_run
 from .rows import RunRows, about_lines, empty_lines
-from .search import find_answer
-from .trend import read_trend
 
 _PACE = 1.0  # seconds
 
@@ -278,6 +276,9 @@ class RunsPane(Pane):
 
     async def do_search(self) -> None:
         """Find answers of all runs, and go to the one that is chosen."""
+        # Imported when it is wanted, because it would hold up every first picture.
+        from .search import find_answer
+
         try:
             self._searched, chosen = await find_answer(self.app, self.watching.database, self._searched)
         except StoreError as problem:
@@ -291,6 +292,9 @@ class RunsPane(Pane):
         listed = self._listed()
         if listed is None:
             return
+        # Imported when it is wanted, as above.
+        from .trend import read_trend
+
         try:
             trend = await asyncio.to_thread(read_trend, self.watching.database, self.workspace.root, listed.dataset)
         except StoreError as problem:

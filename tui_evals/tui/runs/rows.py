@@ -7,7 +7,6 @@ from collections.abc import Hashable, Sequence
 from typing import overload
 
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.trend import draw_bars
 from tui_evals.present.columns import cell_width
 from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.present.status import rateless, run_look, short_counts, waiting_count
@@ -85,6 +84,9 @@ class RunRows(Sequence[Row]):
 
 def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
     """The header of a suite: its name and how its last finished runs went, the oldest left, baselines flagged."""
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.compare.trend import draw_bars
+
     finished = [one for one in runs if one.run.status == "finished" and one.rate is not None]
     line = "".join(BASELINE[0] * one.baseline + draw_bars([one.rate]) for one in reversed(finished[:_TREND]))
     room = max(width - len(line) - 2, 1)

@@ -46,7 +46,7 @@ from tui_evals.tui.widgets.dialogs import Confirm, Reading
 from tui_evals.tui.widgets.form import DONE, LEAVE, Faults, Field, Form, Values
 from tui_evals.tui.workspace import Selection
 
-from .ending import wrote_tests
+from .refusals import why_no_run
 
 WITHOUT = "without judges"
 UNJUDGED = "unjudged too"
@@ -224,18 +224,6 @@ def _remarks(prepared: PreparedRun, estimate: Estimate) -> list[str]:
 NOT_PASSED = "!status:pass !status:pending !status:running !status:answered"
 
 
-def why_no_run(app: Desk) -> str | None:
-    """Nothing to run."""
-    editing = app.workspace.editing
-    if editing is None:
-        return "no dataset is open: o opens one, ctrl+n begins one"
-    report = app.workspace.report
-    if report is not None and report.dataset is None:
-        problem = next(one for one in report.problems if one.severity == "error")
-        return f"the dataset is not valid yet: {problem}"
-    return None
-
-
 async def run(app: Desk) -> None:
     """Run what is selected, as it is being edited, after a form that says what it costs."""
     chosen = app.pane(app.front).selection()
@@ -356,15 +344,6 @@ def _refused(app: Desk, why: str) -> None:
     app.push_screen(Reading("why nothing was started", lambda width: [row(line) for line in wrapped(why, width)]))
 
 
-def why_no_rerun(app: Desk) -> str | None:
-    """No run, or one that still goes on."""
-    found = app.watching.run
-    if found is None:
-        return "no run is on screen: 6 lists runs"
-    going_on = f"{found.key} still goes on; x stops it" if found.status in ("running", "stopping") else None
-    return wrote_tests(found) or going_on
-
-
 async def rerun(app: Desk) -> None:
     """What did not pass again: as it is edited now where its dataset is open, else as it was asked."""
     found = app.watching.run
@@ -467,16 +446,6 @@ def _turns(item: Any) -> int:
     return len(turns) if isinstance(turns, list) else 0
 
 
-def why_no_pause(app: Desk) -> str | None:
-    """No run, or one that is over."""
-    found = app.pane(app.front).run_row()
-    if found is None:
-        return "no run is chosen: 6 lists runs"
-    if wrote := wrote_tests(found):
-        return wrote
-    return f"{found.key} is stopping" if found.status == "stopping" else None
-
-
 async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
     """What a run whose money is spent may spend from now on, asked for; None when it is to stay as it is."""
     spent = await asyncio.to_thread(_spent, app.workspace.database, run.id)
@@ -484,9 +453,8 @@ async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
 
     def faults(values: Values) -> Faults:
         budget = values.get("budget")
-        return (
-            {} if budget is not None and budget > spent else {"budget": f"more than the {money(spent)} that is spent"}
-        )
+        least = f"more than the {money(spent)} that is or may be spent"
+        return {} if budget is not None and budget > spent else {"budget": least}
 
     field = Field("budget", "number", "Stop before more US dollars are spent, those before included.")
     suggested_limit = {"budget": float(f"{2 * max(limit, spent):.3g}")}
@@ -496,7 +464,7 @@ async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
 
 def _spent(database: Path, run: int) -> float:
     with Reader(database) as reader:
-        return reader.spent(run)[0]
+        return reader.spent(run)[0] + reader.may_cost(run) + reader.reserved(run)
 
 
 async def pause(app: Desk) -> None:
@@ -548,19 +516,6 @@ def _errors(run: RunRow, app: Desk) -> int:
 def _stored_job(run: RunRow, app: Desk) -> Job:
     with Reader(app.workspace.database) as reader:
         return stored_job(run, reader, app.workspace.project())
-
-
-def why_no_stop(app: Desk) -> str | None:
-    """No run that goes on."""
-    found = app.pane(app.front).run_row()
-    if found is None:
-        return "no run is chosen: 6 lists runs"
-    over = (
-        None
-        if found.status in (*LIVE_STATUSES, "planned")
-        else f"{found.key} is {found.status}; there is nothing to stop"
-    )
-    return wrote_tests(found) or over
 
 
 async def stop(app: Desk) -> None:

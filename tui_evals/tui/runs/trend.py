@@ -7,9 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import percent
+from tui_evals.compare.statistics import interval_percent, percent
 from tui_evals.compare.trend import finished_runs, pass_rate_trend
-from tui_evals.compare.verdicts import interval_percent
 from tui_evals.present.figures import local_time
 from tui_evals.present.runs import Cost, run_cost
 from tui_evals.store.baselines import baseline_of, dataset_key

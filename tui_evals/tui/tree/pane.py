@@ -14,7 +14,6 @@ from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.item_copies import copy_menu, copyable_values
 from tui_evals.tui.messages import OpenDataset, Place, ShowPane, WritePrompt
-from tui_evals.tui.whole_items import edit_whole_items
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
@@ -256,6 +255,9 @@ class TreePane(FoldingTree):
 
     async def do_whole(self) -> None:
         """Edit all of the items in $EDITOR."""
+        # Imported when it is wanted, because it would hold up every first picture.
+        from tui_evals.tui.whole_items import edit_whole_items
+
         await edit_whole_items(self, self._chosen())
 
     async def do_copy(self) -> None:

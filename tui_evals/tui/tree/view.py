@@ -154,7 +154,8 @@ class TreeView(Pane):
         space = self.workspace
         version = (id(space.editing), space.editing.version, space.editing.document) if space.editing else ()
         kept = space.item if self._shape.hides(space.item) else None
-        return (version, id(space.report), self._others(), self._shape.mark(), kept)
+        problems = space.report.problems if space.report else ()
+        return (version, problems, self._others(), self._shape.mark(), kept)
 
     def _show(self, went: bool = False) -> None:
         """Make the rows; the cursor stays where it is, or goes to where one went."""

@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import RowMaker, Rows
+from tui_evals.tui.rows import Ground, Piece, RowMaker, Rows
 
 from .focus import give_keys
 from .search import SearchLine
@@ -113,7 +113,11 @@ class Lines(ScrollView, can_focus=True):
         self._width = 0
         self._target_key: Hashable = None
         self._search_text = ""
-        self._strip = lru_cache(maxsize=_KEPT)(self._drawn)
+        self._strip = lru_cache(maxsize=_KEPT)(self._row_drawn)
+        """The lines by their numbers, as long as the rows stay."""
+        self._drawn = lru_cache(maxsize=_KEPT)(self._draw)
+        self._styles_by_name = lru_cache(maxsize=None)(self._style)
+        """The styles by their names, which take long to find, until a theme or the focus changes them."""
         self._plain: RichStyle | None = None
         """The style of a text without one, which takes long to find."""
         self._seen: dict[int, Strip] = {}
@@ -276,9 +280,16 @@ class Lines(ScrollView, can_focus=True):
 
     def _measure(self) -> None:
         """Say how long this is: never less than the screen shows, for each other length has all laid out anew."""
-        count = len(self._rows)
+        count, known = len(self._rows), self.virtual_size
         least = 0 if self.styles.is_auto_height else self.size.height
-        self.virtual_size = Size(self._width, max(count, least))
+        size = Size(self._width, max(count, least))
+        if self.show_vertical_scrollbar and size.width == known.width and 0 < least < min(size.height, known.height):
+            # The scrollbar was and is there, so that nothing else of the screen need be laid out anew.
+            self.set_reactive(Widget.virtual_size, size)
+            self.vertical_scrollbar.window_virtual_size = size.height
+            self.scroll_y = min(self.scroll_y, self.max_scroll_y)
+        else:
+            self.virtual_size = size
 
     def _make(self) -> None:
         self._width, self._made_height = self._text_width, self.size.height
@@ -321,25 +332,36 @@ class Lines(ScrollView, can_focus=True):
         lit = self._choosing and number == self.cursor
         return self._strip(number, lit, lit and self.has_focus)
 
-    def _drawn(self, number: int, lit: bool, focused: bool) -> Strip:
-        base = self._plain = self._plain or self.rich_style
+    def _row_drawn(self, number: int, lit: bool, focused: bool) -> Strip:
         if not 0 <= number < len(self._rows):
-            return Strip.blank(self.size.width, base)
+            return Strip.blank(self.size.width, self._base)
         row = self._rows[number]
-        if row.ground:
-            base += self._style(f"ground-{row.ground}")
+        return self._drawn(row.pieces, row.ground, lit, focused, self._width, self.size.width, self._search_text)
+
+    @property
+    def _base(self) -> RichStyle:
+        self._plain = self._plain or self.rich_style
+        return self._plain
+
+    def _draw(
+        self, pieces: tuple[Piece, ...], ground: Ground, lit: bool, focused: bool, room: int, width: int, sought: str
+    ) -> Strip:
+        """A line of these pieces; what is drawn alike is kept, for most edits leave most rows as they were."""
+        base = self._base
+        if ground:
+            base += self._styles_by_name(f"ground-{ground}")
         if lit:
-            base += self._style(f"cursor{'' if focused else '-blurred'}")
+            base += self._styles_by_name(f"cursor{'' if focused else '-blurred'}")
         # Under the cursor a text has the cursor's colour, for its own may be that of the cursor's ground.
         over = RichStyle(color=base.color, bgcolor=base.bgcolor, dim=False) if lit else RichStyle.null()
         segments = [
-            Segment(safe_line(text), base + self._style(style) + over if style else base)
-            for text, style in row.pieces
+            Segment(safe_line(text), base + self._styles_by_name(style) + over if style else base)
+            for text, style in pieces
             if text
         ]
-        if self._search_text:
+        if sought:
             segments = list(self._marked(segments))
-        return Strip(segments).adjust_cell_length(self._width, base).extend_cell_length(self.size.width, base)
+        return Strip(segments).adjust_cell_length(room, base).extend_cell_length(width, base)
 
     def _style(self, name: str) -> RichStyle:
         """A style with its colours as they come out over the background, for a terminal knows no half of one."""
@@ -362,7 +384,7 @@ class Lines(ScrollView, can_focus=True):
 
     def _marked(self, segments: list[Segment]) -> Iterable[Segment]:
         """The segments with the text that was searched standing out, within each of them."""
-        mark = self._style("found")
+        mark = self._styles_by_name("found")
         for text, style, _ in segments:
             start = 0
             low = text.casefold()
@@ -377,7 +399,8 @@ class Lines(ScrollView, can_focus=True):
         """Another theme needs every line drawn again."""
         super().notify_style_update()
         self._component_styles.clear()
-        self._strip.cache_clear()
+        for cache in (self._strip, self._drawn, self._styles_by_name):
+            cache.cache_clear()
         self._plain = None
 
     # -- moving

@@ -145,7 +145,9 @@ class WorkDistributor:
         if message.get("stopped"):
             reason, code = message["stopped"]
             self.stop(Stopped(f"on the worker {worker.address}: {reason}", code))
-        return self._reply(worker, firsts, cached)
+        reply = self._reply(worker, firsts, cached)
+        await self._budget.secure()
+        return reply
 
     async def _commit(self, worker: WorkerState, message: Message) -> tuple[list[Any], list[Any]]:
         for row in message.get("calls", ()):

@@ -157,13 +157,22 @@ class BudgetLeases:
         self._accounts: dict[str, WorkerAccount] = {}
         self._held = 0.0
         """What all workers that are not lost may be spending now."""
+        self._secured = 0.0
+        """What the store was told last of what they may be spending, the lost ones too."""
+
+    async def secure(self) -> None:
+        """Return once the store knows what the workers may be spending, before they hear of it."""
+        if self._budget.lent or self._secured:
+            self._secured = self._budget.lent
+            await self._budget.secure()
 
     def note_spending(self, worker: str, spent: float, returned: float, needs: list[float]) -> None:
         """Note what a worker has spent and given back."""
         account = self._accounts.setdefault(worker, WorkerAccount())
-        self._held -= 0.0 if account.lost else account.held
+        before = account.held
         account.spent, account.returned, account.needs = spent, returned, needs
-        self._held += 0.0 if account.lost else account.held
+        self._held += 0.0 if account.lost else account.held - before
+        self._budget.lent += max(0.0, account.held) - max(0.0, before)
         self._charge(account)
 
     def grant(self, worker: str) -> tuple[float, str | None]:
@@ -172,14 +181,15 @@ class BudgetLeases:
         limit = self._budget.most
         if limit is None:
             return 0.0, None
-        refused = None
+        refused, before = None, account.held
         for cost in account.needs:
-            if self._budget.spent + self._held + cost > limit + 1e-9:
+            if self._budget.committed + self._held + cost > limit + 1e-9:
                 refused = self._refusal(cost)
                 break
             account.granted += cost
             self._held += cost
         account.needs = []
+        self._budget.lent += max(0.0, account.held) - max(0.0, before)
         return account.granted, refused
 
     def _refusal(self, cost: float) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from tui_evals.runs.budget import BudgetSpent
 from tui_evals.runs.executors.base import WaitCut
@@ -205,7 +205,8 @@ class LeasedGate:
 
 def leased_room(lease: TargetLease, kind: str) -> Room:
     """The room a lease gives to a target or a judge."""
-    return Room(LeasedGate(lease, takes_place=kind == "judge"), FlightPlace(lease))
+    judging = kind == "judge"
+    return Room(LeasedGate(lease, takes_place=judging), nullcontext() if judging else FlightPlace(lease))
 
 
 class BudgetLease:
@@ -234,11 +235,11 @@ class BudgetLease:
                 self._left += cost
             raise
 
-    def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace what was set aside by what the call cost."""
+    def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
+        """Replace what was set aside by what the call cost, or by what it may have cost."""
         if self.most is not None:
-            self._spent += cost or 0.0
-            self._left += reserved - (cost or 0.0)
+            self._spent += cost + may_cost
+            self._left += reserved - cost - may_cost
 
     def set(self, granted: float) -> None:
         """Take over what the driver has granted in all."""

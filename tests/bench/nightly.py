@@ -1,0 +1,507 @@
+"""Faults by the dozen, and what they cost: `python -m tests.bench.nightly [--rounds 50] [--only WORD]`.
+
+Each round of a course is a project of its own, the real command line and a real server, and a fault at a random moment.
+Afterwards what is in the store is held against a run that nothing happened to, and against what the server billed. A
+course is a function of a `Round` that gives a `Tally`; whoever knows another fault appends it to COURSES.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from tests.generate import server as generate_server
+from tests.generate.conftest import ROLES, full_prompt
+from tests.generate.conftest import Project as Shop
+from tests.runs.conftest import Project, kill, until
+from tests.server import Server, running
+from tui_evals.store.bouts import bouts
+
+KILLS = 2
+"""Kills in each round of a course that kills."""
+AT_ONCE = 3
+"""Calls of each target and of the judge that may be in flight."""
+TOKENS, LONGEST = 40, 50
+PRICE = 0.001
+"""Dollars for each token of an answer; questions cost nothing."""
+ANSWERS = 48
+ROOM = 1_000.0
+"""A limit that is never reached."""
+VERDICT = {"say": '{"reason": "It is fair.", "score": 4}', "markers": False}
+CHOICE = {"say": '{"reason": "It stands first.", "winner": "first"}', "markers": False}
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What came of some rounds of a course."""
+
+    rounds: int = 1
+    lost: int = 0
+    """Answers, verdicts or files that are missing or are not what they would have been."""
+    again: int = 0
+    """Calls made again beyond those that were in flight when the fault came."""
+    over: int = 0
+    """Rounds in which the server billed more than the limit."""
+    wrong: int = 0
+    """Rounds after which the sums in the store are not those of the server."""
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(one + two for one, two in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+@dataclass(frozen=True)
+class Round:
+    """An empty folder, a server, and a source of chance for one round."""
+
+    folder: Path
+    server: Server
+    draw: random.Random
+
+    def project(self, fault: str = "", **target: Any) -> Project:
+        """Eight items, half of them conversations, for two targets and a judge; `fault` marks every third question."""
+        project = Project(self.folder, self.server)
+        write_project(project, fault, **target)
+        return project
+
+
+@dataclass(frozen=True)
+class Course:
+    """A kind of fault, by the name it has in the table."""
+
+    name: str
+    play: Callable[[Round], Tally]
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What a run comes to that nothing happens to, and what is asked for it."""
+
+    rows: dict[Any, Any]
+    asked: Counter[tuple[str, str]]
+
+    @property
+    def calls(self) -> int:
+        """How many calls it takes."""
+        return sum(self.asked.values())
+
+
+def write_project(project: Project, fault: str = "", **target: Any) -> None:
+    """Write the configuration and the dataset of a round."""
+    settings = {"concurrency": AT_ONCE, **target}
+    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+    lines += f"price = {{ input_per_million = 0.0, output_per_million = {1e6 * PRICE} }}\n"
+    lines += f"params = {{ max_tokens = {LONGEST} }}\n"
+    project.configure(
+        "".join(
+            f'[targets.{name}]\nmodel = "openai/{name}-model"\nbase_url = "{project.server.url}"\n{lines}'
+            for name in ("one", "two", "judge")
+        )
+        + '[judge]\ntarget = "judge"\n'
+    )
+    for model, behaviour in {"one-model": {}, "two-model": {"size": 200}, "judge-model": VERDICT}.items():
+        project.server.behave(model, tokens=TOKENS, latency=0.02, jitter=0.02, retry_after=0, **behaviour)
+
+    def asked(number: int, turn: int) -> dict[str, str]:
+        marked = fault if fault and number % 3 == 0 else ""
+        return {"prompt": f"question {number} of turn {turn} {marked}", "expected_response": f"question {number}"}
+
+    items = [asked(n, 0) if n % 2 else {"turns": [asked(n, turn) for turn in (0, 1)]} for n in range(8)]
+    document = {
+        "schemaVersion": "1.11.0",
+        "default_evaluators": {"Includes": {}, "Relevance": {}, "Coherence": {}},
+        "items": items,
+    }
+    (project.folder / "data.json").write_text(json.dumps(document))
+
+
+RUN = ("run", "data.json", "--target", "one,two", "--repeats", 2, "--quiet")
+
+
+def rows_of(project: Project) -> dict[Any, Any]:
+    """What was said and how it was judged in the last run, by item, turn, target and repeat."""
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        found: dict[int, list[Any]] = {}
+        for answer, record in reader.scores(run.id):
+            found.setdefault(answer, []).append((record.key, record.result, record.score))
+        texts = reader.records(row.id for row in reader.all_rows(run.id))
+        return {
+            (row.item, row.turn, row.target, row.repeat): (
+                row.status,
+                texts[row.id].text if row.id in texts else None,
+                sorted(found.get(row.id, ())),
+            )
+            for row in reader.all_rows(run.id)
+        }
+
+
+def asked_of(server: Server, word: str = "asked") -> Counter[tuple[str, str]]:
+    """How often each question was asked, the short one that looks for a target apart."""
+    questions = (one for one in server.counts()["questions"] if not one["text"].startswith("Reply with the word"))
+    return Counter({(one["model"], one["key"]): one[word] for one in questions})
+
+
+def billed(server: Server) -> float:
+    """What the server charges for all calls that it took on."""
+    return PRICE * server.counts()["billed"].get("completion_tokens", 0)
+
+
+def differing(rows: dict[Any, Any], wanted: dict[Any, Any]) -> int:
+    """How many are missing or are not as they were to be."""
+    return sum(rows.get(key) != value for key, value in wanted.items())
+
+
+def repeated(asked: Counter[tuple[str, str]], wanted: Counter[tuple[str, str]], in_flight: int) -> int:
+    """How many calls were made beyond those that it takes and those that were in flight."""
+    return max(0, sum((asked - wanted).values()) - in_flight)
+
+
+def money_of(project: Project) -> tuple[float, float, bool]:
+    """What the last run says it cost, what it may have cost besides, and whether its totals agree with its calls."""
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        totals, cost = reader.totals(run.id), reader.spent(run.id)[0]
+        return cost, totals.may_cost, abs(totals.cost + totals.judge_cost - cost) < _SLACK
+
+
+def sums_differ(project: Project, bill: float, unknown: float = 0.0) -> bool:
+    """Whether the server billed less than is known, or more than is said to be possible."""
+    cost, perhaps, agree = money_of(project)
+    return not (agree and cost - _SLACK <= bill <= cost + perhaps + unknown + _SLACK)
+
+
+def survive(
+    project: Project | Shop,
+    draw: random.Random,
+    calls: int,
+    asked: Callable[[], int],
+    first: tuple[object, ...],
+    after: tuple[object, ...],
+    seen: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a command that is killed again and again at random moments, and let it come to its end."""
+    process, begun = project.start(*first), asked()
+    for moment in sorted(draw.sample(range(1, calls - 1), KILLS)):
+        until(lambda moment=moment, process=process: asked() - begun >= moment or process.poll() is not None)
+        if process.poll() is not None:
+            break
+        kill(process)
+        seen()
+        process = project.start(*after)
+    out, err = process.communicate(timeout=300)
+    assert "Traceback" not in err and process.returncode in (0, 1), out + err
+
+
+@cache
+def undisturbed(server: Server) -> Undisturbed:
+    """The run of a project that nothing happens to, which asks for everything anew."""
+    with tempfile.TemporaryDirectory() as name:
+        server.reset()
+        project = Project(Path(name), server)
+        write_project(project)
+        project.do(*RUN, "--no-cache", code=None)
+        rows, asked = rows_of(project), asked_of(server)
+    assert len(rows) == ANSWERS and {status for status, *_ in rows.values()} == {"pass"}
+    return Undisturbed(rows, asked)
+
+
+# -- kills
+
+
+def killed_run(place: Round, *flags: object) -> Tally:
+    """Conversations, judges, repeats and two targets."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project = place.project()
+    begin = (*RUN, "--max-cost", ROOM, *flags)
+    survive(project, place.draw, wanted.calls, partial(calls_of, server), begin, ("resume", "last", "--quiet"))
+    again = repeated(asked_of(server), wanted.asked, KILLS * 3 * AT_ONCE)
+    bill = billed(server)
+    return Tally(1, differing(rows_of(project), wanted.rows), again, bill > ROOM, sums_differ(project, bill))
+
+
+def killed_under_a_limit(place: Round) -> Tally:
+    """The same with a limit that ends the run; a larger one lets it come to its end."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project, limit = place.project(), 0.5 * wanted.calls * TOKENS * PRICE
+    begin = (*RUN, "--max-cost", limit, "--no-cache")
+    wrong = over = False
+
+    def look() -> None:
+        nonlocal wrong, over
+        bill = billed(server)
+        wrong, over = wrong or sums_differ(project, bill), over or bill > limit + _SLACK
+
+    survive(
+        project, place.draw, wanted.calls // 3, partial(calls_of, server), begin, ("resume", "last", "--quiet"), look
+    )
+    look()
+    project.do("resume", "last", "--max-cost", ROOM, "--quiet")
+    again = repeated(asked_of(server), wanted.asked, KILLS * 3 * AT_ONCE)
+    return Tally(
+        1, differing(rows_of(project), wanted.rows), again, over, wrong or sums_differ(project, billed(server))
+    )
+
+
+def killed_rescoring(place: Round) -> Tally:
+    """The answers of a run judged again without the cache."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project = place.project()
+    project.do(*RUN, "--no-cache", "--without-judges")
+    verdicts = Counter({key: count for key, count in wanted.asked.items() if key[0] == "judge-model"})
+    begin = ("rescore", "last", "--judge", "judge", "--no-cache", "--quiet")
+    onwards = ("resume", "last", "--quiet")
+    survive(project, place.draw, sum(verdicts.values()), partial(calls_of, server), begin, onwards)
+    again = repeated(asked_of(server), wanted.asked, KILLS * AT_ONCE)
+    lost, unknown = differing(rows_of(project), wanted.rows), KILLS * AT_ONCE * TOKENS * PRICE
+    return Tally(1, lost, again, 0, sums_differ(project, billed(server), unknown))
+
+
+def killed_battle(place: Round) -> Tally:
+    """Bouts between two runs; their bills are of the later run."""
+    server = place.server
+    server.reset()
+    project = place.project()
+    for name in ("one", "two"):
+        project.do("run", "data.json", "--target", name, "--name", name, "--quiet", "--without-judges")
+    server.behave("judge-model", tokens=TOKENS, latency=0.02, jitter=0.02, **CHOICE)
+    pairs, command = 12, ("battle", "one", "two", "--judge", "judge", "--json")
+    survive(project, place.draw, 2 * pairs, partial(calls_of, server), command, command)
+    with project.reader() as reader:
+        left, right = (reader.find_run(name).id for name in ("one", "two"))
+        (question,) = {row for (row,) in reader.query("SELECT question FROM bouts")}
+        decided = sum(bout.winner is not None for bout in bouts(reader, left, right, "judge", question))
+        known = reader.spent(left)[0] + reader.spent(right)[0]
+    verdicts = sum(count for (model, _), count in asked_of(server).items() if model == "judge-model")
+    again = max(0, verdicts - 2 * pairs - KILLS * AT_ONCE)
+    wrong = not known - _SLACK <= billed(server) <= known + KILLS * AT_ONCE * TOKENS * PRICE + _SLACK
+    return Tally(1, pairs - decided, again, 0, wrong)
+
+
+@contextmanager
+def shop_of(folder: Path, server: generate_server.Server) -> Iterator[Shop]:
+    """A project that generates tests, and the end of what it left behind."""
+    shop = Shop(folder, server, full_prompt(), None)  # type: ignore[arg-type]
+    shop.configure(concurrency=2, price="{ input_per_million = 1.0, output_per_million = 1.0 }")
+    server.expect(max_rules=2, tests_per_rule=1, per_question=1)
+    try:
+        yield shop
+    finally:
+        shop.close()
+
+
+GENERATE = (
+    *("--max-rules", 2, "--tests-per-rule", 1, "--test-generations", 1, "--max-rules-per-test-generation", 1),
+    *("--max-cost", ROOM, "--quiet", "--no-cache"),
+)
+
+
+def killed_generation(place: Round) -> Tally:
+    """Tests made from a prompt, by five models, without the cache."""
+    with generate_server.running() as server, ExitStack() as stack:
+        costs, made, calls = [], [], []
+        for name in ("undisturbed", "killed"):
+            (folder := place.folder / name).mkdir()
+            shop = stack.enter_context(shop_of(folder, server))
+            before = server.asked()
+            if name == "killed":
+                command = ("generate", "shop.prompty", *ROLES, *GENERATE)
+                survive(shop, place.draw, calls[0], server.asked, command, command)
+            else:
+                out, err = shop.generating(*GENERATE).communicate(timeout=300)
+                assert not err, out + err
+            calls.append(server.asked() - before if name == "killed" else server.asked())
+            made.append(shop.made())
+            with Project(folder, place.server).reader() as reader:
+                costs.append(sum(reader.spent(run.id)[0] for run in reader.runs()))
+        lost = sum(made[1].get(file) != text for file, text in made[0].items())
+        allowed = KILLS * 5 * 2
+        wrong = costs[1] < costs[0] - _SLACK or bool(server.complaints)
+        return Tally(1, lost, max(0, calls[1] - calls[0] - allowed), 0, wrong)
+
+
+# -- the network
+
+
+def faulty_run(place: Round, fault: str, **target: Any) -> Tally:
+    """Every third question meets a fault the first time it is asked, or the first times."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project = place.project(fault, timeout=0.6, **target)
+    project.do(*RUN, "--max-cost", ROOM, "--no-cache")
+    # A question bears the mark of its fault, so that it is another to the server: what counts is how many there are.
+    answered = sum(asked_of(server, "answered").values())
+    bill = billed(server)
+    lost = sum(status != "pass" for status, *_ in rows_of(project).values())
+    return Tally(1, lost, max(0, answered - wanted.calls), bill > ROOM, sums_differ(project, bill))
+
+
+def dying_server(place: Round) -> Tally:
+    """The server is killed at a random moment, and another one takes its port."""
+    wanted = undisturbed(place.server)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+    with ExitStack() as first:
+        server = first.enter_context(running("--port", port))
+        project = Round(place.folder, server, place.draw).project()
+        process = project.start(*RUN, "--max-cost", ROOM, "--no-cache")
+        moment = place.draw.randrange(AT_ONCE * 3, wanted.calls - 1)
+        until(lambda: calls_of(server) >= moment or process.poll() is not None)
+        for model in ("one-model", "two-model", "judge-model"):  # so that it answers nothing after the last look at it
+            server.behave(model, always="hang", tokens=TOKENS)
+        answered, bill = asked_of(server, "answered"), billed(server)
+    with running("--port", port) as server:
+        write_project(Project(place.folder, server))
+        out, err = process.communicate(timeout=300)
+        assert "Traceback" not in err and process.returncode == 0, out + err
+        again = repeated(answered + asked_of(server), wanted.asked, 3 * AT_ONCE)
+        bill += billed(server)
+    lost = differing(rows_of(project), wanted.rows)
+    return Tally(1, lost, again, bill > ROOM, sums_differ(project, bill))
+
+
+# -- the disk
+
+
+def troubled_store(place: Round, trouble: Callable[[Path, Callable[[], None]], None]) -> Tally:
+    """At a random moment something happens to the disk or the store; `resume` ends what could not go on."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project = place.project(max_outage=20)
+    with small_disk(place.folder) as disk:
+        store = ("--db", disk / "evals.db")
+        process = project.start(*store, *RUN, "--max-cost", ROOM, "--no-cache")
+        moment = place.draw.randrange(AT_ONCE * 3, wanted.calls - 1)
+        until(lambda: calls_of(server) >= moment or process.poll() is not None)
+        trouble(disk / "evals.db", lambda: until(lambda: server.counts()["in_flight"] == 0))
+        out, err = process.communicate(timeout=300)
+        assert "Traceback" not in err and process.returncode in (0, 130), out + err
+        if process.returncode:
+            project.do(*store, "resume", "last", "--quiet")
+        (project.folder / ".evals").mkdir(exist_ok=True)
+        project.do(*store, "db", "backup", project.folder / ".evals" / "evals.db")
+    again = repeated(asked_of(server), wanted.asked, 0)
+    bill = billed(server)
+    return Tally(1, differing(rows_of(project), wanted.rows), again, bill > ROOM, sums_differ(project, bill))
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A disk of a few megabytes, which root can mount."""
+    (disk := folder / "disk").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", disk], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def fill_for_a_while(store: Path, wait: Callable[[], None]) -> None:
+    """The disk is full until nothing is in flight any more."""
+    filler = store.with_name("filler")
+    with suppress(OSError), open(filler, "ab", buffering=0) as stream:
+        while True:
+            stream.write(bytes(1_000))
+    wait()
+    filler.unlink()
+
+
+def lock_for_a_while(store: Path, wait: Callable[[], None]) -> None:
+    """Another program holds the store until nothing is in flight any more."""
+    with closing(sqlite3.connect(store, isolation_level=None)) as other:
+        with suppress(sqlite3.OperationalError):
+            other.execute("PRAGMA busy_timeout = 5000")
+            other.execute("BEGIN IMMEDIATE")
+        wait()
+
+
+def delete(store: Path, wait: Callable[[], None]) -> None:
+    """Somebody deletes the store."""
+    for file in store.parent.glob("evals.db*"):
+        if not file.is_dir():
+            file.unlink()
+
+
+def calls_of(server: Server) -> int:
+    """How many calls came so far."""
+    return int(server.counts()["asked"])
+
+
+COURSES: list[Course] = [
+    Course("kill: run", killed_run),
+    Course("kill: run --no-cache", lambda place: killed_run(place, "--no-cache")),
+    Course("kill: run with a limit", killed_under_a_limit),
+    Course("kill: rescore --no-cache", killed_rescoring),
+    Course("kill: battle", killed_battle),
+    Course("kill: generate --no-cache", killed_generation),
+    Course("network: server dies", dying_server),
+    Course("network: hangs", lambda place: faulty_run(place, "[[hang*1]]")),
+    Course("network: 500 twice", lambda place: faulty_run(place, "[[500*2]]")),
+    Course("network: 503", lambda place: faulty_run(place, "[[503*1]]")),
+    Course("network: reset", lambda place: faulty_run(place, "[[reset*1]]")),
+    Course("network: cut mid-body", lambda place: faulty_run(place, "[[cut*1]]")),
+    Course("network: Retry-After garbage", lambda place: faulty_run(place, "[[429garbage*2]]")),
+    Course("disk: full for a while", lambda place: troubled_store(place, fill_for_a_while)),
+    Course("disk: store locked", lambda place: troubled_store(place, lock_for_a_while)),
+    Course("disk: store deleted", lambda place: troubled_store(place, delete)),
+]
+"""The faults of the table, in its order; those of the disk need root, who can mount one."""
+
+
+def play(course: Course, rounds: int, seed: int) -> Tally:
+    """Some rounds of a course, each in a folder of its own."""
+    tally = Tally(rounds=0)
+    with running() as server:
+        for number in range(rounds):
+            with tempfile.TemporaryDirectory() as folder:
+                draw = random.Random(f"{seed} {course.name} {number}")
+                tally += course.play(Round(Path(folder), server, draw))
+    return tally
+
+
+HEAD = ("fault", "rounds", "answers lost", "asked again", "over budget", "sums right")
+
+
+def line(name: str, tally: Tally) -> str:
+    """A line of the table."""
+    right = "all" if not tally.wrong else f"{tally.rounds - tally.wrong} of {tally.rounds}"
+    return f"{name:<30} {tally.rounds:>6} {tally.lost:>13} {tally.again:>12} {tally.over:>12} {right:>11}"
+
+
+def main() -> None:
+    """Print the table, a line as each course ends; exit 1 where anything is lost, asked again, over or wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--only", default="", help="courses with this word in their name")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    chosen = parser.parse_args()
+    print(f"seed {chosen.seed}\n{HEAD[0]:<30} {HEAD[1]:>6} {HEAD[2]:>13} {HEAD[3]:>12} {HEAD[4]:>12} {HEAD[5]:>11}")
+    flawless = True
+    for course in COURSES:
+        if chosen.only in course.name:
+            tally = play(course, chosen.rounds, chosen.seed)
+            flawless &= tally == Tally(chosen.rounds)
+            print(line(course.name, tally), flush=True)
+    sys.exit(not flawless)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""What may stand in `.evals/config.toml`, as the models it is checked with, and what is wrong in sentences."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from tui_evals.text.nearest import did_you_mean
+
+_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
+_SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
+_SECRET_QUERY = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
+
+
+def _check_reference(value: str) -> str:
+    if not _REFERENCE.fullmatch(value):
+        raise ValueError("must name an environment variable, as in env:OPENAI_API_KEY; a key itself has no place here")
+    return value
+
+
+def _check_url(value: str) -> str:
+    if _REFERENCE.fullmatch(value):
+        return value
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address such as http://127.0.0.1:8000/v1, or name a variable as in env:MY_URL")
+    if "@" in parts.netloc or any(
+        _SECRET_QUERY.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)
+    ):
+        raise ValueError(
+            "must hold no key, user or password; write the address into a variable and name it: env:MY_URL"
+        )
+    return value
+
+
+def _check_params(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("must hold text, finite numbers, true, false, lists and tables only, and no dates") from None
+    if _names_secret(value):
+        raise ValueError("must hold no key or password, for params are stored with every run; use api_key = env:NAME")
+    return value
+
+
+def _names_secret(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(_SECRET.search(name) or _names_secret(part) for name, part in value.items())
+    return isinstance(value, list) and any(map(_names_secret, value))
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        defer_build=True,
+    )
+
+
+class _Run(_Part):
+    targets: list[Annotated[str, Field(min_length=1)]] = []
+    concurrency: int | None = Field(None, ge=1)
+    repeats: int = Field(1, ge=1)
+    max_cost: float | None = Field(None, ge=0)
+    confirm_cost: float = Field(1.0, ge=0)
+    confirm_calls: int = Field(500, ge=0)
+
+
+class _Judge(_Part):
+    target: str | None = Field(None, min_length=1)
+
+
+class _Store(_Part):
+    durable: bool = False
+
+
+class _Price(_Part):
+    input_per_million: float = Field(ge=0)
+    output_per_million: float = Field(ge=0)
+
+
+class TargetModel(_Part):
+    """A section of a target."""
+
+    model: str = Field(min_length=1)
+    base_url: Annotated[str, AfterValidator(_check_url)] | None = None
+    api_key: Annotated[str, AfterValidator(_check_reference)] | None = None
+    params: Annotated[dict[str, Any], AfterValidator(_check_params)] = {}
+    concurrency: int | None = Field(None, ge=1)
+    requests_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(None, gt=0)
+    timeout: float = Field(60.0, gt=0)
+    retries: int = Field(3, ge=0, le=100)
+    max_wait: float = Field(300.0, ge=0)
+    max_outage: float = Field(300.0, ge=0)
+    price: _Price | None = None
+    via: Literal["auto", "litellm"] = "auto"
+
+
+class ConfigModel(_Part):
+    """The whole file."""
+
+    run: _Run = _Run()
+    judge: _Judge = _Judge()
+    store: _Store = _Store()
+    targets: dict[str, TargetModel] = {}
+    ui: dict[str, Any] = {}
+
+
+_PARTS: Mapping[str, type[_Part]] = {
+    "": ConfigModel,
+    "run": _Run,
+    "judge": _Judge,
+    "store": _Store,
+    "targets.*": TargetModel,
+    "targets.*.price": _Price,
+}
+
+
+def faults_in(data: Mapping[str, Any]) -> dict[tuple[object, ...], str]:
+    """What is wrong in the data of a file: a sentence for each setting, by its place."""
+    try:
+        ConfigModel.model_validate(data)
+    except ValidationError as problem:
+        faults = problem.errors(include_url=False, include_input=False)
+        return {tuple(fault["loc"]): _fault_sentence(fault) for fault in faults}
+    return {}
+
+
+def _fault_sentence(fault: Any) -> str:
+    """A validation error as a sentence that names the setting and repeats no value."""
+    place = [str(part) for part in fault["loc"]]
+    setting = ".".join(place)
+    if fault["type"] == "extra_forbidden":
+        parent = ["targets", "*", *place[2:-1]] if place[0] == "targets" else place[:-1]
+        known = list(_PARTS[".".join(parent)].model_fields)
+        return f"there is no setting {setting}{did_you_mean(place[-1], known)}; known here are {', '.join(known)}"
+    if fault["type"] == "missing":
+        return f"{setting} is missing"
+    reason = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return f"{setting} {reason}"
