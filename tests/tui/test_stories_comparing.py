@@ -99,6 +99,25 @@ async def test_from_160_columns_the_texts_of_three_runs_and_what_was_expected_st
         assert "median latency" in person.screen()
 
 
+async def test_a_judge_chooses_between_the_answers_of_two_runs(tmp_path):
+    """B asks who judges, says what it takes, and shows the battle until it is decided."""
+    await history(tmp_path, [GOOD, GOOD], [BAD, BAD])
+    async with at_the_workbench(tmp_path, size=(100, 30)) as person:
+        await at_the_runs(person, "try 2")
+        await person.press("B")
+        await person.sees("say what it takes")
+        await person.press("ctrl+s")
+        await person.sees("choose who judges")
+        await person.press("enter")
+        await person.type("demo")
+        await person.press("enter", "ctrl+s")
+        await person.sees("2 pairs of answers, 0 of them equal")
+        await person.press("y")
+        await person.until(lambda: "demo: 2/2 bouts" in flat(person) and "Elo" in flat(person))
+        await person.press("escape")
+        await person.until(lambda: "Elo" not in person.screen())
+
+
 async def test_a_run_is_made_the_baseline_and_later_ones_are_compared_with_it(tmp_path):
     path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], [BAD, GOOD], source="evals/a.json")
     async with at_the_workbench(tmp_path, size=(100, 30)) as person:

@@ -19,7 +19,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.messages import CompareRuns, LabelRun, OpenRun, Place
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.rows import Rows
+from tui_evals.tui.rows import Rows, row, wrapped
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.dialogs import Reading
@@ -286,6 +286,18 @@ class RunsPane(Pane):
             return
         if chosen is not None:
             self.post_message(OpenRun(*chosen))
+
+    async def do_battle(self) -> None:
+        """Let a judge choose between the answers of runs."""
+        # Imported when it is wanted, as above.
+        from .battle import fight
+
+        chosen = self.chosen()
+        refused = await fight(self.app, self.workspace, chosen) if chosen is not None else None
+        if refused:
+            self.app.push_screen(
+                Reading("why no battle was begun", lambda width: [row(line) for line in wrapped(refused, width)])
+            )
 
     async def do_trend(self) -> None:
         """Read how the runs of the dataset did, one after the other."""
