@@ -19,7 +19,7 @@ from tests.pictures.svg import slim
 FOLDER = Path(__file__).parent.parent / "screenshots"
 COMMAND = "python -m tests.screenshots"
 WIDTH = 110
-_LARGE, _MEDIUM, _SMALL = (160, 45), (120, 40), (80, 24)
+_HUGE, _LARGE, _MEDIUM, _SMALL = (220, 60), (160, 45), (120, 40), (80, 24)
 
 GALLERY = Gallery(
     FOLDER,
@@ -29,6 +29,9 @@ GALLERY = Gallery(
         "live-run": Shot(_LARGE, ("4", "f"), live=True),
         "diff": Shot(_MEDIUM, ("4", "n", "n", "n", "n", "5", "z")),
         "compare": Shot(_MEDIUM, ("6", "see:house rule", "down", "down", "equals_sign", "see:broken", "n")),
+        "write": Shot(_LARGE, ("1", "Z", *["down"] * 3, "2")),
+        "answers-beside": Shot(_LARGE, ("4", "Z", "Z", "Z", "n", "5")),
+        "wide": Shot(_HUGE, ("4", "n")),
         "small": Shot(_SMALL, ("4", "n")),
     },
     COMMAND,
