@@ -18,7 +18,7 @@ from tui_evals import evaluate
 from tui_evals.datasets.document import load
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import load_project
-from tui_evals.runs.selection import ItemSelection
+from tui_evals.runs.selection import ItemSelection, items_in_run
 from tui_evals.runs.start import RunRequest, execute, prepare, rerun_items, stored_job
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -180,7 +180,7 @@ async def test_a_run_asked_again_keeps_what_it_was_asked_with(project):
         first = await execute(prepare(request_of(project, targets=("replay:data.json",)), here).store(writer), writer)
         assert first.causes and sum(cause.count for cause in first.causes) == 4
         with Reader(here.store) as reader:
-            again = rerun_items(first.run, "errored", reader, here)
+            again = rerun_items(first.run, items_in_run(reader, first.run, "errored"), reader, here)
             assert again.plan.only == frozenset(range(4)) and not again.terms.use_cache
             assert stored_job(first.run, reader, here).plan.targets == again.plan.targets
         assert again.store(writer).run.parent == first.run.id

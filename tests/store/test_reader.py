@@ -1,6 +1,7 @@
 """What can be asked: windows, changes, sorting and filters against a plain model, totals, runs by word."""
 
 import asyncio
+import re
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.writer import Writer
 
 TARGETS = ("openai/gpt", "demo", "50%_off")
+PROMPTS = ("short", "prompts/long", "50%_off")
 TAGS = {0: ["slow"], 1: ["Slow-ish", "b"], 2: []}
 TEXTS = ["Paris it is", "100% sure_thing", 'say "hi"', "", "Ünïcode *star* ~"]
 
@@ -27,7 +29,7 @@ def filled(tmp_path_factory):
             n // 2,
             item,
             turn,
-            0,
+            target,
             target,
             repeat,
             f"MT-{item}" if item % 2 else f"#{item + 1}",
@@ -50,7 +52,7 @@ def filled(tmp_path_factory):
             answer = said(
                 TEXTS[n % 5],
                 cost=n / 10 if n % 3 else None,
-                latency_ms=float(n * 37 % 11),
+                latency_ms=float(n * 37 % 11) * 1_000,
                 finish_reason=("stop", "length", "max_tokens", "odd_one")[n % 4],
                 diagnostics={"refusal": "I would rather not"} if n % 9 == 1 else None,
             )
@@ -67,10 +69,15 @@ def filled(tmp_path_factory):
     with Writer(path) as writer, Reader(path) as reader:
         snapshot = writer.snapshot({"items": items}, "x")
         for name in ("one", "other"):
-            run = writer.plan(new_run(name=name, targets=TARGETS, snapshot=snapshot), planned)
+            run = writer.plan(new_run(name=name, targets=TARGETS, prompts=PROMPTS, snapshot=snapshot), planned)
             if name == "one":
                 asyncio.run(fill(writer, reader, run))
                 wanted = run
+            ids = reader.ids(run.id)
+            for n, (verdict, author) in enumerate([("pass", "ann"), ("fail", "ann"), ("fail", "bob"), ("pass", "bob")]):
+                for place in range(n, n + 4):
+                    writer.label(ids[place], verdict, author, note="too blunt" if n == 1 else "")
+            writer.label(ids[20], "fail", "ann", evaluator="Match", note="too blunt")
         yield reader, wanted
     with Writer(path):
         pass
@@ -105,6 +112,15 @@ def same(pattern, text):
     return text.endswith(last)
 
 
+def compares(number, value):
+    sign = value[: len(value) - len(value.lstrip("<>="))]
+    limit = float(value.lstrip("<>="))
+    if number is None:
+        return False
+    ways = {"<": number < limit, "<=": number <= limit, ">": number > limit, ">=": number >= limit}
+    return {**ways, "": number == limit}[sign]
+
+
 def holds(key, value, row, detail, everyone):
     scores = detail.scores.get(1, ())
     text = detail.answer.text or "" if detail.answer else ""
@@ -116,17 +132,13 @@ def holds(key, value, row, detail, everyone):
         case "status":
             return row.status == value
         case "score":
-            number = float(value.lstrip("<>="))
-            return (
-                row.score is not None
-                and {
-                    "<": row.score < number,
-                    "<=": row.score <= number,
-                    ">": row.score > number,
-                    ">=": row.score >= number,
-                    "": row.score == number,
-                }[value[: len(value) - len(value.lstrip("<>="))]]
-            )
+            return compares(row.score, value)
+        case "latency":
+            number, unit = re.fullmatch(r"(.*?)(ms|s|m|)", value).groups()
+            factor = {"ms": 1, "s": 1_000, "": 1_000, "m": 60_000}[unit]
+            return compares(None if row.latency_ms is None else row.latency_ms / factor, number)
+        case "cost":
+            return compares(row.cost, value.replace("$", ""))
         case "evaluator":
             return any(same(value, score.key) for score in scores)
         case "category":
@@ -135,8 +147,9 @@ def holds(key, value, row, detail, everyone):
             return any(same(value, tag) for tag in TAGS.get(row.item, [])) or (row.turn == 0 and same(value, "first"))
         case "id":
             return same(value, row.name)
-        case "target":
-            return same(value, TARGETS[row.target])
+        case "target" | "prompt":
+            name = TARGETS[row.target] if key == "target" else PROMPTS[row.prompt]
+            return same(value, name) or same(f"*/{value}", name)
         case "turn":
             return row.turn == int(value) - 1
         case "errored" | "error":
@@ -153,6 +166,17 @@ def holds(key, value, row, detail, everyone):
             about = [detail.answer.code or "", detail.answer.message or ""] if detail.answer else []
             about += [score.reason for score in scores if score.result == "error"]
             return any(same(f"*{value}*", part) for part in about)
+        case "failed" if value:
+            return any(same(value, score.key) for score in scores if score.result == "fail")
+        case "error" if value:
+            return row.status == "error" and any(
+                same(f"*{value}*", part) for part in (detail.answer.code or "", detail.answer.message or "")
+            )
+        case "label":
+            mine = [label for label in detail.labels if label.evaluator is None]
+            if value in ("good", "bad"):
+                return bool(mine) and mine[-1].verdict == {"good": "pass", "bad": "fail"}[value]
+            return any(same(f"*{value}*", label.note) for label in mine)
         case "failed":
             return row.status == "fail"
         case "flaky":
@@ -166,13 +190,19 @@ def holds(key, value, row, detail, everyone):
 VALUES = {
     "status": ["pass", "fail", "error", "pending", "answered"],
     "score": ["<50", "<=34", ">=34", ">80", "34"],
+    "latency": ["<4s", "<=3000ms", ">=0.05m", ">2", ">6s"],
+    "cost": [">1", "<=$0.5", "0.5"],
+    "failed": ["Match", "rel*", "*", "None", ""],
+    "error": ["took", "timeout", "nap", ""],
+    "label": ["good", "bad", "blunt", "*"],
+    "prompt": ["short", "long", "50%*", "prompts/*"],
     "evaluator": ["Match", "match", "Rel*", "None"],
     "category": ["geo", "GEO_2", "geo*", "*"],
     "tag": ["slow", "slow*", "first", "b", "none"],
     "id": ["MT-*", "MT-1", "#1", "mt-3"],
-    "target": ["demo", "openai/*", "50%_off", "50%*"],
+    "target": ["demo", "gpt", "openai/*", "50%_off", "50%*"],
     "turn": ["1", "2", "3"],
-    **{word: [""] for word in ("errored", "failed", "error", "fail", "pass", "partial", "empty", "length", "refusal")},
+    **{word: [""] for word in ("errored", "fail", "pass", "partial", "empty", "length", "refusal")},
     "ending": ["length", "odd*", "stop"],
     "cause": ["took", "Timeout", "nap", "nothing_of_it"],
     "flaky": [""],
@@ -245,13 +275,16 @@ def test_windows_and_rows_by_id(filled, everything, offset, limit):
         ("score:much", "'score:much' is not a comparison"),
         ("score:<nan", "not a comparison"),
         ("score:<1e999", "not a comparison"),
+        ("latency:2s", "'latency:2s' is not a comparison with a time; write latency:>2s"),
+        ("latency:>2h", "not a comparison with a time"),
+        ("cost:>much", "comparison with US dollars; write cost:>0.01"),
         ("turn:0", "turn:1 for the first"),
         ("turn:²", "turn:1 for the first"),
         ("statsu:fail", "no filter 'statsu:' .did you mean 'status'.*quotation marks"),
         ("kind:broken", "tui-evals compare"),
         ('id:"MT 1', "never closed"),
         ('"open', "never closed"),
-        ("status:", "needs a value"),
+        ("status:", "needs a value after the colon, as in status:fail"),
         ("!", "says nothing"),
         ('""', "says nothing"),
         ("a\0b", "control characters"),

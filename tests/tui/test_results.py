@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -459,13 +460,22 @@ async def test_the_age_of_a_call_grows_by_the_clock_alone(world, writer):
         assert "in flight for 1m 05s" in world.lines()[1]
 
 
+async def typed(world, pilot, text):
+    """Have this in the line of the filter, as after typing without a pause, until what it finds is shown."""
+    pilot.app.query_one(Input).value = text
+    await pilot.pause()
+    world.pane._filter_as_typed()
+    await world.idle(pilot)
+
+
 async def test_a_filter_is_checked_while_one_types_and_applied_with_enter(world):
     world.plan(6)
     await world.answer(0, 1, 2)
     await world.answer(3, 4, status="fail", score=0.0)
     async with world.bench() as pilot:
         world.pane.focus_lines()
-        await world.press(pilot, "slash", *"status:odd")
+        await world.press(pilot, "slash")
+        await typed(world, pilot, "status:odd")
         hint = str(world.pane._filter._hint.render())
         assert "there is no status 'odd'" in hint
         await world.press(pilot, "enter")
@@ -473,7 +483,7 @@ async def test_a_filter_is_checked_while_one_types_and_applied_with_enter(world)
         pilot.app.query_one(Input).value = "failed"
         await world.press(pilot, "enter")
         assert world.names() == ["#4", "#5"]
-        assert world.title == "4 Results · nightly · failed"
+        assert world.title == "4 Results · nightly · 2 of 6 · failed"
         assert world.watch.answer == world.ids[3]
         assert world.pane.query_one("#answers").has_focus
         assert world.pane.escape()
@@ -481,6 +491,117 @@ async def test_a_filter_is_checked_while_one_types_and_applied_with_enter(world)
         assert len(world.names()) == 6
         assert world.watch.answer == world.ids[3]
         assert not world.pane.escape()
+
+
+async def test_a_filter_shows_what_fits_while_one_types_and_escape_brings_back_what_was(world):
+    world.plan(6)
+    await world.answer(0, 1, 2)
+    await world.answer(3, 4, status="fail", score=0.0)
+    async with world.bench() as pilot:
+        world.pane.focus_lines()
+        await world.press(pilot, "down")
+        await world.press(pilot, "slash")
+        await typed(world, pilot, "failed")
+        assert world.names() == ["#4", "#5"]
+        assert world.title == "4 Results · nightly · 2 of 6 · failed"
+        assert world.watch.answer == world.ids[3]
+        await typed(world, pilot, "failed score:<")
+        assert world.names() == ["#4", "#5"]  # half a term finds nothing yet, and is no fault
+        assert "not a comparison" in str(world.pane._filter._hint.render())
+        assert not world.pane._filter._hint.has_class("wrong")
+        await world.press(pilot, "enter")
+        assert world.pane._filter._hint.has_class("wrong")
+        assert world.pane.escape()
+        await world.idle(pilot)
+        assert len(world.names()) == 6
+        assert world.watch.answer == world.ids[1]
+        assert world.watch.filters == {}
+
+
+async def test_answers_enter_and_leave_the_filter_as_they_come_and_the_cursor_stays(world, writer):
+    world.plan(5)
+    with hold(run_lock(world.path, world.run.key)):
+        writer.run_status(world.run.id, "running")
+        await world.answer(1, 3, status="fail", score=0.0)
+        world.watch.poll()
+        async with world.bench() as pilot:
+            world.pane.focus_lines()
+            await world.press(pilot, "slash", *"failed", "enter", "down")
+            assert (world.names(), world.cursor) == (["#2", "#4"], 1)
+            for number in (0, 2):
+                await world.answer(number, status="fail", score=0.0)
+                world.look()
+                await world.idle(pilot)
+            assert world.names() == ["#2", "#4"]  # asked at most once a second
+            world.clock += 2
+            world.pane._tick()
+            await world.idle(pilot)
+            assert (world.names(), world.cursor) == (["#1", "#2", "#3", "#4"], 3)
+            assert world.title == "4 Results · nightly · 4 of 5 · failed"
+            world.clock += 2
+            writer.write("UPDATE answers SET status = 'pass', seq = seq + 100 WHERE id = ?", world.ids[3])
+            writer.flush()
+            world.look()
+            await world.idle(pilot)
+            assert (world.names(), world.cursor) == (["#1", "#2", "#3"], 2)
+            assert world.watch.answer == world.ids[2]
+
+
+async def test_of_many_answers_the_beginnings_are_searched_first(world, monkeypatch):
+    monkeypatch.setattr("tui_evals.tui.run_queries._MANY", 3)
+    world.plan(4)
+    await world.answer(0, words="refund at the beginning")
+    await world.answer(1, 2, words=" ".join(["long"] * 100) + " refund")
+    search, read = world.watch.sorted, threading.Event()
+    monkeypatch.setattr(world.watch, "sorted", lambda order: read.wait(60) and search(order))
+    async with world.bench() as pilot:
+        world.pane.focus_lines()
+        await world.press(pilot, "slash")
+        await pilot.press(*"refund")
+        async with asyncio.timeout(60):
+            while world.title != "4 Results · nightly · 1… of 4 · refund":
+                await asyncio.sleep(0.01)
+        read.set()
+        await world.idle(pilot)
+        assert world.names() == ["#1", "#2", "#3"]
+        assert world.title == "4 Results · nightly · 3 of 4 · refund"
+
+
+async def test_an_answer_that_is_read_in_another_pane_does_not_vanish_with_its_row(world, writer):
+    world.plan(3)
+    await world.answer(0, 1, status="fail", score=0.0)
+    async with world.bench() as pilot:
+        world.pane.focus_lines()
+        await world.press(pilot, "slash", *"failed", "enter")
+        pilot.app.set_focus(None)
+        world.clock += 2
+        await world.answer(0)
+        world.look()
+        await world.idle(pilot)
+        assert world.names() == ["#2"]
+        assert world.watch.answer == world.ids[0]
+        world.pane.focus_lines()
+        assert world.watch.answer == world.ids[1]
+
+
+async def test_each_run_keeps_its_filter(world, writer):
+    world.plan(3)
+    await world.answer(1, status="fail", score=0.0)
+    first = world.run
+    async with world.bench() as pilot:
+        world.pane.focus_lines()
+        await world.press(pilot, "slash", *"failed", "enter")
+        world.plan(2)
+        world.pane.sync()
+        await world.idle(pilot)
+        assert (world.names(), world.watch.filters) == (["#1", "#2"], {first.key: "failed"})
+        world.watch.open_run(first.id)
+        world.pane.sync()
+        await world.idle(pilot)
+        assert world.title == "4 Results · nightly · 1 of 3 · failed"
+        assert world.pane.escape()
+        await world.idle(pilot)
+        assert (len(world.names()), world.watch.filters) == (3, {})
 
 
 async def test_escape_leaves_the_typing_before_it_takes_the_filter_away(world):

@@ -89,6 +89,22 @@ def items_that_fit(dataset: Dataset, text: str) -> list[int]:
     return wanted.numbers(items)
 
 
+def answers_chosen(reader: Reader, run: RunRow, only: str | None, items: str | None) -> list[int]:
+    """The ids of the answers of a run that a filter lets through, or of those to items at positions from 1."""
+    if only is not None and items is not None:
+        raise CannotPlan("--items names the items itself; leave out --only", "arguments")
+    if items is not None:
+        count = len(reader.dataset(run).items)
+        return [row.id for row in reader.answers_to(run.id, parse_positions(items, count))]
+    try:
+        found = reader.ids(run.id, parse_filter(only or ""))
+    except FilterError as problem:
+        raise CannotPlan(f"--only: {problem}", "arguments") from None
+    if not found:
+        raise CannotPlan(f"no answer of {run.key} fits {only!r}; nothing is judged again", "arguments")
+    return list(found)
+
+
 def items_in_run(reader: Reader, run: RunRow, text: str) -> list[int]:
     """The items of a run whose answers a filter lets through."""
     try:

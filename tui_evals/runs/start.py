@@ -41,7 +41,7 @@ from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan,
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, judge_configs, needed_judges
-from .selection import ItemSelection, find_run, items_in_run, select_items
+from .selection import ItemSelection, find_run, select_items
 from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
@@ -164,6 +164,8 @@ class Job:
     terms: Terms
     project: Project
     ready: Mapping[str, Target] = field(default_factory=dict)
+    judged: frozenset[int] | None = None
+    """The answers that are to be judged again, by their ids; None for all."""
 
     def missing_permissions(self, *, judging: bool = True) -> list[Permission]:
         """What executing it would do that nobody has agreed to yet; evaluators count where it depends on them."""
@@ -346,10 +348,9 @@ def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
 
 
 def rerun_items(
-    parent: RunRow, only: str, reader: Reader, project: Project, *, allow_unjudged: bool = False
+    parent: RunRow, items: Iterable[int], reader: Reader, project: Project, *, allow_unjudged: bool = False
 ) -> PreparedRun:
-    """A new run of the items of another that a filter finds."""
-    items = items_in_run(reader, parent, only)
+    """A new run of some items of another."""
     job = stored_job(parent, reader, project)
     plan = replace(job.plan, only=frozenset(items))
     if not allow_unjudged:
@@ -399,20 +400,38 @@ def judged_again(
     return replace(job, run=replace(job.run, staged_pass=0), plan=plan, terms=terms)
 
 
+def some_judged_again(
+    run: RunRow, answers: Iterable[int], reader: Reader, project: Project, *, allow_unjudged: bool = False
+) -> Job:
+    """A new scoring pass in which only some answers are judged anew, by what judges the run; the others keep theirs.
+
+    Judged by anything else, a run would say of one item by which it was judged and mean another.
+    """
+    job = replace(stored_job(run, reader, project), judged=frozenset(answers))
+    if run.scoring_pass > 1:
+        job = _by_pass(job, reader.passes(run.id)[-1].config, reader)
+    if not allow_unjudged:
+        check_judgeable(job.plan)
+    return replace(job, run=replace(job.run, staged_pass=0), terms=replace(job.terms, max_cost=None))
+
+
 def judged_onwards(
     run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
 ) -> Job:
     """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
-    job = stored_job(run, reader, project, own_evaluators)
-    kept, _ = reader.staged_pass(run)
-    plan = job.plan
-    if kept["dataset"]:
+    job = _by_pass(stored_job(run, reader, project, own_evaluators), reader.staged_pass(run)[0], reader)
+    return replace(job, terms=replace(job.terms, max_cost=None))
+
+
+def _by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
+    """A run with what a scoring pass of it judges by, as the pass was stored."""
+    plan, project = job.plan, job.project
+    if kept.get("dataset"):
         plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
-    judge = _unchanged_target(kept["judge"], job.project.settings, project.environment) if kept["judge"] else None
+    judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
     plan = replace(plan, judge=judge, without_judges=kept["without_judges"])
     plan.check_evaluators()
-    terms = replace(job.terms, max_cost=None, use_cache=kept["terms"]["use_cache"])
-    return replace(job, plan=plan, terms=terms)
+    return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
 
 
 def _judging_dataset(
@@ -646,7 +665,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     judges = {name: priced(config, "judge") for name, config in configs.items()}
     if again and not run.staged_pass:
         kept = _pass_config(plan, run, terms, reader, writer, project.environment)
-        run = replace(run, staged_pass=writer.begin_pass(run.id, kept))
+        run = replace(run, staged_pass=writer.begin_pass(run.id, kept, job.judged))
     elsewhere = None
     if terms.cluster is not None:
         from .executors.cluster.run import ClusterPlace, cluster_executor

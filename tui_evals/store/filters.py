@@ -1,10 +1,10 @@
-"""The one filter grammar: terms joined by spaces, `!` negates, `fail score:<50 category:x "any words"`."""
+"""The one filter grammar: terms joined by spaces, `!` negates, `fail score:<50 latency:>2s "any words"`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from tui_evals.text.nearest import did_you_mean
@@ -15,7 +15,11 @@ from .rows import ANSWER_COLUMNS, PREVIEWED
 Condition = tuple[str, list[Any]]
 _Compile = Callable[[str, int | None], Condition]
 _TERM = re.compile(r'(?P<not>!*)(?:(?P<key>[A-Za-z_]+):)?(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<plain>\S*))')
-_SCORE = re.compile(r"(?P<sign><=|>=|<|>|=|)(?P<number>-?[0-9]{1,15}(?:\.[0-9]{1,15})?)")
+_NUMBER = r"(?P<number>-?[0-9]{1,15}(?:\.[0-9]{1,15})?)"
+_SCORE = re.compile(rf"(?P<sign><=|>=|<|>|=|){_NUMBER}")
+_LATENCY = re.compile(rf"(?P<sign><=|>=|<|>){_NUMBER}(?P<unit>ms|s|m|)")
+_COST = re.compile(rf"(?P<sign><=|>=|<|>|=|)\$?{_NUMBER}")
+_MILLISECONDS: Mapping[str, float] = {"ms": 1.0, "s": 1_000.0, "": 1_000.0, "m": 60_000.0}
 _TURN = re.compile(r"[1-9][0-9]{0,5}")
 _MOST_TERMS = 50
 _LONGEST = 1_000  # characters of a term; the database refuses patterns some tens of times longer
@@ -75,14 +79,14 @@ def _term(match: re.Match[str]) -> Term:
         return Term("text", value, negated)
     if key == "kind":
         raise FilterError(f"{shown!r} tells changes between two runs apart; use it with `tui-evals compare`")
-    if key not in _KEYS:
+    if key not in FILTER_KEYS:
         raise FilterError(
-            f"there is no filter {key + ':'!r}{did_you_mean(key, _KEYS)} in {shown[:80]!r}; the filters are "
-            f"{', '.join(_KEYS)}. To search for the text itself put it in quotation marks."
+            f"there is no filter {key + ':'!r}{did_you_mean(key, FILTER_KEYS)} in {shown[:80]!r}; the filters are "
+            f"{', '.join(FILTER_KEYS)}. To search for the text itself put it in quotation marks."
         )
     if not value:
-        raise FilterError(f"{shown!r} needs a value after the colon")
-    _KEYS[key](value, None)
+        raise FilterError(f"{shown!r} needs a value after the colon, as in {FILTER_KEYS[key].example}")
+    FILTER_KEYS[key].compile(value, None)
     return Term(key, value, negated)
 
 
@@ -93,14 +97,33 @@ def compiled(where: Filter, run: int | None, *, in_flight: bool = True) -> Condi
     """
     conditions: list[str] = []
     values: list[Any] = []
-    for term in where.terms:
-        compile_ = FILTER_WORDS[term.key].compile if term.key in FILTER_WORDS else (_KEYS | {"text": _text})[term.key]
-        condition, parameters = compile_(term.value, run)
+    for term in sorted(where.terms, key=_reads_texts):  # what any other term keeps back need not be read
+        condition, parameters = _compiler(term)(term.value, run)
         if not in_flight:
             condition = condition.replace("answers.status", _SETTLED)
         conditions.append(f"({condition}) IS {'NOT ' if term.negated else ''}TRUE")
         values += parameters
     return " AND ".join(conditions) or "TRUE", values
+
+
+def _reads_texts(term: Term) -> bool:
+    return term.key == "text"
+
+
+def by_beginnings(where: Filter) -> Filter | None:
+    """The same but that words are looked for in names and beginnings only, at once; None where it has no words."""
+    if not any(map(_reads_texts, where.terms)):
+        return None
+    return replace(
+        where, terms=tuple(replace(one, key="beginning") if _reads_texts(one) else one for one in where.terms)
+    )
+
+
+def _compiler(term: Term) -> _Compile:
+    """What makes a condition of a term; `failed` alone is a word, `failed:Name` has a value."""
+    if term.key in ("text", "beginning"):
+        return _text if term.key == "text" else _beginning
+    return FILTER_KEYS[term.key].compile if term.value else FILTER_WORDS[term.key].compile
 
 
 _SETTLED = "replace(answers.status, 'running', 'pending')"
@@ -142,32 +165,70 @@ def _score(value: str, run: int | None) -> Condition:
     return f"answers.score {match['sign'] or '='} ?", [float(match["number"])]
 
 
+def _latency(value: str, run: int | None) -> Condition:
+    match = _LATENCY.fullmatch(value)
+    if match is None:
+        raise FilterError(f"'latency:{value}' is not a comparison with a time; write latency:>2s, latency:<=300ms")
+    return f"answers.latency_ms {match['sign']} ?", [float(match["number"]) * _MILLISECONDS[match["unit"]]]
+
+
+def _cost(value: str, run: int | None) -> Condition:
+    match = _COST.fullmatch(value)
+    if match is None:
+        raise FilterError(f"'cost:{value}' is not a comparison with US dollars; write cost:>0.01")
+    return f"answers.cost {match['sign'] or '='} ?", [float(match["number"])]
+
+
 def _turn(value: str, run: int | None) -> Condition:
     if not _TURN.fullmatch(value):
         raise FilterError(f"'turn:{value}' is not a turn; write turn:1 for the first")
     return "answers.turn = ?", [int(value) - 1]
 
 
-def _evaluator(value: str, run: int | None) -> Condition:
+def _judged(value: str, run: int | None, result: str = "") -> Condition:
     """Judged by this evaluator in the pass that counts."""
+    scope, scoped = _scope("r.id", run)
     return (
-        "EXISTS (SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run WHERE s.answer = answers.id "
-        "AND s.pass = r.scoring_pass AND (s.key LIKE ? ESCAPE '~' OR s.evaluator LIKE ? ESCAPE '~'))",
-        [like(value), like(value)],
+        "answers.id IN (SELECT s.answer FROM runs r JOIN answers a ON a.run = r.id JOIN scores s ON s.answer = a.id "
+        f"AND s.pass = r.scoring_pass WHERE {scope} {result}AND (s.key LIKE ? ESCAPE '~' "
+        "OR s.evaluator LIKE ? ESCAPE '~'))",
+        [*scoped, like(value), like(value)],
     )
+
+
+def _failed(value: str, run: int | None) -> Condition:
+    return _judged(value, run, "AND s.result = 'fail' ")
 
 
 def _column(name: Literal["name", "category"]) -> Callable[[str, int | None], Condition]:
     return lambda value, run: (f"answers.{name} LIKE ? ESCAPE '~'", [like(value)])
 
 
-def _target(value: str, run: int | None) -> Condition:
-    scope, scoped = _scope("r.id", run)
-    return (
-        f"(answers.run, answers.target) IN (SELECT r.id, t.key FROM runs r, json_each(r.targets) t "
-        f"WHERE {scope} AND t.value LIKE ? ESCAPE '~')",
-        [*scoped, like(value)],
-    )
+def _asked(column: Literal["target", "prompt"]) -> _Compile:
+    """The target, or the prompt under test, has this name, or has it behind a provider or a folder."""
+
+    def compile_(value: str, run: int | None) -> Condition:
+        scope, scoped = _scope("r.id", run)
+        return (
+            f"(answers.run, answers.{column}) IN (SELECT r.id, t.key FROM runs r, json_each(r.{column}s) t "
+            f"WHERE {scope} AND (t.value LIKE ? ESCAPE '~' OR t.value LIKE ? ESCAPE '~'))",
+            [*scoped, like(value), f"%/{like(value)}"],
+        )
+
+    return compile_
+
+
+def _label(value: str, run: int | None) -> Condition:
+    """People's latest verdict on the answer as a whole is this one, or a note of theirs holds this text."""
+    scope, scoped = _scope("l.run", run)
+    of_answers = f"answers.id IN (SELECT l.answer FROM labels l WHERE {scope} AND l.evaluator IS NULL AND"
+    if value in VERDICT_WORDS:
+        latest = "l.id = (SELECT max(x.id) FROM labels x WHERE x.run = l.run AND x.answer = l.answer "
+        return (
+            f"{of_answers} l.verdict = ? AND {latest}AND x.evaluator IS NULL))",
+            [*scoped, VERDICT_WORDS[value]],
+        )
+    return f"{of_answers} l.note LIKE ? ESCAPE '~')", [*scoped, f"%{like(value)}%"]
 
 
 def _tag(value: str, run: int | None) -> Condition:
@@ -186,13 +247,15 @@ def _tag(value: str, run: int | None) -> Condition:
     )
 
 
-def _text(value: str, run: int | None) -> Condition:
+def _beginning(value: str, run: int | None) -> Condition:
     pattern = f"%{like(value.replace('*', chr(0))).replace(chr(0), '*')}%"
-    return (
-        "answers.name LIKE ? ESCAPE '~' OR answers.preview LIKE ? ESCAPE '~' OR "
-        "(SELECT b.text LIKE ? ESCAPE '~' FROM bodies b WHERE b.id = answers.body)",
-        [pattern] * 3,
-    )
+    return "answers.name LIKE ? ESCAPE '~' OR answers.preview LIKE ? ESCAPE '~'", [pattern] * 2
+
+
+def _text(value: str, run: int | None) -> Condition:
+    condition, patterns = _beginning(value, run)
+    body = "(SELECT b.text LIKE ? ESCAPE '~' FROM bodies b WHERE b.id = answers.body)"
+    return f"{condition} OR {body}", [*patterns, patterns[0]]
 
 
 def _flaky(value: str, run: int | None) -> Condition:
@@ -223,30 +286,59 @@ def _ending(value: str, run: int | None) -> Condition:
     return "answers.ending LIKE ? ESCAPE '~'", [like(value)]
 
 
+_ERROR = (
+    "answers.code LIKE ? ESCAPE '~' OR (SELECT json_extract(b.answer, '$.message') LIKE ? ESCAPE '~' "
+    "FROM bodies b WHERE b.id = answers.body AND answers.code IS NOT NULL)"
+)
+
+
+def _error(value: str, run: int | None) -> Condition:
+    """There is no answer, and the code or message of the error holds this text."""
+    return f"answers.status = 'error' AND ({_ERROR})", [f"%{like(value)}%"] * 2
+
+
 def _cause(value: str, run: int | None) -> Condition:
     """The code or message of the error, or the reason of an evaluator that could not judge, holds this text."""
     pattern = f"%{like(value)}%"
     return (
-        "answers.code LIKE ? ESCAPE '~' OR (SELECT json_extract(b.answer, '$.message') LIKE ? ESCAPE '~' "
-        "FROM bodies b WHERE b.id = answers.body AND answers.code IS NOT NULL) OR "
-        "EXISTS (SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run WHERE s.answer = answers.id "
+        f"{_ERROR} OR EXISTS (SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run WHERE s.answer = answers.id "
         "AND s.pass = r.scoring_pass AND s.result = 'error' AND s.reason LIKE ? ESCAPE '~')",
         [pattern] * 3,
     )
 
 
-_KEYS: dict[str, _Compile] = {
-    "status": _status,
-    "score": _score,
-    "evaluator": _evaluator,
-    "category": _column("category"),
-    "tag": _tag,
-    "id": _column("name"),
-    "target": _target,
-    "turn": _turn,
-    "ending": _ending,
-    "cause": _cause,
+VERDICT_WORDS: Mapping[str, Literal["pass", "fail"]] = {"good": "pass", "bad": "fail"}
+"""What people say of an answer, and how it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterKey:
+    """What stands before a colon: an example with a value, what it finds, and its condition."""
+
+    example: str
+    about: str
+    compile: _Compile
+
+
+FILTER_KEYS: Mapping[str, FilterKey] = {
+    "status": FilterKey("status:fail", "the status is this one; its word alone says the same", _status),
+    "score": FilterKey("score:<50", "the score out of 100, compared by < <= > >= or =", _score),
+    "latency": FilterKey("latency:>2s", "how long the answer took: < <= > >= and ms, s or m", _latency),
+    "cost": FilterKey("cost:>0.01", "what the answer cost in US dollars: < <= > >= or =", _cost),
+    "evaluator": FilterKey("evaluator:Match", "this evaluator judged it", _judged),
+    "failed": FilterKey("failed:Match", "this evaluator failed it", _failed),
+    "error": FilterKey("error:timeout", "there is no answer, and the code or message of the error holds this", _error),
+    "cause": FilterKey("cause:backend", "the same, and errors of evaluators that could not judge", _cause),
+    "label": FilterKey("label:bad", "a person's verdict: good or bad; or words of the note; * is any", _label),
+    "category": FilterKey("category:billing", "the category of the item", _column("category")),
+    "tag": FilterKey("tag:smoke", "a tag of the item, the turn or the run", _tag),
+    "id": FilterKey("id:MT-*", "the testId of the item, or #3 for the third", _column("name")),
+    "target": FilterKey("target:gpt-4o", "the target that answered, with or without its provider", _asked("target")),
+    "prompt": FilterKey("prompt:short", "the prompt under test, by its name", _asked("prompt")),
+    "turn": FilterKey("turn:2", "the turn of the conversation, from 1", _turn),
+    "ending": FilterKey("ending:length", "how the answer ended, in the words of the target", _ending),
 }
+"""The one table of what can stand before a colon; helps and hints list it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .records import OVER_STATUSES, NewRun, PlannedAnswer, RunRow
@@ -161,8 +162,11 @@ def measures(connection: sqlite3.Connection, run: int) -> str | None:
     return None if baseline is None else str(baseline[0])
 
 
-def begin_pass(connection: sqlite3.Connection, run: int, config: str) -> int:
-    """The number of one more scoring pass, in the place of one that was begun and never became whole."""
+def begin_pass(connection: sqlite3.Connection, run: int, config: str, answers: Collection[int] | None = None) -> int:
+    """The number of one more scoring pass, in the place of one that was begun and never became whole.
+
+    Where only some `answers` are to be judged in it, the others have the scores of the pass that counts in it already.
+    """
     drop_pass(connection, run)
     (number,) = connection.execute("SELECT ifnull(max(pass), 0) + 1 FROM passes WHERE run = ?", [run]).fetchone()
     judgeable = "SELECT count(*) FROM answers WHERE run = runs.id AND status NOT IN ('pending', 'running', 'error')"
@@ -170,7 +174,24 @@ def begin_pass(connection: sqlite3.Connection, run: int, config: str) -> int:
     if not connection.execute(begun, [number, run]).rowcount:
         raise LookupError(f"run number {run} is not in the store any more")
     connection.execute("INSERT INTO passes VALUES (?,?,?,?)", [run, number, time.time(), config])
+    if answers is not None:
+        _take_over_scores(connection, run, int(number), answers)
     return int(number)
+
+
+def _take_over_scores(connection: sqlite3.Connection, run: int, number: int, but: Collection[int]) -> None:
+    """Have all answers of a run be judged in a pass as they are in the one that counts, but for some."""
+    connection.execute(
+        "INSERT INTO staged SELECT id, run, status, score FROM answers WHERE run = ? "
+        "AND status NOT IN ('pending', 'running', 'error') AND id NOT IN (SELECT value FROM json_each(?))",
+        [run, json.dumps(sorted(but))],
+    )
+    others = ", ".join(f"s.{column}" for column in SCORE_COLUMNS)
+    connection.execute(
+        f"INSERT INTO scores (answer, pass, {', '.join(SCORE_COLUMNS)}) SELECT s.answer, ?, {others} FROM staged t "
+        "JOIN runs r ON r.id = t.run JOIN scores s ON s.answer = t.answer AND s.pass = r.scoring_pass WHERE t.run = ?",
+        [number, run],
+    )
 
 
 def count_pass(connection: sqlite3.Connection, run: int) -> None:
@@ -276,6 +297,14 @@ def label(
             "INSERT INTO labels(run, answer, evaluator, verdict, author, time, note, blind) VALUES (?,?,?,?,?,?,?,?)",
             [updated[0], answer, evaluator, verdict, author, time.time(), note, blind],
         )
+
+
+def label_each(
+    connection: sqlite3.Connection, answers: Sequence[int], verdict: str | None, author: str, note: str
+) -> None:
+    """An author's verdict on each of some answers as a whole, all of them or none."""
+    for answer in answers:
+        label(connection, answer, None, verdict, author, note, blind=False)
 
 
 def clear_cache(connection: sqlite3.Connection) -> int:

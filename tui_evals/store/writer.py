@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
@@ -134,9 +134,9 @@ class Writer:
         if values:
             self._update(run, values)
 
-    def begin_pass(self, run: int, config: Mapping[str, Any]) -> int:
-        """Begin one more scoring of a run; the earlier one counts until `count_pass`."""
-        step = partial(housekeeping.begin_pass, run=run, config=self._guarded(dumps(config)))
+    def begin_pass(self, run: int, config: Mapping[str, Any], answers: Collection[int] | None = None) -> int:
+        """Begin one more scoring of a run, or only of some answers; the earlier one counts until `count_pass`."""
+        step = partial(housekeeping.begin_pass, run=run, config=self._guarded(dumps(config)), answers=answers)
         number: int = self._thread.call(step)
         return number
 
@@ -266,6 +266,13 @@ class Writer:
             note=note,
             blind=blind,
         )
+        self._thread.call(step)
+
+    def label_each(
+        self, answers: Sequence[int], verdict: Literal["pass", "fail"] | None, author: str, note: str
+    ) -> None:
+        """Set an author's verdict on each of some answers, in one step; None takes them back."""
+        step = partial(housekeeping.label_each, answers=answers, verdict=verdict, author=author, note=self.clean(note))
         self._thread.call(step)
 
     def draft_put(self, file: str, digest: str, data: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tui_evals.store.filters import SHOWN_WORDS
+from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS
 
 from .actions import PLACES, Where, actions_at, key_names
 
@@ -35,9 +35,11 @@ PROSE: Mapping[Where, str] = {
         "dataset, the item or the turn. A unit extends the evaluators of its dataset, or replaces them."
     ),
     "results": (
-        "One row for each answer of the run on screen, as the store holds it now. A filter has terms joined by spaces: "
-        f"{', '.join(SHOWN_WORDS)}, score:<50, evaluator:Name, category:x, tag:x, id:MT-*, target:x, turn:2, "
-        'cause:words, words; ! negates a term, "quotation marks" keep words together and make them words of the text.'
+        "One row for each answer of the run on screen, as the store holds it now. A filter shows while it is typed "
+        f"what fits, of terms joined by spaces: {', '.join(SHOWN_WORDS)}, "
+        f"{', '.join(key.example for key in FILTER_KEYS.values())}, words; ! negates a term, "
+        '"quotation marks" keep words together and make them words of the text. With marks, else with a filter, R, s, '
+        "v and y act on what is marked or shown. The page filters of the manual has it all."
     ),
     "detail": (
         "The answer beside what was expected of it, with what differs marked word by word; below it what each "

@@ -80,8 +80,8 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "everywhere", "run", "r", "run", "Run what is selected, unsaved edits included; first says what it costs.", True
     ),
-    Action("everywhere", "rerun", "R", "again", "Ask the failed items of the run on screen again, in a new run."),
-    Action("everywhere", "rescore", "s", "rescore", "Judge the answers of the run on screen again."),
+    Action("everywhere", "rerun", "R", "again", "Ask the failed items again, or those marked or shown, in a new run."),
+    Action("everywhere", "rescore", "s", "rescore", "Judge the answers again: all, or those marked or shown."),
     Action(
         "everywhere",
         "pause",
@@ -200,9 +200,12 @@ ACTIONS: tuple[Action, ...] = (
     Action("results", "left", "left,h", "left", "Evaluator columns further left."),
     Action("results", "right", "right,l", "right", "Evaluator columns further right."),
     Action("results", "mark", "space", "mark", "Mark the answer's item, to run marked items again."),
-    Action("results", "verdict", "v", "verdict", "Say yourself whether the answer is good or bad.", True),
+    Action("results", "mark_all", "A", "mark all", "Mark all that is shown, or take the marks away."),
+    Action(
+        "results", "verdict", "v", "verdict", "Say yourself whether the answer, or all marked or shown, is good.", True
+    ),
     Action("results", "item", "i", "item", "Go to the item in the dataset."),
-    Action("results", "copy", "y", "copy", "Copy the answer, the prompt, the diff or ids."),
+    Action("results", "copy", "y", "copy", "Copy the answer, the prompt, the diff or ids; or all marked or shown."),
     Action("detail", "layout", "d", "layout", "Side by side, unified, or only the answer.", True),
     Action("detail", "raw", "w", "raw", "Spell out control bytes, or not.", True),
     Action("detail", "accept", "a", "accept", "Make the answer the expected response; undo takes it back.", True),

@@ -19,10 +19,12 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.steps import insert_item, set_field
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 
 from .answer_context import AnswerContext, AnswerFinder, answer_title, source_file, unit_place
+from .chosen_answers import ChosenAnswers
 from .diff_rows import diff_texts, unified_text
 from .messages import AnswerShown, CopyText, ItemShown, ShowPane
 from .pane import Pane
@@ -58,8 +60,8 @@ NO_ANSWER = "no answer is chosen; choose one in the results (4)"
 _VERDICTS: Mapping[str, Verdict | None] = {"good": "pass", "bad": "fail", "back": None}
 
 
-async def give_verdict(pane: Pane) -> None:
-    """Say oneself whether the answer is good or bad, with a note."""
+async def give_verdict(pane: Pane, chosen: ChosenAnswers | None = None) -> None:
+    """Say oneself whether the answer is good or bad, with a note; or the same of all that are chosen."""
     case = await answer_in_view(pane)
     if case is None:
         return
@@ -70,23 +72,34 @@ async def give_verdict(pane: Pane) -> None:
         Entry("bad", "bad", "the answer fails"),
         Entry("back", "take back", "no verdict", why_not="" if mine else "you have given none"),
     ]
-    chosen = await pane.app.push_screen_wait(Menu(f"Your verdict on {answer_title(case)}", entries))
-    if chosen is None:
+    if chosen is not None:
+        together = [Entry(("all", word), f"all {word}", chosen.says) for word in ("good", "bad")]
+        together.append(Entry(("all", "back"), "take all back", chosen.says))
+        entries = [*entries, *together] if chosen.text else [*together, *entries]
+    picked = await pane.app.push_screen_wait(Menu(f"Your verdict on {answer_title(case)}", entries))
+    if picked is None:
         return
+    word, group = (picked[1], chosen) if isinstance(picked, tuple) else (picked, None)
     note: str | None = ""
-    if chosen != "back":
-        old = mine[-1].note if mine else ""
-        note = await pane.app.push_screen_wait(Ask(f"Why it is {chosen}", old, hint="a note, or nothing", keeps=True))
+    if word != "back":
+        old = mine[-1].note if mine and group is None else ""
+        title = f"Why it is {word}" if group is None else f"Why {word}: {group.says}"
+        note = await pane.app.push_screen_wait(Ask(title, old, hint="a note, or nothing", keeps=True))
     if note is None:
         return
-    verdict, text = _VERDICTS[chosen], note
+    verdict, text = _VERDICTS[word], note
+    ids = [case.row.id] if group is None else list(group.ids)
     try:
-        await pane.writer.write(lambda writer: writer.label(case.row.id, verdict, author, note=text))
+        await pane.writer.write(lambda writer: writer.label_each(ids, verdict, author, text))
     except (StoreError, LookupError) as problem:
         pane.say(str(problem), "error")
         return
-    done = "your verdict is taken back" if verdict is None else f"you say it is {chosen}"
-    pane.say(f"{answer_title(case)}: {done}")
+    if group is not None:
+        done = "your verdicts are taken back" if verdict is None else f"you say they are {word}"
+        pane.say(f"{group.says}: {done}")
+    else:
+        done = "your verdict is taken back" if verdict is None else f"you say it is {word}"
+        pane.say(f"{answer_title(case)}: {done}")
     pane.post_message(AnswerShown())
 
 
@@ -105,8 +118,8 @@ async def _show_item(pane: Pane) -> None:
     pane.post_message(ShowPane("editor"))
 
 
-async def copy_menu(pane: Pane) -> None:
-    """Choose what of the answer goes to the clipboard."""
+async def copy_menu(pane: Pane, chosen: ChosenAnswers | None = None) -> None:
+    """Choose what of the answer, or of all that are chosen, goes to the clipboard."""
     case = await answer_in_view(pane)
     if case is None:
         return
@@ -115,9 +128,32 @@ async def copy_menu(pane: Pane) -> None:
         Entry(name, name, safe_line(part.text, 60), why_not="" if part.text else part.why_not)
         for name, part in parts.items()
     ]
-    chosen = await pane.app.push_screen_wait(Menu(f"Copy of {answer_title(case)}", entries))
     if chosen is not None:
-        pane.post_message(CopyText(parts[chosen].text, chosen))
+        together = [Entry(("all", name), name, chosen.says) for name in _OF_ALL]
+        together += [Entry(("all", name), name, command) for name, command in chosen.commands.items()]
+        entries = [*entries, *together] if chosen.text else [*together, *entries]
+    picked = await pane.app.push_screen_wait(Menu(f"Copy of {answer_title(case)}", entries))
+    if isinstance(picked, tuple) and chosen is not None:
+        text = await asyncio.to_thread(_text_of_all, pane.watching.database, chosen, picked[1])
+        pane.post_message(CopyText(text, f"{picked[1]} of {chosen.says}" if picked[1] in _OF_ALL else picked[1]))
+    elif picked is not None:
+        pane.post_message(CopyText(parts[picked].text, picked))
+
+
+_OF_ALL = ("item names", "texts")
+
+
+def _text_of_all(database: Path, chosen: ChosenAnswers, part: str) -> str:
+    """What is copied of answers that are chosen: names a line each, or each text below its name."""
+    if part in chosen.commands:
+        return chosen.commands[part]
+    if part == "item names":
+        return "\n".join(chosen.items.values())
+    with Reader(database) as reader:
+        records = reader.records(chosen.ids)
+        rows = reader.rows(chosen.ids)
+    texts = ((row.name, record.text) for row in rows if (record := records.get(row.id)) is not None)
+    return "\n\n".join(f"{name}\n{text}" for name, text in texts if text is not None)
 
 
 async def expect_answer(pane: Pane) -> None:

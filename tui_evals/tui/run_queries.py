@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tui_evals.store.filters import Filter, parse_filter
+from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import FailureCause, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 
 _FAILURES = parse_filter("!status:pass !status:pending !status:running !status:answered")
+_MANY = 5_000
+"""Answers from which on reading all their texts takes a while."""
 _LATER_TURNS = parse_filter("!turn:1")
 
 
@@ -59,6 +61,16 @@ def arranged_ids(database: Path, run: RunRow, order: AnswerOrder) -> array[int]:
     """The ids of the answers in an order; FilterError says what is wrong with the filter."""
     with Reader(database) as reader:
         return reader.ids(run.id, order.filter(), order.sort, order.descending)
+
+
+def first_found_ids(database: Path, run: RunRow, order: AnswerOrder) -> array[int] | None:
+    """The same as far as names and the beginnings of answers tell; None where that is all a filter looks at."""
+    where = order.filter()
+    found = by_beginnings(where) if where is not None and run.total > _MANY else None
+    if found is None:
+        return None
+    with Reader(database) as reader:
+        return reader.ids(run.id, found, order.sort, order.descending)
 
 
 def next_failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:

@@ -64,6 +64,7 @@ class Session:
             "run": watch.run.key if watch.run else None,
             "answer": watch.answer,
             "front": front,
+            "filters": [list(one) for one in watch.filters.items()],
         }
 
     async def keep(self) -> None:
@@ -77,6 +78,7 @@ class Session:
         """Open what was asked for, else what was open last; returns the pane to begin in."""
         front = self.values.get("front")
         self._open_dataset(workspace, dataset, tell)
+        watch.filters = self._filters()
         self._open_run(watch, word, tell)
         if word is not None:
             return "results"
@@ -84,6 +86,16 @@ class Session:
             return "tree"
         place: Place = front
         return place
+
+    def _filters(self) -> dict[str, str]:
+        """The filters of runs, the latest last."""
+        kept = self.values.get("filters")
+        pairs = kept if isinstance(kept, list) else []
+        return {
+            pair[0]: pair[1]
+            for pair in pairs
+            if isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
+        }
 
     def _open_dataset(self, workspace: Workspace, requested: Path | None, tell: Tell) -> None:
         last = self.values.get("dataset")

@@ -15,6 +15,7 @@ from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.workers import RunWorkers
 
 from . import run_queries as questions
+from .chosen_answers import ChosenAnswers, chosen_answers, items_shown
 from .run_queries import AnswerOrder, RunCount
 
 
@@ -141,6 +142,9 @@ class AnswerWindows:
 _MOST = 2_000
 """Changes told one by one; after more of them everything is fetched again."""
 
+_MOST_FILTERS = 50
+"""Runs whose filters are remembered."""
+
 
 class Watch:
     """A run as it goes on: windows of answers fetched when they come into view, in the order asked for."""
@@ -158,6 +162,8 @@ class Watch:
         self.marks: frozenset[int] = frozenset()
         """Marked items of the run, by position."""
         self.crew = RunWorkers()
+        self.filters: dict[str, str] = {}
+        """The filters of the runs that were looked at with one, by their keys, the latest last."""
         self._windows = AnswerWindows()
         self._connect()
 
@@ -325,10 +331,35 @@ class Watch:
         run = self.run
         return None if run is None or order.plain else questions.arranged_ids(self.database, run, order)
 
+    def first_found(self, order: AnswerOrder) -> array[int] | None:
+        """The ids as names and beginnings of answers tell, while all texts take longer; None where nothing does."""
+        run = self.run
+        return None if run is None else questions.first_found_ids(self.database, run, order)
+
     def arrange(self, order: AnswerOrder, ids: array[int] | None) -> None:
         """Show the answers in an order that was asked for."""
         self.order, self.ids = order, ids
         self._windows.clear()
+
+    def keep_filter(self) -> None:
+        """Remember the filter of the run on screen for when it is opened again."""
+        if self.run is None:
+            return
+        self.filters.pop(self.run.key, None)
+        if self.order.text:
+            self.filters[self.run.key] = self.order.text
+        while len(self.filters) > _MOST_FILTERS:
+            del self.filters[next(iter(self.filters))]
+
+    def chosen(self) -> ChosenAnswers | None:
+        """The answers that are marked, else those a filter shows; None where there are neither marks nor a filter."""
+        run = self.run
+        return None if run is None else chosen_answers(self.database, run, self.marks, self.order.text, self.ids)
+
+    def items_shown(self) -> dict[int, str]:
+        """The names of the items whose answers are shown, by position."""
+        run = self.run
+        return {} if run is None else items_shown(self.database, run, self.ids)
 
     def failure(self, start: int, way: int) -> int | None:
         """The next row, round the end, whose answer did not pass; None when there is none."""

@@ -40,7 +40,7 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 @click.command("show")
 @click.argument("run", default="last")
 @click.option("--item", help="One item: its testId, or #position.")
-@click.option("--only", metavar="FILTER", help="Only answers that a filter finds: `fail`, `error`, `category:x`.")
+@click.option("--only", metavar="FILTER", help="Only answers that a filter finds (`tui-evals help filters`).")
 @click.option(
     "--by", type=click.Choice(_BY), help="Totals by this; repeats: how steady it is, and whose noise that is."
 )
@@ -77,11 +77,12 @@ def search_command(text: str, limit: int, as_json: bool) -> None:
 )
 @click.option("-o", "--output", type=_file, help="Where to; .evals/results/RUN.KIND when absent, - for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
-def export_command(run: str, kind: str, output: Path | None, raw_csv: bool) -> None:
+@click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
+def export_command(run: str, kind: str, output: Path | None, raw_csv: bool, only: str | None) -> None:
     """Write the results of RUN: json is an eval document, csv a table, jsonl everything line by line."""
     from .managing import export
 
-    export(run, kind, output, raw_csv)
+    export(run, kind, output, raw_csv, only)
 
 
 @click.command("label")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -35,10 +36,15 @@ def say_control(word: str, control: Control) -> None:
     say(f"{run.key} will {control} as soon as what is in flight allows")
 
 
-def export(word: str, kind: str, output: Path | None, raw: bool) -> None:
+def export(word: str, kind: str, output: Path | None, raw: bool, only: str | None = None) -> None:
     """Write the results of a run."""
-    with project.reader() as reader:
+    where = project.filter_or_stop(only)
+    if where is not None and kind not in ("csv", "jsonl"):
+        raise Stop("--only chooses the answers of a csv or jsonl file; add --to csv or --to jsonl")
+    with ExitStack() as stack:
+        reader = stack.enter_context(project.reader())
         run = project.run_named(reader, word)
+        reader = reader if where is None else stack.enter_context(reader.only(where))
         file = output or project.store_path().parent / "results" / (run.key + report_kind(kind).endings[0])
         write_results(reader, [run], file, kind, raw)
     if not is_output(file):

@@ -167,7 +167,12 @@ def resume_command(run: str, **options: Any) -> int:
 
 @click.command("rerun", cls=Gated)
 @click.argument("run")
-@click.option("--only", metavar="FILTER", required=True, help="fail, error, empty, flaky, or any filter.")
+@click.option(
+    "--only",
+    metavar="FILTER",
+    required=True,
+    help="Whose answers are fail, error, flaky, or any filter (`tui-evals help filters`).",
+)
 @_unjudged
 @_plan
 @_detach
@@ -186,6 +191,10 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 
 @click.command("rescore", cls=Gated)
 @click.argument("run")
+@click.option(
+    "--only", metavar="FILTER", help="Only these answers, by what judges the run; the others keep their scores."
+)
+@click.option("--items", metavar="1,4-9", help="The same of the answers to the items at these positions.")
 @click.option("--dataset", "dataset", type=_file, help="Take the evaluators from this dataset instead.")
 @_evaluators
 @click.option("-j", "--judge", help="The target that judges.")

@@ -14,6 +14,7 @@ from tui_evals.cli.sources import document_of, evaluators_named
 from tui_evals.runs.detach import has_begun, is_asked_again, is_being_judged
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.readiness import needed_judges
+from tui_evals.runs.selection import answers_chosen, items_in_run
 from tui_evals.runs.start import (
     demand_errors,
     estimate_again,
@@ -21,6 +22,7 @@ from tui_evals.runs.start import (
     judged_onwards,
     note_refusal,
     rerun_items,
+    some_judged_again,
     stored_job,
     with_limit,
 )
@@ -129,7 +131,8 @@ def rerun(word: str, only: str, *, allow_unjudged: bool, **options: Any) -> int:
     with refusals(), project.reader() as reader:
         parent = project.run_named(reader, word)
         how = find_baseline(how, dataset_key(parent.source, here.root, here.root))
-        prepared = rerun_items(parent, only, reader, here, allow_unjudged=allow_unjudged or how.plan_only)
+        items = items_in_run(reader, parent, only)
+        prepared = rerun_items(parent, items, reader, here, allow_unjudged=allow_unjudged or how.plan_only)
     if not how.plan_only:
         cluster = chosen_cluster(options, here.environment, prepared.terms.cluster)
         prepared = replace(prepared, terms=replace(prepared.terms, cluster=cluster))
@@ -139,6 +142,8 @@ def rerun(word: str, only: str, *, allow_unjudged: bool, **options: Any) -> int:
 def rescore(
     word: str,
     *,
+    only: str | None,
+    items: str | None,
     dataset: Path | None,
     evaluators: str | None,
     judge: str | None,
@@ -153,20 +158,31 @@ def rescore(
     with refusals(), project.reader() as reader:
         run = project.run_named(reader, word)
         how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
-        job = judged_again(
-            run,
-            reader,
-            here,
-            dataset=inputs.read(dataset) if dataset is not None else None,
-            evaluators=evaluators_named(evaluators) if evaluators is not None else None,
-            judge=judge,
-            without_judges=without_judges,
-            use_cache=not no_cache,
-            allow_unjudged=allow_unjudged or how.plan_only,
-        )
+        unjudged_too = allow_unjudged or how.plan_only
+        if only is None and items is None:
+            job = judged_again(
+                run,
+                reader,
+                here,
+                dataset=inputs.read(dataset) if dataset is not None else None,
+                evaluators=evaluators_named(evaluators) if evaluators is not None else None,
+                judge=judge,
+                without_judges=without_judges,
+                use_cache=not no_cache,
+                allow_unjudged=unjudged_too,
+            )
+        else:
+            if dataset is not None or evaluators is not None or judge is not None or without_judges:
+                raise Stop(
+                    "--only and --items judge some answers again by what judges the run; anything else judges all"
+                )
+            answers = answers_chosen(reader, run, only, items)
+            job = some_judged_again(run, answers, reader, here, allow_unjudged=unjudged_too)
+            job = replace(job, terms=replace(job.terms, use_cache=job.terms.use_cache and not no_cache))
         warn_of_plan(job.plan)
         if how.plan_only:
-            estimate = estimate_again(job.plan, reader.all_rows(run.id))
+            rows = reader.all_rows(run.id) if job.judged is None else reader.rows(job.judged)
+            estimate = estimate_again(job.plan, rows)
             sent = destinations(needed_judges(job.plan, here.settings), here.environment)
             return say_estimate(job.plan, estimate, sent, how.as_json, allow_unjudged=allow_unjudged)
     cluster = chosen_cluster(options, here.environment, job.terms.cluster)
@@ -175,6 +191,8 @@ def rescore(
     if how.detach:
         require_free(run)
         words: list[object] = ["rescore", run.key]
+        words += ["--only", only] if only is not None else []
+        words += ["--items", items] if items is not None else []
         words += ["--dataset", dataset] if dataset is not None else []
         words += ["--evaluators", evaluators] if evaluators is not None else []
         words += ["--judge", judge] if judge is not None else []

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import ClassVar
 
 from textual.binding import BindingType
+from textual.timer import Timer
 
 from tui_evals.present.status import OVER
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
 from tui_evals.tui.messages import ShowPane
+from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
@@ -23,7 +25,8 @@ from tui_evals.tui.workspace import Selection
 from .sorting import PLAN, order_after_choice, sort_columns
 from .table import ResultsTable
 
-_NEED_ANSWER = frozenset(("mark", "verdict", "item", "copy"))
+_TYPING_PAUSE = 0.1
+_NEED_ANSWER = frozenset(("mark", "mark_all", "verdict", "item", "copy"))
 
 
 class ResultsPane(ResultsTable):
@@ -33,6 +36,10 @@ class ResultsPane(ResultsTable):
     number = 4
     name_ = "Results"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("results")]
+    _typing: Timer | None = None
+    """Runs while one types, until what stands in the line is looked for."""
+    _before_typing: tuple[str, int | None] = ("", None)
+    """The filter and the answer from before one began to type, which escape brings back."""
 
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now."""
@@ -61,13 +68,34 @@ class ResultsPane(ResultsTable):
 
     def do_filter(self) -> None:
         """Type a filter."""
+        self._before_typing = (self.watching.order.text, self.watching.answer)
         self._filter.begin(self.watching.order.text)
 
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """Show what it lets through once typing pauses."""
+        event.stop()
+        if self._typing is not None:
+            self._typing.stop()
+        self._typing = self.set_timer(_TYPING_PAUSE, self._filter_as_typed)
+
+    def _filter_as_typed(self) -> None:
+        text = self._filter.readable if self._filter.display else None
+        if text is not None and (self._arranging or text != self.watching.order.text):
+            self._filter_by(text)
+
     def on_filter_line_given(self, event: FilterLine.Given) -> None:
-        """Show only what it lets through."""
+        """Keep it: it stays with the run until escape."""
         event.stop()
         self._leave_filter()
-        self._later(self._arrange(replace(self.watching.order, text=event.text)), "filtering")
+        self._filter_by(event.text, keep=True)
+
+    def _filter_by(self, text: str, *, at: int | None = None, keep: bool = False) -> None:
+        self._later(self._filtered(replace(self.watching.order, text=text), at, keep), "filtering")
+
+    async def _filtered(self, order: AnswerOrder, at: int | None, keep: bool) -> None:
+        await self._arrange_at_once(order, at)
+        if keep and self.watching.order == order:
+            self.watching.keep_filter()
 
     def _leave_filter(self) -> None:
         self._filter.display = False
@@ -136,9 +164,20 @@ class ResultsPane(ResultsTable):
             self._names[answer.item] = answer.name
             self.sync()
 
+    async def do_mark_all(self) -> None:
+        """Mark the items of all answers that are shown, or take their marks away where all are marked."""
+        run, watch = self._shown[:1], self.watching
+        names = await asyncio.to_thread(watch.items_shown)
+        if self._shown[:1] != run:
+            return
+        watch.marks = watch.marks - names.keys() if names.keys() <= watch.marks else watch.marks | names.keys()
+        self._names |= names
+        self.sync()
+        self._tell()
+
     async def do_verdict(self) -> None:
-        """Give a verdict of one's own, which shows as + or - beside the mark."""
-        await give_verdict(self)
+        """Give a verdict of one's own, which shows as + or - beside the mark, or one on all that is chosen."""
+        await give_verdict(self, await asyncio.to_thread(self.watching.chosen))
         self._numbers.soon()
         self._count_if_due()
 
@@ -148,7 +187,7 @@ class ResultsPane(ResultsTable):
 
     async def do_copy(self) -> None:
         """Choose what goes to the clipboard."""
-        await copy_menu(self)
+        await copy_menu(self, await asyncio.to_thread(self.watching.chosen))
 
     # -- for the workbench
 
@@ -157,13 +196,16 @@ class ResultsPane(ResultsTable):
         watch = self.watching
         if self._filter.display:
             self._leave_filter()
+            text, answer = self._before_typing
+            if self._arranging or text != watch.order.text:
+                self._filter_by(text, at=answer)
         elif self._following is not None:
             self.do_follow()
         elif watch.marks:
             watch.marks = frozenset()
             self.sync()
         elif watch.run is not None and watch.order.text:
-            self._later(self._arrange(replace(watch.order, text="")), "taking the filter away")
+            self._filter_by("", keep=True)
         else:
             return False
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from array import array
 from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import replace
 from typing import Any
@@ -95,6 +96,8 @@ _TICK = 0.5
 _HEAD = 3
 """Lines above the answers: two of totals and one of words; one more where a run stopped, waits or has workers."""
 _STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
+_AGAIN_EVERY, _AGAIN_SHARE = 1.0, 10
+"""While answers come a filter is asked again so often, and no more than a tenth of the time."""
 
 
 class ResultsTable(Pane):
@@ -119,6 +122,9 @@ class ResultsTable(Pane):
         self._several = RunExtent()
         self._shift, self._more = 0, False
         self._arranged, self._outdated = 0.0, False
+        self._arranging, self._again_after = 0, 0.0
+        self._searching = False
+        """Whether more may be found of what the filter lets through."""
         self._following: int | None = None
         self._stepped = self._turned = 0.0
         self._looked: int | None = None
@@ -145,6 +151,8 @@ class ResultsTable(Pane):
             self._filter.focus_line()
         else:
             give_keys(self._lines)
+            if self._lines.key is not None and self.watching.find(self.watching.answer) is None:
+                self._look_at(self._lines.key)  # the one that was read meanwhile fits the filter no more
 
     # -- showing
 
@@ -158,6 +166,8 @@ class ResultsTable(Pane):
             self._filter.display = False
         if self._row_sources() != self._shown:
             self._redraw(watch.answer or self._first() if begins else None)
+            if begins and watch.run is not None and (text := watch.filters.get(watch.run.key)):
+                self._later(self._arrange(replace(watch.order, text=text)), "filtering")
         elif watch.answer != self._looked:
             self._looked = watch.answer
             self._lines.to_key(watch.answer)
@@ -184,7 +194,7 @@ class ResultsTable(Pane):
         """Make the rows anew; the cursor stays with its answer, or goes to another one."""
         self._lines.show(self._rows, at=at)
         self._shown = self._row_sources()
-        if at is not None or not len(self.watching):
+        if at is not None or not (len(self.watching) or self._is_read_elsewhere()):
             self._look_at(at)
         self._head.display = self.watching.run is not None
         self._tell()
@@ -218,8 +228,11 @@ class ResultsTable(Pane):
             self._head.show(self._heading)
         self._head.refresh_rows(number for number, line in enumerate(now) if before[number : number + 1] != [line])
         run, order, marks = self.watching.run, self.watching.order, self.watching.marks
-        parts = [run.name if run else "", order_words(order, self._arranged if self._outdated else None)]
-        parts += ["follow" if self._following is not None else "", f"{len(marks)} marked" if marks else ""]
+        more = "…" if self._searching else ""
+        count = f"{len(self.watching):,}{more} of {run.total:,}" if run and order.text else ""
+        as_of = self._arranged if self._outdated and not order.text else None
+        parts = [run.name if run else "", count, f"{len(marks):,} marked" if marks else ""]
+        parts += [order_words(order, as_of), "follow" if self._following is not None else ""]
         title = " · ".join(part for part in parts if part)
         if title != self._titled:
             self._titled = title
@@ -228,11 +241,11 @@ class ResultsTable(Pane):
     # -- what changes by itself
 
     def pulse(self, pulse: StoreChange) -> None:
-        """Draw again what changed; sorted and filtered answers keep their places until the run is over."""
+        """Draw again what changed; a filter follows it, and sorted answers keep their places until the run is over."""
         watch = self.watching
         self._numbers.note(pulse)
+        self._outdated |= not watch.order.plain and bool(pulse.rows or pulse.reload)
         if pulse.rows:
-            self._outdated |= not watch.order.plain
             places = (watch.place(row) for row in pulse.rows)
             self._lines.refresh_rows(-1 if place is None else place for place in places)
         if pulse.run or pulse.reload:
@@ -240,14 +253,22 @@ class ResultsTable(Pane):
             if watch.run is not None and watch.run.status in OVER:
                 self._following = None
                 if self._outdated:
-                    self._later(self._arrange(watch.order), "putting the answers in order")
+                    self._later(self._arrange(watch.order, again=True), "putting the answers in order")
             self.sync()
+        self._filter_again_if_due()
+
+    def _filter_again_if_due(self) -> None:
+        """Let answers that changed enter and leave what a filter shows."""
+        due = self._outdated and not self._arranging and self._now() >= self._again_after
+        if due and self.watching.order.text:
+            self._later(self._arrange(self.watching.order, again=True), "filtering again")
 
     def _tick(self) -> None:
         if self.watching.run is None or not self.display:
             return
         self._beat += 1
         self._count_if_due()
+        self._filter_again_if_due()
         if self._following is not None and self._numbers.latest is not None:
             self._go_on(self._numbers.latest)
         rows = self._lines.rows
@@ -268,21 +289,69 @@ class ResultsTable(Pane):
     def _later(self, work: Coroutine[Any, Any, None], what: str) -> None:
         self.app.run_worker(work, group="results", name=what, exit_on_error=False)
 
-    async def _arrange(self, order: AnswerOrder, *, to_top: bool = False) -> None:
-        """Fetch an order away from the screen, and show it unless something else is wanted by then."""
+    async def _arrange(
+        self, order: AnswerOrder, *, at: int | None = None, to_top: bool = False, again: bool = False
+    ) -> None:
+        """Fetch an order away from the screen, and show it unless something else is wanted by then.
+
+        The cursor stays with its answer, or goes to the answer `at`; when answers are put in order `again` and its own
+        is not among them any more, it stays where it is, and else goes to the top.
+        """
         self._order_requests += 1
         request, run, watch = self._order_requests, self._shown[:1], self.watching
+        self._outdated = False
+        self._arranging += 1
+        begun = time.perf_counter()
         try:
             ids = await asyncio.to_thread(watch.sorted, order)
         except FilterError as problem:
             self.say(str(problem), "warn")
             return
+        finally:
+            self._arranging -= 1
         if request != self._order_requests or run != (watch.run.id if watch.run else None,):
             return
+        self._searching = False
+        self._arranged = self._now()
+        self._again_after = self._arranged + max(_AGAIN_EVERY, _AGAIN_SHARE * (time.perf_counter() - begun))
+        if again and ids == watch.ids:
+            self._tell()
+        else:
+            self._show_arranged(order, ids, at, to_top=to_top, again=again)
+
+    async def _arrange_at_once(self, order: AnswerOrder, at: int | None = None) -> None:
+        """The same for who types: of many answers first those that are found without reading all texts."""
+        self._order_requests += 1
+        request, run = self._order_requests, self._shown[:1]
+        self._arranging += 1
+        try:
+            found = await asyncio.to_thread(self.watching.first_found, order)
+        finally:
+            self._arranging -= 1
+        if request != self._order_requests or run != self._shown[:1]:
+            return
+        if found is not None:
+            self._searching = True
+            self._show_arranged(order, found, at)
+        await self._arrange(order, at=at)
+
+    def _show_arranged(
+        self,
+        order: AnswerOrder,
+        ids: array[int] | None,
+        at: int | None,
+        *,
+        to_top: bool = False,
+        again: bool = False,
+    ) -> None:
+        watch = self.watching
         watch.arrange(order, ids)
-        self._arranged, self._outdated = self._now(), False
-        gone = to_top or watch.answer is None or watch.number_of(watch.answer) is None
-        self._redraw(self._first() if gone else watch.answer)
+        wanted = at or watch.answer
+        gone = wanted is None or watch.number_of(wanted) is None
+        if gone and again:
+            self._redraw()
+        else:
+            self._redraw(self._first() if gone or to_top else wanted)
 
     # -- where one is
 
@@ -293,7 +362,12 @@ class ResultsTable(Pane):
         if self._following is not None and key != self._following:
             self._following = None
             self._tell()
-        self._look_at(key)
+        if not (self._is_read_elsewhere() and self.watching.find(self.watching.answer) is None):
+            self._look_at(key)
+
+    def _is_read_elsewhere(self) -> bool:
+        """Whether one reads the answer in view in another pane, from which it is not to vanish with its row."""
+        return self.watching.answer is not None and not (self._lines.has_focus or self._filter.display)
 
     def _look_at(self, key: Hashable) -> None:
         answer = self._looked = key if isinstance(key, int) else None

@@ -14,6 +14,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.estimates import estimate_sentence, why_think_twice
+from tui_evals.present.figures import counted
 from tui_evals.present.runs import destination_lines, stop_reason
 from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
 from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
@@ -28,6 +29,7 @@ from tui_evals.runs.start import (
     judged_again,
     prepare,
     rerun_items,
+    some_judged_again,
     stored_job,
 )
 from tui_evals.store.baselines import dataset_key
@@ -39,6 +41,7 @@ from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import RunDefaults, Settings, find_target
 from tui_evals.text.money import money
 from tui_evals.tui.approving import NOT_AGREED, approve
+from tui_evals.tui.chosen_answers import ChosenAnswers, items_of
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
 from tui_evals.tui.rows import row, wrapped
@@ -345,36 +348,42 @@ def _refused(app: Desk, why: str) -> None:
 
 
 async def rerun(app: Desk) -> None:
-    """What did not pass again: as it is edited now where its dataset is open, else as it was asked."""
+    """What is marked or shown, else what did not pass, again: as its open dataset is edited now, or as it was asked."""
     found = app.watching.run
     assert found is not None
-    with Reader(app.workspace.database) as reader:
-        rows = reader.rows(reader.ids(found.id, parse_filter(NOT_PASSED)))
-    names = {row.name for row in rows}
+    chosen = await asyncio.to_thread(app.watching.chosen)
+    asked = chosen.items if chosen is not None else await asyncio.to_thread(_not_passed, app.workspace.database, found)
+    names = frozenset(asked.values())
     if not names:
-        app.tell(f"every answer of {found.key} passed")
+        app.tell(f"every answer of {found.key} passed" if chosen is None else f"{chosen.says}: nothing to ask again")
         return
+    which = f"of {found.key} that did not pass" if chosen is None else f"of {found.key}: {chosen.says}"
     editing = app.workspace.editing
     if editing is not None and source_of(found, app.workspace.root) == editing.document.file:
         items = tuple(number for number, name in enumerate(app.workspace.names()) if name in names)
         reason = why_no_run(app)
         if items and reason is None:
-            again = Selection(items, f"{len(items)} items of {found.key} that did not pass")
+            again = Selection(items, f"{counted(len(items), 'item')} {which}")
             await start(app, again, _values(found), found.key)
             return
     try:
-        prepared = await asyncio.to_thread(lambda: _prepare_again(found, app.workspace.project()))
+        prepared = await asyncio.to_thread(lambda: _prepare_again(found, asked, app.workspace.project()))
     except REFUSALS as problem:
         _refused(app, str(problem))
         return
-    what = f"ask {len(names)} item{'s' if len(names) != 1 else ''} of {found.key} again"
+    what = f"ask again {counted(len(asked), 'item')} {which}"
     if await _agreed(app, what, await asyncio.to_thread(prepared.estimate), obstacles_of(prepared.plan)):
         await _start_prepared(app, prepared)
 
 
-def _prepare_again(run: RunRow, project: Project) -> PreparedRun:
+def _not_passed(database: Path, run: RunRow) -> dict[int, str]:
+    with Reader(database) as reader:
+        return items_of(reader, reader.ids(run.id, parse_filter(NOT_PASSED)))
+
+
+def _prepare_again(run: RunRow, items: Iterable[int], project: Project) -> PreparedRun:
     with Reader(project.store) as reader:
-        return rerun_items(run, NOT_PASSED, reader, project, allow_unjudged=True)
+        return rerun_items(run, items, reader, project, allow_unjudged=True)
 
 
 def source_of(run: RunRow, root: Path) -> Path:
@@ -408,9 +417,16 @@ async def _agreed(app: Desk, what: str, estimate: Estimate, obstacles: Sequence[
 
 
 async def rescore(app: Desk) -> None:
-    """Judge the answers again, by the evaluators of the open dataset where it is the one that was asked."""
+    """Judge the answers again, by the evaluators of the open dataset where it is the one that was asked.
+
+    What is marked or shown is judged again by what judges the run, for the others keep their scores.
+    """
     run = app.watching.run
     assert run is not None
+    chosen = await asyncio.to_thread(app.watching.chosen)
+    if chosen is not None:
+        await _rescore_chosen(app, run, chosen)
+        return
     dataset: Path | None = None
     editing = app.workspace.editing
     if editing is not None and source_of(run, app.workspace.root) == editing.document.file:
@@ -431,6 +447,37 @@ async def rescore(app: Desk) -> None:
     if await _agreed(app, what, cost, obstacles) and await _approved(app, job):
         words = ["rescore", run.key, "--allow-unjudged", *(["--dataset", str(dataset)] if dataset is not None else [])]
         await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
+
+
+_LONGEST_WORD = 100_000
+"""Characters that an argument of a command may have on every system."""
+
+
+async def _rescore_chosen(app: Desk, run: RunRow, chosen: ChosenAnswers) -> None:
+    """Judge some answers again after saying which, and what it costs."""
+    if not chosen.ids:
+        app.tell(f"{chosen.says}: nothing to judge again")
+        return
+    if len(chosen.words[-1]) > _LONGEST_WORD:
+        app.tell(f"{chosen.says} lie too far apart to be named one by one; show them by a filter instead", "warn")
+        return
+    try:
+        job, cost, obstacles = await asyncio.to_thread(_estimate_judging_some, run, app.workspace.project(), chosen)
+    except REFUSALS as problem:
+        _refused(app, str(problem))
+        return
+    what = f"judge again {chosen.says} of {run.key}, by what judges the run; the others keep their scores"
+    if await _agreed(app, what, cost, obstacles) and await _approved(app, job):
+        words = ["rescore", run.key, "--allow-unjudged", *chosen.words]
+        await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
+
+
+def _estimate_judging_some(
+    run: RunRow, project: Project, chosen: ChosenAnswers
+) -> tuple[Job, Estimate, tuple[Obstacle, ...]]:
+    with Reader(project.store) as reader:
+        job = some_judged_again(run, chosen.ids, reader, project, allow_unjudged=True)
+        return job, estimate_again(job.plan, reader.rows(chosen.ids)), obstacles_of(job.plan)
 
 
 def _estimate_judging(

@@ -10,15 +10,15 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui_evals.store.filters import SHOWN_WORDS, FilterError, parse_filter
+from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS, FilterError, parse_filter
 from tui_evals.text.safe import safe_line
 
 from .focus import HOLDS_KEYS, give_keys
 from .pasting import LineInput
 
 HELP = (
-    f"{' '.join(SHOWN_WORDS)} score:<50 evaluator: category: tag: id: target: turn: cause: status: ending: "
-    '!not "words" any*'
+    f"{' '.join(SHOWN_WORDS)} score:<50 latency:>2s cost:>0.01 "
+    f'{" ".join(f"{key}:" for key in FILTER_KEYS if key not in ("score", "latency", "cost"))} !not "words" any*'
 )
 
 
@@ -67,21 +67,29 @@ class FilterLine(Vertical):
         give_keys(self._input)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say at once what is wrong, or else tell it."""
+        """Say at once what is missing, which is no fault yet while one types, or else tell it."""
         event.stop()
         problem = self._problem(event.value)
         self._say(problem)
         if problem is None:
             self.post_message(self.Typed(event.value.strip()))
 
+    @property
+    def readable(self) -> str | None:
+        """What stands in the line; None where it cannot be read."""
+        return None if self._problem(self._input.value) else self._input.value.strip()
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Give it, or stay."""
         event.stop()
-        if self._problem(event.value) is None:
+        problem = self._problem(event.value)
+        if problem is None:
             self.post_message(self.Given(event.value.strip()))
+        else:
+            self._say(problem, wrong=True)
 
-    def _say(self, problem: str | None) -> None:
-        self._hint.set_class(problem is not None, "wrong")
+    def _say(self, problem: str | None, *, wrong: bool = False) -> None:
+        self._hint.set_class(wrong, "wrong")
         self._hint.update(Content(safe_line(problem or self._help, 500)))
 
     def _problem(self, text: str) -> str | None:

@@ -1,0 +1,25 @@
+"""The manual's page on filters: its tables are those of the grammar, and its examples can be read."""
+
+import re
+
+from tui_evals.present.filter_tables import FILTERS_PAGE, with_tables
+from tui_evals.store.filters import FILTER_KEYS, parse_filter
+
+
+def test_the_page_has_the_keys_and_words_of_the_grammar():
+    page = FILTERS_PAGE.read_text(encoding="utf-8")
+    assert page == with_tables(page), "stale; run: python -m tui_evals.present.filter_tables"
+    assert all(f"    {key.example} " in page for key in FILTER_KEYS.values())
+    assert with_tables(page.replace("    turn:2", "    turn:3")) == page
+
+
+def test_every_example_of_the_page_is_a_filter():
+    page = FILTERS_PAGE.read_text(encoding="utf-8").partition("## In the workbench")[0]
+    examples = [line.split("  ")[0] for line in re.findall(r"^    (\S.*)$", page, re.MULTILINE)]
+    assert len(examples) > 25
+    for example in examples:
+        assert parse_filter(example).terms, example
+
+
+def test_each_key_is_the_one_of_its_example():
+    assert [parse_filter(key.example).terms[0].key for key in FILTER_KEYS.values()] == list(FILTER_KEYS)
