@@ -1,7 +1,7 @@
-"""What authoring costs in keys: `python -m tests.bench.keys`.
+"""What authoring costs in keys, and what it takes to know how a run went: `python -m tests.bench.keys`.
 
-Does each job at a workbench of 80 by 24 and looks at what came of it. Words that are written or searched for are not
-counted, every other key is.
+Does each job at a workbench of 80 by 24 and looks at what came of it, and presses the keys of each question until the
+answer is on that screen. Words that are written or searched for are not counted, every other key is.
 """
 
 from __future__ import annotations
@@ -13,8 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, patch
 
+from tests.store.helpers import judged, new_run, said
 from tests.tui.story import Person, at_the_workbench, write
+from tui_evals.store.baselines import set_baseline
+from tui_evals.store.database import open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import PlannedAnswer
+from tui_evals.store.writer import Writer
+from tui_evals.tui.runs import starting
 
 ITEMS = [
     {"testId": "A-1", "prompt": "first", "expected_response": "one"},
@@ -117,6 +125,98 @@ JOBS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something one wants to know of a run, or have done about it: the keys from the results, and what is seen then."""
+
+    name: str
+    keys: tuple[str, ...]
+    seen: tuple[str, ...]
+    stopped: bool = False
+    """It is asked of a run that stopped, not of one that is finished."""
+
+    @property
+    def way(self) -> str:
+        """The keys as the manual spells them."""
+        return " ".join(f"`{key}`" for key in self.keys) or "none: it stands above the results"
+
+
+MOST_KEYS = 2
+"""More keys no question may take."""
+
+QUESTIONS = (
+    Question("what failed first", ("n", "5"), ("✗ fail", "t-2", "Match 0: because it says no")),
+    Question("why did it stop", (), ("! interrupted 5/10", "5 interrupted", "stopped: the budget"), stopped=True),
+    Question("only the errors again", ("p", "y"), ("resuming",)),
+    Question("which target is better", (), ("large  88.9 % (57–98)", "small  50.0 % (24–76)")),
+    Question("better than the baseline", (), ("+77.8 on nightly-12, better (p = 0.031)", "no difference")),
+    Question("what did it cost", (), ("$0.380 of $2.00",)),
+)
+
+
+async def _stored(folder: Path, name: str, **targets: str) -> str:
+    """A run of a dataset, whose answers pass, fail, are errors or are not there as letters say; its key."""
+    count = len(next(iter(targets.values())))
+    items = [{"testId": f"t-{number}", "prompt": f"question {number}"} for number in range(count)]
+    planned = [
+        PlannedAnswer(number * len(targets) + target, number, 0, 0, target, 0, f"t-{number}")
+        for number in range(count)
+        for target in range(len(targets))
+    ]
+    path = open_store(folder / ".evals" / "evals.db")
+    with Writer(path) as writer, Reader(path) as reader:
+        snapshot = writer.snapshot({"items": items}, "data.json")
+        given = {"source": "data.json", "targets": tuple(targets), "config": {"terms": {"max_cost": 2.0}}}
+        run = writer.plan(new_run(name=name, snapshot=snapshot, **given), planned)
+        for row in list(reader.all_rows(run.id)):
+            letter = list(targets.values())[row.target][row.item]
+            if letter == "e":
+                await writer.answered(row.id, said(None, code="gone", message="nobody was there"), "error")
+            elif letter != ".":
+                score = judged(score=float(letter == "p"), reason=f"because it says {'yes' if letter == 'p' else 'no'}")
+                await writer.answered(row.id, said(cost=0.02), "answered")
+                await writer.scored(row.id, 1, [score], "pass" if letter == "p" else "fail", 100.0 * (letter == "p"))
+        over = not any("." in letters for letters in targets.values())
+        if over:
+            writer.run_status(run.id, "finished")
+        else:
+            writer.run_status(run.id, "interrupted", message="the budget is spent", code="budget")
+        return run.key
+
+
+async def ask_all() -> None:
+    """Ask every question where one sees the results; AssertionError says what was not on the screen."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder / "data.json", {"schemaVersion": "1.11.0", "items": ITEMS})
+        before = await _stored(folder, "nightly-12", large="ffpfffffff", small="pfpfpfpfpf")
+        with Reader(folder / ".evals" / "evals.db") as reader, Writer(folder / ".evals" / "evals.db") as writer:
+            set_baseline(writer, "data.json", reader.find_run(before).id, "somebody")
+        finished = await _stored(folder, "nightly-13", large="ppppppppfe", small="ppfffpfpfp")
+        stopped = await _stored(folder, "nightly-14", large="ppfpp.....")
+        begun: list[list[str]] = []
+        # No process is to be started here: what would be executed is kept.
+        with (
+            patch.object(starting, "_stored_job", lambda run, app: None),
+            patch.object(starting, "_approved", AsyncMock(return_value=True)),
+            patch.object(starting, "start_detached", lambda path, key, words, *_, **__: begun.append(words)),
+        ):
+            for key in (finished, stopped):
+                async with at_the_workbench(folder, run=key, size=(80, 24)) as person:
+                    for question in QUESTIONS:
+                        if question.stopped == (key == stopped):
+                            await person.press("4", "g")
+                            await person.press(*question.keys)
+                            await person.until(lambda asked=question: all(one in person.screen() for one in asked.seen))
+        assert [words[:3] for words in begun] == [["resume", finished, "--errors"]]
+
+
+def questions_table() -> str:
+    """The questions as Markdown."""
+    rows = [f"| {question.name} | {question.way} | {len(question.keys)} |" for question in QUESTIONS]
+    return "\n".join(["| question | keys | count |", "|---|---|---|", *rows])
+
+
 async def do_all() -> None:
     """Do every job at one workbench, each on the dataset as it was; AssertionError says what was not done."""
     with tempfile.TemporaryDirectory() as name:
@@ -146,9 +246,10 @@ def table() -> str:
 
 
 def main() -> None:
-    """Do every job, then print the table."""
+    """Do every job and ask every question, then print the tables."""
     asyncio.run(do_all())
-    print(table())
+    asyncio.run(ask_all())
+    print(f"{table()}\n\n{questions_table()}")
 
 
 if __name__ == "__main__":

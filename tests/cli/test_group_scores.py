@@ -49,8 +49,8 @@ def test_their_evaluators_have_means_over_the_groups(shell):
     assert (best["key"], best["scope"], best["scored"], best["mean"]) == ("Best", "group", 2, 0.5)
     assert (match["key"], match["scope"], match["scored"]) == ("Match", "answer", 4)
     shown = shell("show", "last", "--by", "evaluator").out
-    assert "of all answers to an item together" in shown.splitlines()[0]
-    assert "all answers" not in shown.splitlines()[1]
+    assert "of all answers to an item together" in shown.splitlines()[1]
+    assert "all answers" not in shown.splitlines()[2]
     past(Said("a"))
     trend = shell("trend", "--evaluator", "Best").out
     assert "all answers to an item" in trend and "0.5" in trend

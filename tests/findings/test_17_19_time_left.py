@@ -7,7 +7,7 @@ import pytest
 from tests.tui.test_totals import NOW, Held, a_run, some
 from tui_evals.store.records import Totals
 from tui_evals.tui.results.table import RunCounter
-from tui_evals.tui.results.totals import totals_rows
+from tui_evals.tui.results.totals import RunNumbers, totals_rows
 from tui_evals.tui.run_queries import RunCount
 
 
@@ -25,7 +25,7 @@ class Screen:
         self.watch.found = RunCount(1, 0, True, some(passed=passed, pending=1000 - passed), (), {}, False, False)
         assert await self.counter.count()
         totals: Totals | None = self.counter.totals
-        return str(totals_rows(self.watch.run, totals, self.counter.rate(), self.now, 200)[0])
+        return str(totals_rows(self.watch.run, RunNumbers(totals, rate=self.counter.rate()), self.now, 200)[0])
 
 
 @pytest.mark.parametrize("between", ["interrupted", "paused"])

@@ -26,6 +26,7 @@ WAYS: dict[Where, tuple[str, ...]] = {
     "detail": ("4", "enter"),
     "runs": ("6",),
     "compare": ("6", "j", "equals_sign"),
+    "matrix": ("4", "m"),
     "labelling": ("6", "j", "L", "enter"),
     "rules": ("7",),
     "playground": ("P",),

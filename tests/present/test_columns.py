@@ -5,7 +5,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from tui_evals.present.columns import breaks, cell_width, cut, fit, table, wrap
+from tui_evals.present.columns import (
+    Column,
+    breaks,
+    cell_width,
+    cut,
+    elide,
+    fit,
+    fit_columns,
+    names_of,
+    table,
+    told_apart,
+    wrap,
+)
 
 HEART = "❤\ufe0f"
 """One sign of two cells, made of characters of one cell and of none."""
@@ -67,3 +79,74 @@ def test_columns_are_equal_numbers_stand_right_and_the_widest_elastic_one_gives_
 def test_a_table_without_elastic_columns_is_cut_at_the_edge(room):
     (line,) = table([["abcdef", "abcdef"]], elastic=(), room=room)
     assert line == ("abcd…" if room == 5 else "abcdef  abcdef")
+
+
+# -- which columns, and what names look like in them
+
+
+def widths(columns, width):
+    return {column.by: column.width for column in fit_columns(columns, width)}
+
+
+LIST = (
+    Column("name", "item", 16, 100, 6),
+    Column("status", "status", 6, 99),
+    Column("empty", "tags", 0, 98),
+    Column("cost", "cost", 5, 50, right=True),
+    Column("tokens", "tokens", 3, 40),
+    Column("answer", "answer", 12, 60, 12, rest=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (4, {"name": 4}),
+        (20, {"name": 13, "status": 6}),
+        (28, {"name": 8, "status": 6, "answer": 12}),
+        (34, {"name": 8, "status": 6, "cost": 5, "answer": 12}),
+        (60, {"name": 16, "status": 6, "cost": 5, "tokens": 3, "answer": 26}),
+    ],
+)
+def test_the_important_columns_stay_and_those_that_can_be_cut_give_way(width, shown):
+    assert widths(LIST, width) == shown
+    assert sum(shown.values()) + len(shown) - 1 <= width
+
+
+@given(st.integers(0, 230))
+def test_a_wider_list_never_loses_a_column(width):
+    assert widths(LIST, width).keys() <= widths(LIST, width + 1).keys()
+
+
+def test_what_nearly_all_names_begin_with_is_left_out_up_to_the_end_of_a_word():
+    cases = names_of([f"policy-case-{number:04}" for number in range(200)] + ["zebra"])
+    assert cases.fit("policy-case-0033", 12) == "…-0033      "
+    assert cases.fit("zebra", 6) == "zebra " and cases.wanted == 6
+    assert names_of(f"policycase{number}" for number in range(30)).short("policycase7") == "…7"
+    for kept in (["MT-1", "MT-2"], ["policy-case-1"] * 5, ["policy-case", "other"], []):
+        assert names_of(kept).shared == ""
+
+
+def test_a_name_that_is_too_long_keeps_its_end():
+    assert elide("a-very-long-name-0021", 12) == "a-v…ame-0021"
+    assert elide("short", 12) == "short"
+    assert [elide("0021", width) for width in (0, 1, 2)] == ["", "…", "…1"]
+
+
+@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(SIGNS)).map("".join)), st.integers(0, 30))
+def test_a_name_without_its_middle_is_never_too_wide(name, width):
+    assert cell_width(elide(name, width)) <= width
+
+
+def test_headings_are_cut_to_what_tells_them_apart():
+    assert told_apart(["policy_check_tone", "policy_check_length"], 6) == ["tone", "length"]
+    assert told_apart(["latency_p50", "latency_p95", "Relevance"], 6) == ["p50", "p95", "Releva"]
+    assert told_apart(["Relevance1", "Relevance2"], 6) == ["R…nce1", "R…nce2"]
+    assert told_apart(["Match"], 6) == ["Match"] and told_apart([], 6) == []
+
+
+def test_in_a_table_a_name_keeps_its_end_and_an_empty_column_goes():
+    rows = [["run", "model", "note"], ["policy-nightly-0021", "", "a note that is long"], ["policy", "", "b"]]
+    lines = table(rows, elastic=(0, 2), names=(0,), headed=True, room=26)
+    assert all(cell_width(line) <= 26 for line in lines)
+    assert "model" not in lines[0] and lines[1].split()[0].endswith("-0021") and "…" in lines[1].split()[0]

@@ -9,6 +9,7 @@ import json
 import re
 import time
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import unescape
@@ -26,11 +27,11 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, Totals
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer
-from tui_evals.tui.results.totals import totals_rows
+from tui_evals.tui.results.totals import RunNumbers, totals_rows
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.run_queries import count_run
 from tui_evals.tui.runs.history import ListedRun
-from tui_evals.tui.runs.rows import about_lines, run_line
+from tui_evals.tui.runs.rows import about_lines, run_columns, run_line
 
 STATES = {
     "finished": ("finished", {"pass": 1, "fail": 1, "error": 1}, "$0.140"),
@@ -43,14 +44,14 @@ STATES = {
     "nothing judges": ("finished", {"unjudged": 2}, "$0.140"),
     "nothing can fail": ("finished", {"scored": 2}, "$0.140"),
     "dead target": ("interrupted", {"pending": 1}, "$0"),
-    "budget spent": ("interrupted", {"pass": 1, "pending": 2}, "$0.0700"),
+    "budget spent": ("interrupted", {"pass": 1, "pending": 2}, "$0.0700 of $0.150"),
     "interrupted": ("interrupted", {"pass": 1, "answered": 1, "pending": 2}, "$0.250 and 1 unpriced"),
 }
 """The status, the counts and the cost of each run; nothing is in flight in a run that is over."""
 REASONS = {"dead target": "the connection broke", "budget spent": "resume with a larger --max-cost"}
 """Of what the store keeps about a run that was stopped, a part."""
 _WIDE = 600
-PHRASES = {status_phrase(status): status for status in get_args(AnswerStatus)}
+PHRASES = {**{status_phrase(status): status for status in get_args(AnswerStatus)}, "interrupted": "pending"}
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def by_data(found: Mapping[str, object]) -> Stated:
         found["status"],
         found["message"] or "",
         {status: count for status, count in counts.items() if count},
-        Cost(found["cost"], totals.judge_cost, found["unpriced"]).text,
+        Cost(found["cost"], totals.judge_cost, found["unpriced"], found["may_cost"], found["budget"]).text,
         "" if found["seconds"] is None else duration(found["seconds"]),
     )
 
@@ -180,21 +181,28 @@ def by_workbench(shown: Shown) -> Stated:
         run = reader.find_run(shown.key)
         listed = ListedRun(run, reader.totals(run.id))
     totals = count_run(shown.project.store, run, None).totals
-    first, second, *third = map(row_text, totals_rows(run, totals, None, time.time(), _WIDE))
-    status, took = headline_of(first.partition("  ")[0])
-    groups = second.split("  ")
-    counts = [re.fullmatch(r"(\S) ([\d,]+) (\w+)", group) for group in groups]
+    by_target = count_run(shown.project.store, run, None).targets
+    rows = totals_rows(run, RunNumbers(totals, by_target), time.time(), _WIDE)
+    first, *more = map(row_text, rows)
+    place, cost, *left = re.split(r"  +", first)
+    status, took = headline_of(re.sub(r" [\d,]+/[\d,]+", "", place))
+    lines, third = more[: len(by_target) or 1], more[len(by_target) or 1 :]
+    counts = [re.fullmatch(r"(\S) ([\d,]+) (\w+)", group) for line in lines for group in re.split(r"  +", line)]
+    stated = Counter({found[3]: 0 for found in counts if found})
+    for found in filter(None, counts):
+        stated[found[3]] += int(found[2])
+    stated["pending"] = next((int(one.split()[0]) for one in left if one.endswith(" interrupted")), 0)
     assert all(ANSWER_LOOKS[found[3]].glyph == found[1] for found in counts if found)
     reason = "".join(third).strip().removeprefix("stopped: ")
-    line = row_text(run_line(listed, _WIDE, shown=False, marked=False, now=time.time()))
+    line = row_text(run_line(listed, run_columns([listed], _WIDE, time.time()), shown=False, marked=False))
     assert RUN_LOOKS[status].text in line and " ".join(reason.split()) in line
     about = "\n".join(row_text(row).rstrip() for row in about_lines(listed, "", _WIDE))
     assert reason.rstrip(".") in about
     return Stated(
         status,
         reason,
-        {found[3]: int(found[2]) for found in counts if found and int(found[2])},
-        next(group for group in groups if re.match(r"<?\$", group)),
+        {status: count for status, count in stated.items() if count},
+        cost,
         took,
     )
 

@@ -27,7 +27,7 @@ def test_a_finished_run_says_how_it_stands_what_came_of_it_and_what_that_cost():
 
 def test_a_run_that_stopped_says_what_goes_on_with_it():
     found = run_facts(a_run(status="interrupted"), totals(pending=10))
-    assert (found.headline, found.counts) == ("! interrupted", "10 pending")
+    assert (found.headline, found.counts) == ("! interrupted", "10 interrupted")
     assert found.next_step == "`tui-evals resume k3fa9z` goes on with it"
     assert next_step(a_run(status="interrupted", config={"generation": {}})) == ""
     assert next_step(a_run(status="running")) == ""
@@ -49,7 +49,7 @@ def test_nothing_that_happened_is_left_out_of_the_counts():
     assert counts_sentence(every).endswith(
         "1 could not be judged · 1 without an answer · 1 answered, not judged · 1 in flight · 1 pending"
     )
-    assert totals_sentence(totals()) == "no answers · $0"
+    assert totals_sentence(a_run(), totals()) == "no answers · $0"
 
 
 def test_as_data_there_is_null_where_nothing_is_known():

@@ -15,6 +15,7 @@ from tests.store.helpers import judged, new_run, said
 from tui_evals.compare.runs import read_comparison
 from tui_evals.compare.verdicts import difference_sentence
 from tui_evals.reports.html import chunks, page
+from tui_evals.reports.page import matrix
 from tui_evals.reports.page.texts import MOST, marks, text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
@@ -180,9 +181,29 @@ async def test_a_run_is_summed_up_above_its_items(one):
     assert re.search(r"history \d+\.\d % \d+\.\d to \d+\.\d % \d+ \d+ \d+ ", found)
 
 
+async def test_a_run_of_several_targets_has_a_row_for_each_turn(one):
+    found = Census(one).text
+    section = found[found.index("Item by item") : found.index("Search in all texts")]
+    assert "target 0 target 1 item-0 ~ 1/2 75 ✓ 2/2 100 " in " ".join(section.split()) + " "
+    assert "item-3.2" in section and '<a href="#i1">item-0</a>' in one
+    assert one.count("<h2 id=") == len(set(re.findall("<h2 id=.([a-z]+)", one)))
+
+
+async def test_a_long_grid_shows_what_columns_disagree_on_and_says_where_the_rest_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(matrix, "MOST", 2)
+    path = store(tmp_path)
+    await add_run(path, 4, targets=2)
+    with Reader(path) as reader:
+        run = reader.run(1)
+        made = page(reader, [run])
+    assert f"The 2 of 6 on which the columns disagree most; <code>tui-evals show {run.key} --grid</code>" in made
+    assert "2 rows" in Census(made).text
+
+
 async def test_a_card_holds_everything_that_is_known_of_an_item(one):
     found = Census(one).text
-    first = found[found.index("item-0") : found.index("item-1")]
+    below = found[found.index("Search in all texts") :]
+    first = below[below.index("item-0") : below.index("item-1")]
     for part in (
         "tagged a note Prompt what is 0? Context grounds Expected it is the number 0",
         "target 0 · repeat 1",

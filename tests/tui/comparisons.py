@@ -21,7 +21,13 @@ def line(*kinds, statuses=("pass", "fail"), scores=(1.0, 0.25), **given):
 
 def passes(broken=0, fixed=0, items=10, **given):
     p = mcnemar(broken, fixed)
-    fields = {"what": "", "items": items, "before": 0.8, "after": 0.8 + (fixed - broken) / items, "interval": None}
+    fields = {
+        "what": "",
+        "items": items,
+        "before": 0.8,
+        "after": 0.8 + (fixed - broken) / (items or 1),
+        "interval": None,
+    }
     return MeasuredDifference(**{**fields, "p": p, "adjusted": p, "needed": None, "direction": 1, **given})
 
 

@@ -14,6 +14,7 @@ from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.labels.screen import LabelScreen
+from tui_evals.tui.matrix.screen import MatrixScreen
 from tui_evals.tui.playground.screen import Playground
 from tui_evals.tui.results.pane import ResultsPane
 from tui_evals.tui.rules.screen import RulesScreen
@@ -33,6 +34,7 @@ OWNERS = {
     "runs": RunsPane,
     "playground": Playground,
     "compare": CompareScreen,
+    "matrix": MatrixScreen,
     "labelling": LabelScreen,
     "rules": RulesScreen,
 }
@@ -42,7 +44,7 @@ NAMED = {
     "tab", "shift+tab", "escape", "space", "delete", "enter", "left", "right", "up", "down", "home", "end",
     "slash", "comma", "colon", "question_mark", "left_square_bracket", "right_square_bracket", "greater_than_sign",
     "less_than_sign", "equals_sign", "vertical_line", "#", "asterisk", "exclamation_mark",
-    "left_curly_bracket", "right_curly_bracket", "ctrl+underscore",
+    "left_curly_bracket", "right_curly_bracket", "ctrl+underscore", "full_stop",
 }  # fmt: skip
 
 
@@ -57,7 +59,7 @@ def test_every_key_can_be_sent_over_a_plain_terminal():
 def test_no_key_means_two_things_in_one_place(where):
     both = (
         ()
-        if where in ("everywhere", "field", "playground", "compare", "labelling", "rules")
+        if where in ("everywhere", "field", "playground", "compare", "matrix", "labelling", "rules")
         else actions_at("everywhere")
     )
     keys = Counter(key for action in (*actions_at(where), *both) for key in action.keys.split(","))
@@ -67,7 +69,7 @@ def test_no_key_means_two_things_in_one_place(where):
 def test_no_key_of_a_pane_is_one_of_the_list_it_moves_in():
     searching = {"slash", "n", "N", "escape"}  # of the list only where and while it is searched
     taken = {key for binding in Lines.BINDINGS for key in binding.key.split(",")} - {"enter"} - searching
-    for where in ("tree", "editor", "judges", "results", "detail", "runs", "compare", "rules", "everywhere"):
+    for where in ("tree", "editor", "judges", "results", "detail", "runs", "compare", "matrix", "rules", "everywhere"):
         for action in actions_at(where):
             assert not taken & set(action.keys.split(",")), action
 
@@ -88,7 +90,7 @@ def test_every_action_is_bound(where):
     assert {binding.action for binding in bindings("everywhere")} <= {binding.action for binding in Workbench.BINDINGS}
 
 
-ALONE = ("compare", "labelling", "playground", "rules")
+ALONE = ("compare", "matrix", "labelling", "playground", "rules")
 
 
 @pytest.mark.parametrize("where", OWNERS)

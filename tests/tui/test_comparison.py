@@ -8,9 +8,10 @@ from tests.tui.stored_runs import HOSTILE, text_of
 from tui_evals.compare.runs import KINDS
 from tui_evals.store.records import AnswerRecord
 from tui_evals.text.safe import safe_line
+from tui_evals.tui.answer_context import answer_as_text
 from tui_evals.tui.compare.pair import PairView, beside_words, line_rows
 from tui_evals.tui.compare.rows import LineRows, columns_of, empty_lines, head_lines, line_row, verdict_style
-from tui_evals.tui.compare.state import JudgedLine, answer_as_text, lines_of_kinds
+from tui_evals.tui.compare.state import JudgedLine, lines_of_kinds
 
 KIND_WORDS = ["✗ broken", "✓ fixed", "~ changed", "= same", "‹ gone", "› new", "? not comparable"]
 
@@ -111,8 +112,8 @@ def test_a_line_says_more_where_there_is_room():
     one = line(turn=1, repeat=0, column="demo")
     narrow, wide = one_row(one, 40), one_row(one, 120)
     assert "t-1 · turn 2 · repeat 1" in narrow and "✓ → ✗" in narrow and "pass" not in narrow
-    assert "✓ pass    → ✗ fail" in wide and "1 → 0.25" in wide and "demo" in wide
-    assert "–         → ✗ fail" in one_row(line("new", statuses=(None, "fail")), 80)
+    assert "✓ pass     → ✗ fail" in wide and "1 → 0.25" in wide and "demo" in wide
+    assert "–          → ✗ fail" in one_row(line("new", statuses=(None, "fail")), 80)
 
 
 def four(*statuses, kinds=("broken", "fixed", None)):
@@ -122,8 +123,8 @@ def four(*statuses, kinds=("broken", "fixed", None)):
 def test_several_runs_have_a_column_each_under_their_letters():
     found = comparison([four()], [against()] * 3)
     wide = columns_of(found, 80)
-    assert text_of([wide.title(4)])[0].split() == ["item", "A", "B", "C", "D"]
-    title, shown = text_of([wide.title(4), line_row(four(), wide, KINDS, 0)])
+    assert text_of([wide.title()])[0].split() == ["item", "A", "B", "C", "D"]
+    title, shown = text_of([wide.title(), line_row(four(), wide, KINDS, 0)])
     assert shown.split()[:3] == ["✗", "broken", "t-1"]
     for letter, word in zip("ABCD", ("✓ pass", "✗ fail", "✓ pass", "–"), strict=True):
         assert shown[title.index(letter) :].startswith(word)
@@ -132,7 +133,7 @@ def test_several_runs_have_a_column_each_under_their_letters():
 def test_where_words_have_no_room_the_columns_hold_glyphs():
     found = comparison([four()], [against()] * 3)
     narrow = columns_of(found, 40)
-    title, shown = text_of([narrow.title(4), line_row(four(), narrow, KINDS, 0)])
+    title, shown = text_of([narrow.title(), line_row(four(), narrow, KINDS, 0)])
     assert title.split() == ["item", "A", "B", "C", "D"]
     assert shown.split()[-4:] == ["✓", "✗", "✓", "–"]
 

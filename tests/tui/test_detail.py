@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
+from tui_evals.datasets.steps import set_field
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
@@ -22,7 +23,7 @@ from tui_evals.tui import answer_context
 from tui_evals.tui.answer import pane as presenting
 from tui_evals.tui.answer.external_pager import pager_command, show_in_pager
 from tui_evals.tui.answer.pane import DetailPane
-from tui_evals.tui.answer.rows import AnswerView, answer_rows
+from tui_evals.tui.answer.rows import AnswerView, answer_rows, badge_rows
 from tui_evals.tui.answer_actions import copyable_parts
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, place_of, unit_place
 from tui_evals.tui.diff_rows import diff_texts
@@ -149,6 +150,8 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
     text = project.text(0, 120)
     order = [
         "✗ fail 0.25  capital",
+        "✗ Match 0.25",
+        "Match 0.25 (at least 0.5): not the city",
         "812 ms · 12 tokens in, 5 out · $0.0001 · answered by gpt-x-2024 · 2 attempts",
         "Expected and answer, side by side",
         "~ 1 line changed",
@@ -156,7 +159,6 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
         "Scores",
         "✗ ada says it is bad: a classic",
         "✗ fail    Match 0.25 (at least 0.5) · wrong",
-        "not the city",
         "seen: Lyon",
         "Tool calls",
         "→ lookup",
@@ -798,3 +800,94 @@ async def test_an_answer_that_a_stopped_run_left_open_says_how_it_goes_on(projec
     project.write(lambda writer: writer.run_status(project.run, "interrupted", **reason))
     text = project.text(0)
     assert text.startswith("· pending") and "answered: the budget is spent; p lets it go on" in text
+
+
+# -- what judged it, and where a key goes
+
+
+VERDICTS = (
+    judged("PartialMatch", 0.74, threshold=0.6),
+    judged("Relevance", 5.0, threshold=3, result="pass"),
+    judged("Includes", 0.0, reason='"28 days" is not in the answer'),
+)
+
+
+async def test_under_the_status_stands_a_badge_for_each_evaluator_then_why_the_first_that_failed_did(project):
+    await project.answer(0, answered("Lyon"), *VERDICTS)
+    first, badges, reason, *_ = project.text(0).splitlines()
+    assert "capital" in first and badges == "✗ Includes  ✓ PartialMatch 0.74  ✓ Relevance 5"
+    assert reason == 'Includes 0: "28 days" is not in the answer'
+
+
+def test_badges_take_two_lines_at_most_and_count_the_others():
+    scores = [judged(f"Evaluator{number}") for number in range(9)]
+    lines = [row_text(one) for one in badge_rows(scores, 40, 2)]
+    assert len(lines) == 2 and lines[1].endswith("  +4") and max(map(len, lines)) <= 40
+    assert len(badge_rows(scores, 40, None)) == 3 and badge_rows([], 40, 2) == []
+    assert [row_text(one) for one in badge_rows(scores[:2], 13, 2)] == ["✓ Evaluator0", "✓ Evaluator1"]
+
+
+async def test_what_a_pager_or_a_copy_is_given_is_never_cut(tmp_path):
+    lines = [f"line {number} of what is expected here" for number in range(40)]
+    item = {"testId": "long", "prompt": "why? " * 400, "expected_response": "\n".join(lines)}
+    project = Project(tmp_path, document(item))
+    reason = "because " * 90 + "of that"
+    text = "\n".join([*lines[:20], "another line", *lines[21:]])
+    await project.answer(0, answered(text), judged("Includes", 0.0, reason=reason))
+    shown, whole = (project.text(0, layout="unified", whole=one) for one in (False, True))
+    assert "lines alike" in shown and "all of it stands below" in shown
+    assert "lines alike" not in whole and "stands below" not in whole and "…" not in whole
+    assert whole.count("why?") >= 400 and all(line in whole for line in lines)
+    assert whole.split("demo")[0].replace("\n", " ").count("because") == 90
+    copied = copyable_parts(project.case(0))["diff"].text
+    assert all(f" {line}" in copied or f"-{line}" in copied for line in lines) and "+another line" in copied
+
+
+async def test_keys_go_to_the_next_change_failing_evaluator_and_section_and_round_again(tmp_path):
+    lines = [f"line {number} of what is expected here" for number in range(60)]
+    text = "\n".join("something else" if number in (5, 6, 50) else line for number, line in enumerate(lines))
+    project = Project(tmp_path, document({"testId": "long", "prompt": "?", "expected_response": "\n".join(lines)}))
+    await project.answer(0, answered(text), *VERDICTS, judged("Equals", 0.0))
+    app = Bench(project)
+    async with app.run_test(size=(80, 20)) as pilot:
+        await until(pilot, lambda: "something else" in app.text)
+        app.pane.focus_lines()
+        at = []
+        for key in ("c", "c", "c", "C", "f", "f", "f", "full_stop"):
+            await pilot.press(key)
+            await until(pilot, lambda: len(app.heard) == len(at) + 1)
+            top = int(app.lines.scroll_offset.y)
+            at.append("\n".join(row_text(one) for one in app.lines.rows[top : top + 20]))
+        assert app.heard[:4] == [
+            "change 1 of 2",
+            "change 2 of 2",
+            "change 1 of 2, round again",
+            "change 2 of 2, round again",
+        ]
+        assert app.heard[4:7] == [
+            "not passed 1 of 2: Equals 0",
+            "not passed 2 of 2: Includes 0",
+            "not passed 1 of 2: Equals 0, round again",
+        ]
+        assert "section" in app.heard[7]
+        assert "line 5 " in at[0] and "line 50 " in at[1] and "line 5 " in at[2] and "Equals" in at[4]
+        await pilot.press("d", "d")
+        await until(pilot, lambda: "only the answer" in str(app.pane.border_title))
+        await until(pilot, lambda: "nothing differs" in (app.pane.why_not("next_change") or ""))
+
+
+async def test_the_diff_is_against_what_was_judged_and_says_that_the_dataset_expects_otherwise_now(project):
+    await project.answer(0, answered("Lyon is the capital."), judged("Match", 0.0))
+    app = Bench(project)
+    async with app.run_test(size=(90, 20)) as pilot:
+        await until(pilot, lambda: "Lyon is the capital." in app.text)
+        assert "expects otherwise" not in app.text
+        workspace = app.pane.workspace
+        workspace.open_file(project.file)
+        workspace.apply(set_field(workspace.data, ("items", 0), "expected_response", "Lyon is it."), "an edit")
+        app.pane.sync()
+        await until(pilot, lambda: "the dataset expects otherwise now" in app.text)
+        assert "Paris is the capital." in app.text and "Lyon is it." not in app.text
+        workspace.editing.undo()
+        app.pane.sync()
+        await until(pilot, lambda: "expects otherwise" not in app.text)

@@ -13,9 +13,10 @@ from textual.widgets import Input
 
 from tests.store.helpers import cells, judged, new_run, said
 from tests.tui.test_totals import NOW, a_run, an_answer
-from tui_evals.present.columns import cell_width
+from tui_evals.present.columns import Names, cell_width, names_of
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.records import PlannedAnswer
+from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui import app as workbench
@@ -29,11 +30,12 @@ from tui_evals.tui.results.rows import (
     layout,
     sample_extent,
     score_in_signs,
+    verdict_cells,
 )
 from tui_evals.tui.results.sorting import no_answers_rows, order_after_choice, order_words, sort_columns
 from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.store_writer import StoreWriter
-from tui_evals.tui.watch import Watch
+from tui_evals.tui.watch import Watch, column_means
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
@@ -44,7 +46,9 @@ HOSTILE = (
     "[/INST]\x1b[31m\r\n\x07",
 )
 BYTES = ("\x1b", "\x9b", "\x07", "\u202e", "\ud800", "\r")
-KEYS = ("Includes", "PartialMatch", "Relevance", "Coherence")
+KEYS = ("Includes", "PartialMatch", "Relevance", "Coherence", "Groundedness", "Tone")
+WORDS = ["Includ", "Partia", "Releva", "Cohere", "Ground", "Tone"]
+EVALUATORS = tuple((key, 6) for key in KEYS)
 
 
 def text(row):
@@ -52,19 +56,19 @@ def text(row):
 
 
 def words(columns):
-    return [column.word for column in (*columns.fixed, *columns.shifting)][1:]
+    return [column.word for column in (*columns.fixed, *columns.shifting)]
 
 
 # -- columns
 
 
 def test_a_wide_pane_shows_every_column_and_a_narrow_one_the_first_ones():
-    several = RunExtent(keys=KEYS, longest=4)
+    several = RunExtent(evaluators=EVALUATORS, names=Names(wanted=4))
     wide = layout(160, a_run(), several)
-    assert words(wide) == ["item", "status", "score", *KEYS, "latency", "tokens", "cost"]
+    assert words(wide) == ["item", "status", "score", *WORDS, "latency", "cost", "tokens"]
     assert (wide.first, wide.more) == (0, False)
     narrow = layout(76, a_run(), several)
-    assert words(narrow) == ["item", "status", "score", "Includes", "PartialMatch", "Relevance"]
+    assert words(narrow) == ["item", "status", "score", *WORDS[:5]]
     assert narrow.more
     assert narrow.preview >= 12
 
@@ -78,37 +82,63 @@ def test_only_what_there_are_several_of_has_a_column():
 
 
 def test_shifting_goes_through_every_column_and_no_further_than_it_must():
-    several = RunExtent(keys=KEYS, longest=4)
+    several = RunExtent(evaluators=EVALUATORS, names=Names(wanted=4))
     seen = set()
     for offset in range(20):
         found = layout(76, a_run(), several, offset)
         seen |= {column.word for column in found.shifting}
         assert not (found.more and found.first < offset)
-    assert seen == {*KEYS, "latency", "tokens", "cost"}
-    assert found.shifting[-1].word == "cost"
+    assert seen == {*WORDS, "latency", "tokens", "cost"}
+    assert found.shifting[-1].word == "tokens"
     assert not found.more
     assert layout(160, a_run(), several, 5).first == 0
 
 
-def test_a_column_that_is_too_wide_for_a_narrow_pane_is_cut_rather_than_left_out():
-    found = layout(35, a_run(), RunExtent(keys=KEYS, longest=7))
-    assert [column.word for column in found.shifting] == ["Includes"]
-    assert found.shifting[0].width == 6
+@pytest.mark.parametrize("width", [80, 120, 160, 220])
+def test_names_that_begin_alike_are_told_apart_and_failing_evaluators_come_before_the_answer(width):
+    names = names_of(f"policy-case-{number:04}" for number in range(2_000))
+    graders = tuple((f"policy_check_{number}", 1 if number % 2 else 6) for number in range(20))
+    shown = layout(width, a_run(), RunExtent(evaluators=graders, names=names, scores=False, latencies=False))
+    answer = an_answer(7, "fail", name="policy-case-0033", preview="The answer in words " * 20)
+    scores = {key: judged(key, 0.0 if cells == 1 else 0.25, threshold=0.5) for key, cells in graders}
+    line = text(answer_row(answer, scores, shown, now=NOW))
+    assert line.startswith("   …-0033 ✗ fail") and cell_width(line) == width
+    assert [column.word for column in shown.shifting[:3]] == ["0", "1", "2"]
+    assert line.split()[3:6] == ["✗", "0.25", "✗"] and line.split()[6:8] == ["✗", "0.25"]
+    assert shown.preview >= width // 5 and "The answer" in line
+
+
+def evaluated(key, passed, failed, mean=1.0, squares=1.0, **given):
+    numbers = {"scored": passed + failed, "passed": passed, "failed": failed, "errored": 0, "skipped": 0}
+    place = {"evaluator": key, "scope": "answer", "prompt": None, "target": None}
+    return EvaluatorMean(key=key, mean=mean, squares=squares, **place, **numbers, **given)
+
+
+def test_evaluators_that_fail_come_first_then_those_that_judged_most_and_a_yes_or_no_takes_one_cell():
+    means = [
+        evaluated("aaa", 1, 0),
+        evaluated("most", 2_000, 0),
+        evaluated("fails", 900, 100, 0.9, 0.9),
+        evaluated("scale", 1_900, 0, 0.7, 0.6),
+        evaluated("label", 0, 0, None, None, labels={"polite": 3}),
+    ]
+    assert [mean.key for mean in column_means(means)] == ["fails", "most", "scale", "label", "aaa"]
+    assert [verdict_cells(mean) for mean in means] == [1, 1, 1, 6, 6]
 
 
 def test_hints_stand_where_there_are_more_columns():
-    several = RunExtent(keys=KEYS, longest=4)
+    several = RunExtent(evaluators=EVALUATORS, names=Names(wanted=4))
     assert "›" in text(heading(layout(76, a_run(), several)))
     assert "‹" not in text(heading(layout(76, a_run(), several)))
     middle = text(heading(layout(76, a_run(), several, 1)))
-    assert middle.index("‹") < middle.index("PartialMa") < middle.index("›")
+    assert middle.index("‹") < middle.index("Partia") < middle.index("›")
     assert "›" not in text(heading(layout(160, a_run(), several)))
 
 
 def test_the_sorted_column_says_which_way():
-    columns = layout(160, a_run(), RunExtent(keys=KEYS))
+    columns = layout(160, a_run(), RunExtent(evaluators=EVALUATORS))
     assert " scor▲ " in text(heading(columns, "score"))
-    assert " Relevanc▼ " in text(heading(columns, "evaluator:Relevance", True))
+    assert " Relev▼ " in text(heading(columns, "evaluator:Relevance", True))
 
 
 @given(
@@ -122,11 +152,13 @@ def test_the_sorted_column_says_which_way():
 )
 def test_every_row_and_the_heading_fill_the_width_exactly(width, keys, offset, several, longest, status, name):
     run = a_run(targets=("日本語/モデル", "b") if several else ("b",), prompts=("", "two") if several else ("",))
-    columns = layout(width, run, RunExtent(several, several, tuple(keys), longest), offset)
+    columns = layout(
+        width, run, RunExtent(several, several, tuple((key, 6) for key in keys), Names(wanted=longest)), offset
+    )
     row = an_answer(7, status, name=name, preview=name, cost=12.5, latency_ms=1e5)
     scores = {key: judged(key, 0.25, threshold=0.5) for key in keys}
     made = answer_row(row, scores, columns, now=NOW, marked=True, verdict="pass")
-    floor = sum(column.width + 1 for column in columns.fixed)
+    floor = 3 + sum(column.width + 1 for column in columns.fixed)
     for line in (made, heading(columns, "score", True)):
         assert cell_width(text(line)) == max(width, floor) or status in ("pending", "running")
         assert cell_width(text(line)) <= max(width, floor)
@@ -136,13 +168,13 @@ def test_every_row_and_the_heading_fill_the_width_exactly(width, keys, offset, s
 
 
 def row_of(answer, scores=None, width=120, **given):
-    columns = layout(width, a_run(), RunExtent(keys=("Match",), longest=6))
+    columns = layout(width, a_run(), RunExtent(evaluators=(("Match", 6),), names=Names(wanted=6)))
     return text(answer_row(answer, scores or {}, columns, now=NOW, **given))
 
 
 def test_an_answer_stands_with_status_score_evaluator_latency_tokens_cost_and_text():
     shown = row_of(an_answer(7, "fail", score=12.5, latency_ms=1234.0), {"Match": judged(score=0.2, threshold=0.5)})
-    assert " ".join(shown.split()) == "#7 ✗ fail 12.5 ✗ 0.20 1.2 s 10+5 $0.250 yes"
+    assert " ".join(shown.split()) == "#7 ✗ fail 12.5 ✗ 0.20 1.2 s $0.250 10+5 yes"
 
 
 def test_a_call_in_flight_says_how_long_it_has_taken():
@@ -163,7 +195,7 @@ def test_an_error_shows_its_code_before_the_message():
     [({"from_cache": True}, "cached"), ({"scripted": True}, "scripted"), ({"cost": None}, "?"), ({"cost": 0.0}, "$0")],
 )
 def test_what_cost_nothing_says_why(given, shown):
-    assert f" {shown} yes" in row_of(an_answer(7, **given))
+    assert f" {shown} " in row_of(an_answer(7, **given))
 
 
 @pytest.mark.parametrize(
@@ -382,9 +414,9 @@ async def test_a_run_shows_its_answers_the_totals_and_where_one_is(world):
     async with world.bench() as pilot:
         await world.idle(pilot)
         assert world.title == "4 Results · nightly"
-        assert world.head()[1].startswith("✓ 1 pass  ✗ 1 fail  50.0 % pass (9–91)")
-        assert world.head()[2].split() == ["item", "status", "score", "Match", "latency", "tokens", "cost", "answer"]
-        assert world.lines()[0].split() == ["#1", "✓", "pass", "100", "✓", "1.00", "20", "ms", "5+7", "$0.500", "yes"]
+        assert world.head()[1].startswith("demo  50.0 % (9–91)  ✓ 1 pass  ✗ 1 fail")
+        assert world.head()[2].split() == ["item", "status", "score", "Match", "latency", "cost", "tokens", "answer"]
+        assert world.lines()[0].split() == ["#1", "✓", "pass", "100", "✓", "20", "ms", "$0.500", "5+7", "yes"]
         assert world.lines()[2].split() == ["#3", "·", "pending"]
         assert world.watch.answer == world.ids[0]
         assert AnswerShown in pilot.app.heard
@@ -414,7 +446,7 @@ async def test_a_change_draws_its_row_and_the_totals_without_counting_again(worl
         assert world.lines()[1].split()[:3] == ["#2", "✗", "fail"]
         world.pane._tick()
         assert counts == []
-        assert world.head()[1].startswith("✓ 0 pass  ✗ 1 fail")
+        assert "✓ 0 pass  ✗ 1 fail" in world.head()[1]
 
 
 async def test_a_change_out_of_view_is_seen_when_one_comes_back_to_it(world):
@@ -813,7 +845,7 @@ async def test_another_run_begins_at_its_top_with_nothing_of_the_one_before(worl
         world.pane.sync()
         await world.idle(pilot)
         assert world.title == "4 Results · other"
-        assert world.head()[1].startswith("✓ 0 pass")
+        assert "✓ 0 pass" in world.head()[1]
         assert world.cursor == 0
         assert world.watch.answer == world.watch.row(0).id
         world.look()

@@ -13,6 +13,7 @@ from tests.tui.stored_runs import HOSTILE, add_run, answer, drawn, fresh, text_o
 from tui_evals import tui
 from tui_evals.compare.trend import draw_bars
 from tui_evals.present.columns import cell_width
+from tui_evals.present.figures import age
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.runlock import hold, run_lock
@@ -25,7 +26,7 @@ from tui_evals.tui.runs.edits import tags_of, why_no_baseline
 from tui_evals.tui.runs.ending import told_ending
 from tui_evals.tui.runs.history import ListedRun, RunHistory, RunList, choose_runs
 from tui_evals.tui.runs.pane import RunsPane
-from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, run_line
+from tui_evals.tui.runs.rows import RunRows, about_lines, empty_lines, run_columns, run_line
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Ask, Confirm
@@ -52,6 +53,11 @@ def past(id=1, *, passed=7, failed=3, **given):
 
 
 # -- rows
+
+
+def told(one, width, now=0.0, shown=False, marked=False):
+    """The line of a run that is alone in the list."""
+    return text_of([run_line(one, run_columns([one], width, now), shown, marked)])[0]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +90,7 @@ def test_money_says_when_not_all_of_it_is_known():
         (totals(cost=2.0, judge_cost=0.5), "$2.50"),
         (totals(cost=0.0123, unpriced=1), "$0.0123+"),
     ):
-        assert cost in text_of([run_line(ListedRun(run(), numbers), 110, False, False, 0.0)])[0].split()
+        assert cost in told(ListedRun(run(), numbers), 110).split()
 
 
 def test_runs_are_grouped_by_suite_and_else_by_file_under_the_trend_of_what_finished():
@@ -113,15 +119,15 @@ def test_only_the_last_twelve_runs_make_the_trend():
 @pytest.mark.parametrize("width", [20, 37, 75, 110, 158])
 def test_a_row_fits_its_width_whatever_the_run_is_called(width):
     for one in (past(name=HOSTILE, tags=(HOSTILE,), targets=(HOSTILE,), note=HOSTILE, parent=3), past()):
-        (line,) = text_of([run_line(one, width, True, True, 60.0)])
+        line = told(one, width, 60.0, True, True)
         assert cell_width(safe_line(line)) <= max(width, 29)
         assert "\x1b" not in safe_line(line)
 
 
 def test_a_narrow_row_says_how_it_stands_in_a_word_and_a_wide_one_says_more():
     one = ListedRun(run(status="interrupted", tags=("slow",), parent=1, note="x"), totals(cost=0.5))
-    narrow, wide = (text_of([run_line(one, width, True, True, 180.0)])[0] for width in (37, 110))
-    assert narrow.startswith("▪›3 min  run 1")
+    narrow, wide = (told(one, width, 180.0, True, True) for width in (44, 110))
+    assert narrow.startswith("▪›3 min key1 run 1")
     assert "! interrupted" in narrow and "70 %" in narrow and "↳✎" in narrow
     assert "(7/10)" in wide and "$0.500" in wide and "#slow demo" in wide
 
@@ -129,8 +135,8 @@ def test_a_narrow_row_says_how_it_stands_in_a_word_and_a_wide_one_says_more():
 def test_a_run_that_stopped_says_why_beside_its_status_and_in_full_below_the_list():
     why = "the next call could cost $0.0700 and $0.0300 of $0.100 are left; resume with a larger --max-cost"
     one = ListedRun(run(status="interrupted", code="budget", message=why, tags=("slow",)), totals(cost=0.07))
-    narrow, wide, widest = (text_of([run_line(one, width, False, False, 0.0)])[0] for width in (50, 110, 300))
-    assert "the next" not in narrow and "the next call co…" in wide and "#slow demo" in wide
+    narrow, wide, widest = (told(one, width) for width in (50, 110, 300))
+    assert "the next" not in narrow and "the next call could cost" in wide and "#slow demo" in wide
     assert why in widest and "#slow demo" in widest
     assert why in " ".join(text_of(about_lines(one, "", 40)))
 
@@ -153,13 +159,13 @@ async def test_a_run_that_is_over_is_told_with_what_came_of_it_or_why_it_stopped
 
 
 def test_totals_that_are_not_counted_yet_are_left_open_and_no_rate_is_no_zero():
-    assert "…" in text_of([run_line(ListedRun(run(), None), 60, False, False, 0.0)])[0]
-    assert "0 %" not in text_of([run_line(past(passed=0, failed=0), 60, False, False, 0.0)])[0]
+    assert "…" in told(ListedRun(run(), None), 60)
+    assert "0 %" not in told(past(passed=0, failed=0), 60)
 
 
 def test_a_run_that_goes_on_says_how_far_it_is():
     one = ListedRun(run(status="running"), totals(2, 1, total=10, pending=6, running=1))
-    assert "(3/10)" in text_of([run_line(one, 80, False, False, 0.0)])[0]
+    assert "(3/10)" in told(one, 80)
 
 
 def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
@@ -207,9 +213,9 @@ def test_the_baseline_of_a_dataset_holds_for_all_its_runs():
 @pytest.mark.parametrize(("width", "says"), [(37, "⚑ "), (80, "⚑ baseline"), (120, "⚑ baseline")])
 def test_a_baseline_is_a_sign_and_a_word_where_there_is_room(width, says):
     one = ListedRun(run(name="the one that went out"), totals(), "evals/a.json", True)
-    assert says in text_of([run_line(one, width, False, False, 0.0)])[0]
+    assert says in told(one, width)
     assert "⚑ baseline of evals/a.json" in "\n".join(text_of(about_lines(one, "", 60)))
-    assert "⚑" not in text_of([run_line(past(), width, False, False, 0.0)])[0]
+    assert "⚑" not in told(past(), width)
 
 
 @pytest.mark.parametrize(
@@ -492,7 +498,7 @@ async def test_a_baseline_is_set_moved_and_taken_back_and_is_what_runs_are_compa
     async with Bench(path).run_test(size=(80, 20)) as pilot:
         await opened(pilot)
         app = pilot.app
-        assert [line.split()[2] for line in app.lines if "first" in line] == ["first"]
+        assert [line.split()[3] for line in app.lines if "first" in line] == ["first"]
         await pilot.press("j", "b")
         await until(pilot, lambda: any("second" in line and "⚑ baseline" in line for line in app.lines))
         assert app.said[-1][1] == "second is the baseline of evals.json now"
@@ -552,7 +558,7 @@ async def test_a_run_started_elsewhere_and_one_that_goes_on_show_here(path):
         with hold(run_lock(path, live.key)), Writer(path) as writer:
             await until(pilot, lambda: any("fifth" in line and "▸ running" in line for line in pilot.app.lines))
             await answer(path, writer, live.id, [PASS])
-            await until(pilot, lambda: any("fifth" in line and "100 %" in line for line in pilot.app.lines))
+            await until(pilot, lambda: any("fifth" in line and "▸ running 50 %" in line for line in pilot.app.lines))
         assert pilot.app.pane.run_row().name == "third"
 
 

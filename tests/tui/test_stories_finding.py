@@ -122,7 +122,7 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
 
 @pytest.mark.parametrize("size", [(120, 40), (160, 30)])
 async def test_the_tree_has_the_width_its_names_need(tmp_path, size):
-    names = [f"refunds-after-thirty-days-{number:03}" for number in range(3)]
+    names = [f"{number:03}-refunds-after-thirty-days" for number in range(3)]
     dataset(tmp_path, [{"testId": name, "prompt": "Do I get my money back?"} for name in names])
     dataset(tmp_path, ITEMS[1:], "short.json")
     async with at_the_workbench(tmp_path, size=size, dataset="data.json") as person:

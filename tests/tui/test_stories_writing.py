@@ -113,3 +113,10 @@ async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
     page = Path(tui_evals.__file__).parent / "help" / "workbench.md"
     assert keys.table() in page.read_text(encoding="utf-8")
     assert max(job.keys for job in keys.JOBS) <= 4
+
+
+async def test_the_manual_says_how_many_keys_each_question_about_a_run_takes():
+    await keys.ask_all()
+    page = Path(tui_evals.__file__).parent / "help" / "workbench.md"
+    assert keys.questions_table() in page.read_text(encoding="utf-8")
+    assert max(len(question.keys) for question in keys.QUESTIONS) <= keys.MOST_KEYS

@@ -1,19 +1,25 @@
-"""A run in two lines: what fits, what is left out, and totals that go on between two counts."""
+"""The head of the results: what has which place, what is left out, and totals that go on between two counts."""
 
 import asyncio
+import re
 import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.compare.test_baseline import Store
+from tests.tui.comparisons import passes
+from tui_evals.compare.baseline import AgainstBaseline
 from tui_evals.present.columns import cell_width
 from tui_evals.present.status import final_count
 from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.store.writer import Writer
+from tui_evals.tui.results.baseline import BaselineMeter
 from tui_evals.tui.results.table import RunCounter
-from tui_evals.tui.results.totals import LiveTotals, totals_rows
+from tui_evals.tui.results.totals import LiveTotals, RunNumbers, totals_rows
 from tui_evals.tui.run_queries import RunCount
-from tui_evals.tui.watch import StoreChange
+from tui_evals.tui.watch import StoreChange, Watch
 
 NOW = 1_000_000.0
 
@@ -87,27 +93,85 @@ def text(row):
     return "".join(piece.text for piece in row.pieces)
 
 
-def lines(run, totals, rate=None, width=200):
-    return [text(row) for row in totals_rows(run, totals, rate, NOW, width)]
+def lines(run, totals, rate=None, width=200, **known):
+    numbers = RunNumbers(totals, rate=rate, **known)
+    return [text(row).rstrip() for row in totals_rows(run, numbers, NOW, width)]
 
 
-def test_a_run_that_goes_on_says_how_far_it_is_how_fast_and_when_it_will_be_over():
-    totals = some(passed=300, failed=80, errored=12, partial=20, running=8, answered=3, pending=577)
-    first, second = lines(a_run(), totals, 12.34)
-    assert first.startswith("▸ running  ▰▰▰▰▰▰▰▰▰▱▱▱")
-    assert "412/1,000  12.3/s  48 s left  nightly k3fa9z" in first
-    assert second.startswith("✓ 300 pass  ✗ 80 fail  78.9 % pass (75–83)  ! 12 error  ◐ 20 partial  … 3 answered")
-    assert "▸ 8 running  · 577 pending  $0" in second
+def budgeted(**given):
+    return a_run(config={"terms": {"max_cost": 2.0}}, **given)
+
+
+def against(broken=0, fixed=0, **given):
+    return AgainstBaseline(
+        a_run(id=2, name="nightly-12", status="finished"), targets={0: passes(broken, fixed, **given)}
+    )
+
+
+SOME = some(passed=300, failed=80, errored=12, partial=20, running=8, answered=3, pending=577, cost=0.41)
+
+
+def test_a_run_that_goes_on_says_how_far_it_is_how_fast_when_it_will_be_over_and_what_of_which_budget_it_cost():
+    first, second = lines(budgeted(), SOME, 12.34)
+    assert re.fullmatch(
+        r"▸ running 412/1,000 · 12\.3/s · 48 s left +\$0\.410 of \$2\.00 +8 in flight · waiting 577", first
+    )
+    assert second == "demo  78.9 % (75–83)  ✓ 300 pass  ✗ 80 fail  ! 12 error  ◐ 20 partial  … 3 answered"
+
+
+def test_at_80_columns_the_same_has_the_same_places_in_shorter_words():
+    first, second = lines(budgeted(), SOME, 12.34, 76, against=against(10, 40, items=300))
+    assert re.fullmatch(r"▸ running 412/1,000 · 12\.3/s · 48 s left +\$0\.410 of \$2\.00 +waiting 577", first)
+    assert second == "demo  78.9 % (75–83)  +10, better (p < 0.001)  ✓ 300  ✗ 80  ! 12  ◐ 20  … 3"
+    later = some(passed=320, failed=80, errored=12, partial=20, running=8, pending=560, cost=1.2)
+    again = lines(budgeted(), later, None, 76)[0]
+    assert again.index("$") == first.index("$") and again.endswith("waiting 560")
+
+
+def test_a_long_cost_makes_room_for_what_was_interrupted():
+    first, *_ = lines(budgeted(status="interrupted"), some(passed=147, pending=33, total=180, unpriced=141), None, 76)
+    assert "$0 of $2.00 and 141 unpriced" in first and first.endswith("  33 interrupted")
+
+
+@pytest.mark.parametrize("width", [28, 34, 40, 60, 76, 120])
+@pytest.mark.parametrize("status", ["running", "paused", "interrupted", "finished"])
+def test_the_cost_and_the_progress_never_disappear(width, status):
+    run = budgeted(status=status, name="n" * 90, targets=("a-very-long-name-of-a-target",))
+    first, *_ = lines(run, some(passed=1, running=8, pending=991, cost=0.41), 12.0, width)
+    assert "$0.410" in first and "1/1,000"[: max(width - 30, 0)] in first and cell_width(first) <= width
+
+
+def test_what_differs_from_the_baseline_and_whether_that_could_be_chance_is_said_per_target():
+    _, second = lines(a_run(), some(passed=27, failed=6, total=33), width=120, against=against(3, 7, items=33))
+    assert "+12.1 pts on nightly-12, could be chance (p = 0.34)" in second
+    _, second = lines(a_run(), some(passed=27, failed=6, total=33), width=120, against=against(12, 1, items=33))
+    assert "-33.3 pts on nightly-12, worse (p = 0.003)" in second
+    _, second = lines(a_run(), some(passed=27, failed=6), against=AgainstBaseline(a_run(), itself=True))
+    assert "is the baseline" in second
+    _, second = lines(a_run(), some(passed=27, failed=6), against=against(items=0))
+    assert "nothing to compare with nightly-12" in second
+
+
+def test_targets_have_a_line_each_in_columns_and_those_there_is_no_room_for_are_counted():
+    run = a_run(targets=tuple(f"model-{number}" for number in range(6)), total=600)
+    targets = {number: some(passed=10 * number, failed=50, total=100) for number in range(6)}
+    every = some(passed=150, failed=300, total=600)
+    known = RunNumbers(every, targets, against=against(3, 7))
+    first, *rows = [text(row) for row in totals_rows(run, known, NOW, 100, 4)]
+    assert "model" not in first and [row.split()[0] for row in rows] == ["model-0", "model-1", "model-2", "and"]
+    assert len({row.index("✗") for row in rows[:3]}) == 1 and "and 3 more targets: tui-evals show k3fa9z" in rows[3]
+    assert "pts on nightly-12" in rows[0] and "nightly-12" not in rows[1]
+    assert len(totals_rows(run, known, NOW, 100, 6)) == 7
 
 
 def test_what_did_not_happen_takes_no_room_but_pass_and_fail_always_stand():
-    _, second = lines(a_run(), some(pending=1000))
-    assert second == "✓ 0 pass  ✗ 0 fail  · 1,000 pending  $0"
+    first, second = lines(a_run(), some(pending=1000))
+    assert second == "demo  ✓ 0 pass  ✗ 0 fail" and "$0 " in first and first.endswith("waiting 1,000")
 
 
 def test_money_holds_that_of_judges_and_names_it_and_calls_without_a_price():
     totals = some(pending=1000, cost=1.5, judge_cost=0.02, unpriced=3)
-    assert "$1.52 and 3 unpriced  of it judges $0.0200" in lines(a_run(), totals)[1]
+    assert "$1.52 and 3 unpriced  of it judges $0.0200" in lines(a_run(), totals)[0]
 
 
 @pytest.mark.parametrize("given", [{"status": "paused"}, {"status": "finished", "finished": NOW}])
@@ -118,13 +182,15 @@ def test_only_a_run_that_runs_has_a_rate(given):
 
 
 def test_a_finished_run_says_how_long_it_took():
-    assert lines(a_run(status="finished", finished=NOW), some(passed=1000))[0].startswith("■ finished in 1m 40s  ")
+    first = lines(a_run(status="finished", finished=NOW), some(passed=1000))[0]
+    assert first.startswith("■ finished 1,000/1,000 in 1m 40s  ")
 
 
-def test_a_run_that_stopped_says_why_in_a_line_of_its_own():
+def test_a_run_that_stopped_says_why_in_a_line_of_its_own_and_asks_nothing_any_more():
     stopped = a_run(status="interrupted", code="budget", message="the budget is spent")
-    first, _, third = lines(stopped, some(passed=1, pending=999))
-    assert first.startswith("! interrupted") and third.rstrip() == "stopped: the budget is spent"
+    first, second, third = lines(stopped, some(passed=1, running=10, pending=989))
+    assert first.startswith("! interrupted 1/1,000") and first.endswith("999 interrupted")
+    assert "running" not in second and third == "stopped: the budget is spent"
     assert len(lines(a_run(), None)) == 2
 
 
@@ -139,7 +205,7 @@ def test_a_run_that_stopped_says_why_in_a_line_of_its_own():
     ],
 )
 def test_a_run_that_is_silent_for_half_a_minute_may_be_stuck(given, stuck):
-    assert ("stuck? silent for" in lines(a_run(**given), some())[0]) is stuck
+    assert any("stuck? silent for" in line for line in lines(a_run(**given), some())) is stuck
 
 
 def test_a_stop_that_was_asked_for_shows_before_it_is_obeyed():
@@ -147,8 +213,8 @@ def test_a_stop_that_was_asked_for_shows_before_it_is_obeyed():
     assert lines(a_run(control="pause", status="paused"), some())[0].startswith("‖ paused")
 
 
-def test_before_the_first_count_the_run_is_named_and_nothing_is_claimed():
-    assert lines(a_run(), None) == ["▸ running  1,000 answers  nightly k3fa9z", ""]
+def test_before_the_first_count_nothing_is_claimed():
+    assert lines(a_run(), None) == ["▸ running  1,000 answers", ""]
 
 
 def test_a_run_without_answers_is_no_division_by_nothing():
@@ -158,13 +224,9 @@ def test_a_run_without_answers_is_no_division_by_nothing():
 @given(st.integers(38, 200), st.text(max_size=40), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_the_lines_never_exceed_the_width(width, name, passed, failed):
     totals = some(total=passed + failed + 5, passed=passed, failed=failed, running=5, cost=123.4, unpriced=9)
-    for row in totals_rows(a_run(name=name), totals, 33.3, NOW, width):
+    run = budgeted(targets=(name,))
+    for row in totals_rows(run, RunNumbers(totals, rate=33.3, against=against(3, 9)), NOW, width):
         assert cell_width(text(row)) <= width
-
-
-def test_the_bar_is_full_only_at_the_end():
-    assert "▱" in lines(a_run(), some(passed=999, pending=1))[0]
-    assert "▱" not in lines(a_run(), some(passed=1000))[0]
 
 
 # -- between two counts
@@ -301,3 +363,28 @@ def test_the_latest_is_the_last_that_became_final():
     counting.note(StoreChange(rows=[an_answer(4, seq=1), an_answer(5, seq=2), an_answer(6, "running", seq=3)]))
     counting.note(StoreChange(rows=[an_answer(7, "running", seq=4)]))
     assert counting.latest == 5
+
+
+async def test_a_run_is_compared_with_its_baseline_again_when_something_changed_and_seldom(tmp_path):
+    store, clock = Store(tmp_path), [NOW]
+    before, run = await store.run("nightly-12", one="pffff"), await store.run(one="pp...")
+    store.baseline(before)
+    watch = Watch(store.path)
+    watch.open_run(run.id)
+    watch.poll()
+    meter = BaselineMeter(watch, tmp_path, lambda: clock[0])
+    assert meter.due()
+    await meter.measure()
+    assert meter.against.targets[0].items == 2 and not meter.due()
+    clock[0] += 100
+    assert not meter.due()  # nothing changed
+    with Writer(store.path) as writer:
+        await store.judge(writer, 8, "p")
+    clock[0] -= 99
+    meter.note(watch.poll())
+    assert not meter.due()
+    clock[0] += 99
+    assert meter.due()
+    await meter.measure()
+    assert (meter.against.targets[0].items, meter.against.targets[0].difference) == (3, pytest.approx(2 / 3))
+    watch.close()

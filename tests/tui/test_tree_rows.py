@@ -34,7 +34,7 @@ def laid(shape=None, items=ITEMS, keep=None, **given):
     shape = shape or TreeShape()
     shape.lay(items, keep)
     shown = {"groups": shape.groups, "folded": shape.folded, "shut": shape.shut}
-    return Tree("d.json", False, items, shape.keys, shape.name_width, **shown, **given)
+    return Tree("d.json", False, items, shape.keys, shape.names, **shown, **given)
 
 
 def texts(tree, width=60):
@@ -261,3 +261,11 @@ def test_whatever_a_dataset_holds_each_row_fits_the_width(items, by_category, wi
     tree = laid(shape, items, keep=0 if items else None, statuses=statuses)
     for text in texts(tree, width):
         assert cell_width(safe_line(text)) <= width
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_names_that_begin_alike_keep_what_tells_them_apart(width):
+    items = [{"testId": f"policy-case-{number:04}", "prompt": "Is it allowed?"} for number in range(40)]
+    tree = laid(items=items, statuses={"policy-case-0033": "pass"})
+    assert line(tree, ("items", 33), width).startswith("  …-0033 Is it allowed?")
+    assert line(tree, ("items", 33), width).endswith(" ✓ pass    ")

@@ -347,7 +347,7 @@ def test_a_count_tells_totals_means_verdicts_and_of_what_there_are_several(watch
     found = watch.count()
     assert watch.counted(found)
     assert (watch.totals.total, watch.totals.passed) == (4, 1)
-    assert watch_module.column_keys(watch.means) == ["Match"]
+    assert [mean.key for mean in watch_module.column_means(watch.means)] == ["Match"]
     assert watch.verdicts == {ids[0]: "fail"}
     assert (found.turns, found.repeats, found.first_pass) == (True, True, True)
     other = writer.plan(new_run(), cells(2))

@@ -13,7 +13,14 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.workers import WorkerTotals, together
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.results.workers import WorkerRows, WorkersDialog, heading, no_workers_rows, workers_line
+from tui_evals.tui.results.workers import (
+    WorkerRows,
+    WorkersDialog,
+    heading,
+    no_workers_rows,
+    worker_columns,
+    workers_line,
+)
 from tui_evals.tui.watch import Watch
 
 SIZES = [(80, 24), (160, 45)]
@@ -92,15 +99,20 @@ def test_the_list_has_a_row_for_each_worker_those_one_wonders_about_first():
 
 def test_a_narrow_list_keeps_what_matters_most():
     (text,) = listed([worker("tcp://10.20.30.40:40001")], 34)
-    assert text.split()[:3] == ["●", "alive", "10.20.30…"]
-    assert text_of([heading(34)])[0].split() == ["state", "worker", "cells", "calls/s"]
+    assert text.split()[:3] == ["●", "alive", "10.…0:40001"]
+    columns = worker_columns([worker("tcp://10.20.30.40:40001")], 34, 1_000.0)
+    assert text_of([heading(columns)])[0].split() == ["state", "worker", "cells", "calls/s"]
 
 
 @pytest.mark.parametrize("width", [10, 24, 34, 60, 78, 120])
 @pytest.mark.parametrize("name", ["tcp://10.20.30.40:40001", HOSTILE])
 def test_no_row_is_wider_than_the_list_whatever_a_worker_is_called(width, name):
     rows = [worker(name, calls=10**9, cells=10**5), worker("b", state="gone", seen=0.0)]
-    for text in (*listed(rows, width), *text_of([heading(width)]), *text_of(no_workers_rows(width))):
+    for text in (
+        *listed(rows, width),
+        *text_of([heading(worker_columns(rows, width, 1_000.0))]),
+        *text_of(no_workers_rows(width)),
+    ):
         assert cell_width(safe_line(text)) <= max(width, 18)
 
 
@@ -167,11 +179,11 @@ async def test_who_watches_a_run_sees_its_workers_come_and_go_and_lists_them(tmp
         await person.press("4")
         await person.sees("● 2 workers  14 cells  25.0/s")
         await person.press("M")
-        await person.sees("● alive   a:1")
+        await person.sees("● alive  a:1")
         writer.workers(run.id, [worker("tcp://b:2", state="gone", cells=0), worker("tcp://c:3", cells=9)])
-        await person.sees("○ gone    b:2")
+        await person.sees("○ gone   b:2")
         await person.sees("● 2 workers  16 cells  25.0/s  ! 3 errors  ○ 1 gone")
-        assert "● alive   c:3" in person.screen()
+        assert "● alive  c:3" in person.screen()
         await person.press("escape")
         await person.until(lambda: not isinstance(person.app.screen, WorkersDialog))
         writer.run_status(run.id, "interrupted", finished=9.0)
@@ -219,7 +231,7 @@ async def test_the_palette_lists_the_workers_too(tmp_path, writer, run):
         await person.press("colon")
         await person.type("workers")
         await person.press("enter")
-        await person.sees("● alive   a:1")
+        await person.sees("● alive  a:1")
         await person.press("M")
         assert not isinstance(person.app.screen, WorkersDialog)
 
@@ -233,12 +245,12 @@ async def test_a_thousand_workers_are_gone_through_while_they_change(tmp_path, w
         await person.press("4")
         await person.sees("● 1,000 workers  7,000 cells  12,500/s")
         await person.press("M", "G")
-        await person.sees("● alive   0999")
+        await person.sees("● alive  0999")
         told(7_777)
         await person.sees("7,777")
         assert "0999" in person.screen() and "0000" not in person.screen()
         await person.press("g")
-        await person.sees("● alive   0000")
+        await person.sees("● alive  0000")
 
 
 async def test_what_workers_are_called_cannot_harm_the_screen(tmp_path, writer, run):
@@ -247,7 +259,7 @@ async def test_what_workers_are_called_cannot_harm_the_screen(tmp_path, writer, 
         await person.press("4")
         await person.sees("M lists them")
         await person.press("M")
-        await person.sees("● alive   [/b] [@click=")
+        await person.sees("● alive  [/b] [@click")
         assert not set("\x1b\x07\x9b\u202e") & set(person.screen())
 
 
@@ -256,7 +268,7 @@ async def test_the_list_is_drawn_again_only_when_something_was_heard(tmp_path, w
     async with at_the_workbench(tmp_path, run=run.key, size=(80, 24)) as person:
         await person.sees("M lists them")
         await person.press("M")
-        await person.sees("● alive   a:1")
+        await person.sees("● alive  a:1")
         shown = []
         screen = person.app.screen
         monkeypatch.setattr(screen._list, "show", shown.append)

@@ -217,6 +217,20 @@ def _direction(first: RunAnswers, later: RunAnswers, key: str) -> tuple[int, Mea
     return (0 if not verdicts else -1 if above[False] > above[True] else 1), measure
 
 
+def passes_by_target(items: Iterable[ItemAnswers]) -> dict[int, MeasuredDifference]:
+    """Whether the items pass, for each target: from the statuses alone, without intervals, to be asked often."""
+    shares: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+    for both in items:
+        by_target: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        for (_, target), share in _shares(both, Counter()):
+            by_target[target].append(share)
+        for target, pairs in by_target.items():
+            shares[target].append(_mean_pair(pairs))
+    tests = {target: _difference(pairs, "", "", 1, estimated=False) for target, pairs in sorted(shares.items())}
+    corrected = holm([test.p for test in tests.values()])
+    return {target: replace(test, adjusted=p) for (target, test), p in zip(tests.items(), corrected, strict=True)}
+
+
 def _mean(values: Sequence[float]) -> float:
     """The mean; most items have one answer, for which `fmean` would take ten times as long as the rest."""
     return values[0] if len(values) == 1 else fmean(values)
@@ -230,14 +244,21 @@ def _mean_pair(pairs: Collection[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _difference(
-    pairs: Sequence[tuple[float, float]], what: str, column: str, direction: int, measure: Measure = PLAIN
+    pairs: Sequence[tuple[float, float]],
+    what: str,
+    column: str,
+    direction: int,
+    measure: Measure = PLAIN,
+    *,
+    estimated: bool = True,
 ) -> MeasuredDifference:
+    """The test of pairs; `estimated` adds the interval and how many items would tell, which take most of the time."""
     # The means of one and of three equal scores may differ by a rounding, and all to the same side.
     pairs = [(before, before if isclose(before, after, rel_tol=_ROUNDING) else after) for before, after in pairs]
     differences = [after - before for before, after in pairs]
     before, after = _mean_pair(pairs) if pairs else (0.0, 0.0)
     p = paired_test(differences)
-    spread = bootstrap(differences)
+    spread = bootstrap(differences) if estimated else None
     return MeasuredDifference(
         what=what,
         column=column,
@@ -247,7 +268,7 @@ def _difference(
         interval=spread if spread and spread.low < spread.high else None,
         p=p,
         adjusted=p,
-        needed=items_needed(differences),
+        needed=items_needed(differences) if estimated else None,
         direction=direction,
         measure=measure,
     )

@@ -141,7 +141,7 @@ def compare_runs(
 def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
     """Compare runs of a store by their ids; LookupError if one is gone."""
     rows = [reader.run(number) for number in runs]
-    with _garbage_collection_paused():
+    with garbage_collection_paused():
         documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
         return compare_runs(
             [
@@ -172,7 +172,7 @@ def _item_keys(sides: Sequence[RunAnswers], same_document: bool) -> list[list[It
 
 
 @contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
+def garbage_collection_paused() -> Iterator[None]:
     """The objects made here all stay; looking for garbage among them takes half of the time and blocks a screen."""
     running = gc.isenabled()
     gc.disable()

@@ -70,9 +70,14 @@ def measured_sentence(test: MeasuredDifference, before: str = "A", after: str = 
 
 def chance_phrase(test: MeasuredDifference, level: float = LEVEL) -> str:
     """How often equal runs differ as much, in brackets; before it the word for what they differ in often enough."""
-    equals = "" if test.adjusted < _LEAST_CHANCE else "= "
-    p = f"(p {equals}{chance(test.adjusted, level)})".replace("<", "< ")
+    p = f"({p_phrase(test.adjusted, level)})"
     return p if test.adjusted < level else f"{COULD_BE_CHANCE} {p}"
+
+
+def p_phrase(p: float, level: float = LEVEL) -> str:
+    """A p value with its name."""
+    equals = "" if p < _LEAST_CHANCE else "= "
+    return f"p {equals}{chance(p, level)}".replace("<", "< ")
 
 
 def chance(p: float, level: float = LEVEL) -> str:

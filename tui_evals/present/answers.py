@@ -10,16 +10,20 @@ from typing import Any
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text.chats import question_text
-from tui_evals.text.measures import score_figures
+from tui_evals.text.measures import parse_measure, score_figures
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
 from .causes import plain_reason
-from .figures import duration, local_time, tokens
+from .figures import duration, local_time, short_number, tokens
+from .status import result_look
 
 Unit = Mapping[str, Any]
 """An item, or a turn of one."""
 
+FAILING = ("fail", "error")
+"""Verdicts of an evaluator for which an answer does not pass."""
+_BADGE = 24
 _USUAL_ENDINGS = (None, "", "stop")
 _INLINE = 72
 _PREVIEW = 160
@@ -169,6 +173,24 @@ def figures_text(record: ScoreRecord) -> str:
     return score_figures(record.score, record.threshold, record.result, record.measure)
 
 
+def failing_first(scores: Iterable[ScoreRecord]) -> list[ScoreRecord]:
+    """The scores of an answer: first those for which somebody has to look at it."""
+    return sorted(scores, key=lambda score: score.result not in FAILING)
+
+
+def badge_text(record: ScoreRecord) -> str:
+    """An evaluator as a badge: the sign of its verdict, its name, and its number where that says more."""
+    plain = record.result is not None and record.threshold is None and record.score in (0, 1)
+    figure = "" if record.score is None or plain else _badge_figure(record.score, record.measure)
+    given = figure or (record.label or "" if record.result is None else "")
+    return f"{result_look(record.result).glyph} {safe_line(record.key, _BADGE)} {safe_line(given, _BADGE)}".rstrip()
+
+
+def _badge_figure(score: float, measure: str) -> str:
+    known = parse_measure(measure)
+    return known.texts(score)[0] if known.unit else short_number(score)
+
+
 def answer_reason(message: str, scores: Iterable[ScoreRecord]) -> str:
     """Why an answer did not pass, in a line: its error, else what could not judge it, else what failed it first."""
     if message:
@@ -183,7 +205,7 @@ def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> It
     if record is not None and record.code:
         yield error_text(record)
     for score in scores:
-        if score.result in ("fail", "error"):
+        if score.result in FAILING:
             failed = " could not judge" if score.result == "error" else ""
             number = f" {figures_text(score)}".rstrip()
             yield f"{score.key}{failed}{number}: {score.reason or 'no reason was given'}"

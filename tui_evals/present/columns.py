@@ -1,9 +1,18 @@
-"""Text that fits: cut or filled to a width, broken into lines, laid out in columns, by the cells its signs take."""
+"""Text that fits: cut or filled to a width, broken into lines, laid out in columns, by the cells its signs take.
+
+Every list has its columns by one rule. A column is as wide as what stands in it; where the room is too small, the less
+important ones are left out, and those that may be cut give way; what nothing stands in has no column. Of names, what
+nearly all of them begin with is left out, and one that is too long keeps its end, by which it is told from the others.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from itertools import takewhile
 
 from tui_evals.text.safe import safe, safe_line
 
@@ -49,6 +58,29 @@ def beginning(line: str, width: int) -> str:
     """As many signs of a line as fit."""
     head = line[: _characters(line, 0, width)] if width > 0 else ""
     return head if cell_width(head) <= width else ""
+
+
+def ending(line: str, width: int) -> str:
+    """As many signs from the end of a line as fit."""
+    if _PLAIN.fullmatch(line[-width - 1 :]):
+        return line[-width:] if width > 0 else ""
+    from wcwidth import iter_graphemes
+
+    kept: list[str] = []
+    for sign in reversed(list(iter_graphemes(line[-_WINDOW * (width + 1) :]))):
+        if cell_width("".join((sign, *kept))) > width:
+            break
+        kept.insert(0, sign)
+    return "".join(kept)
+
+
+def elide(text: str, width: int) -> str:
+    """A text made safe, on one line, no wider than so many cells: what is too much goes from its middle."""
+    line = safe_line(text)
+    if cell_width(line) <= width:
+        return line
+    head = beginning(line, (width - 1) // 3)
+    return head + "…" + ending(line, width - 1 - cell_width(head)) if width > 0 else ""
 
 
 def cut(text: str, room: int | None) -> str:
@@ -102,25 +134,165 @@ def _characters(line: str, start: int, width: int) -> int:
     return max(count, 1)
 
 
-def table(rows: Table, *, right: Collection[int] = (), elastic: Collection[int] = (0,), room: int | None) -> list[str]:
-    """The rows as lines of equal columns; where the room is too small the elastic columns are cut, widest first."""
+def table(
+    rows: Table,
+    *,
+    right: Collection[int] = (),
+    elastic: Collection[int] = (0,),
+    names: Collection[int] = (),
+    headed: bool = False,
+    room: int | None,
+) -> list[str]:
+    """The rows as lines of equal columns; where the room is too small the elastic columns are cut, widest first.
+
+    Cells of columns of `names` are cut in the middle. Below a heading (`headed`) an empty column is left out.
+    """
     cells = [[safe_line(text) for text in row] for row in rows]
+    filled = [not headed or any(column[1:]) for column in zip(*cells, strict=True)]
     widths = [max(map(cell_width, column)) for column in zip(*cells, strict=True)]
     if room is not None:
-        _shrink(widths, elastic, room - len(_GAP) * (len(widths) - 1))
+        _shrink(widths, [number for number in elastic if filled[number]], room, filled)
     lines = (
         _GAP.join(
-            fit(text, width, right=number in right)
+            fit(elide(text, width) if number in names else text, width, right=number in right)
             for number, (text, width) in enumerate(zip(row, widths, strict=True))
+            if filled[number]
         )
         for row in cells
     )
     return [(line if room is None else fit(line, room)).rstrip() for line in lines]
 
 
-def _shrink(widths: list[int], elastic: Collection[int], room: int) -> None:
-    while elastic and sum(widths) > room:
+def _shrink(widths: list[int], elastic: Collection[int], room: int, filled: Sequence[bool]) -> None:
+    room -= len(_GAP) * (sum(filled) - 1)
+    while elastic and sum(width for width, shown in zip(widths, filled, strict=True) if shown) > room:
         widest = max(elastic, key=lambda number: widths[number])
         if widths[widest] <= _LEAST:
             return
         widths[widest] -= 1
+
+
+# -- which columns, and how wide
+
+GAP = 1
+"""Cells between two columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a list: what it shows, the word above it, and how much room it wants."""
+
+    by: str
+    word: str
+    wanted: int
+    """Cells that what stands in it takes; nothing stands in a column that wants none."""
+    importance: int = 0
+    """Where not all fit, those with more of it stay."""
+    least: int | None = None
+    """Cells with which it still says something; None where it is not to be cut."""
+    right: bool = False
+    rest: bool = False
+    """It takes what the others leave."""
+    width: int = 0
+    """Cells it was given."""
+
+
+def fit_columns(columns: Iterable[Column], width: int) -> list[Column]:
+    """The columns there is room for, in their order, each with its width; the first by importance stays in any case."""
+    columns = [column for column in columns if column.wanted > 0]
+    left, chosen = width + GAP, dict[str, Column]()
+    for column in sorted(columns, key=lambda column: -column.importance):
+        size = column.wanted if column.least is None else min(column.least, column.wanted)
+        if chosen and size + GAP > left:
+            break  # a less important one that is narrower does not take its place
+        chosen[column.by] = replace(column, width=max(min(size, width), 0))
+        left = max(left - size - GAP, 0)
+    for by, column in chosen.items():
+        more = min(left, column.wanted - column.width)
+        chosen[by] = replace(column, width=column.width + more)
+        left -= more
+    for by, column in chosen.items():
+        if column.rest:
+            chosen[by] = replace(column, width=column.width + left)
+            left = 0
+    return [chosen[column.by] for column in columns if column.by in chosen]
+
+
+# -- names
+
+_LONGEST_NAME = 40
+_WORTH_LEAVING_OUT = 8
+"""Cells from which it pays to leave out what names begin with: an ellipsis stands there, and the eye has to add it."""
+_STRAY = 50
+"""One name in so many may begin otherwise at either end of the alphabet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the names of a list are written: what nearly all of them begin with is left out."""
+
+    shared: str = ""
+    wanted: int = 0
+    """Cells of the longest of them."""
+
+    def short(self, name: str) -> str:
+        """A name as it is written where there is room."""
+        return f"…{name[len(self.shared) :]}" if self.shared and name.startswith(self.shared) else name
+
+    def fit(self, name: str, width: int) -> str:
+        """The name in exactly so many cells."""
+        return fit(elide(self.short(name), width), width)
+
+
+AS_THEY_ARE = Names()
+"""Names of which nothing is left out."""
+
+
+def names_of(names: Iterable[str]) -> Names:
+    """How these names are written together."""
+    ordered = sorted(names)
+    known = Names(_shared(ordered))
+    # The longest by characters: to measure every one would take long where there are many.
+    widest = max((cell_width(safe_line(known.short(name), 200)) for name in nlargest(20, ordered, len)), default=0)
+    return replace(known, wanted=min(widest, _LONGEST_NAME))
+
+
+def _shared(ordered: Sequence[str]) -> str:
+    """What nearly all names begin with, up to where a word of it ends."""
+    stray = len(ordered) // _STRAY
+    if not ordered or ordered[stray] == ordered[-1 - stray]:
+        return ""
+    ends = ordered[stray], ordered[-1 - stray]
+    both = _common(*ends)
+    marks = [place for place, sign in enumerate(both) if not sign.isalnum()]
+    if marks:
+        both = both[: marks[-1]]
+    else:
+        both = both.rstrip("0123456789")
+        if not all(end[len(both) : len(both) + 1].isdigit() for end in ends):
+            return ""
+    return both if cell_width(both) >= _WORTH_LEAVING_OUT else ""
+
+
+def _common(first: str, last: str) -> str:
+    """What two texts begin with, and so all that stand between them in the alphabet."""
+    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+
+
+def told_apart(names: Sequence[str], width: int) -> list[str]:
+    """Names as headings, cut to a width: without the words that all begin with, or all that begin alike."""
+    rests = _without_common_words([safe_line(name, 200) for name in names])
+    heads = [beginning(rest, width) for rest in rests]
+    alike = Counter(heads)
+    for head in (head for head, count in alike.items() if count > 1):
+        places = [place for place, one in enumerate(heads) if one == head]
+        for place, rest in zip(places, _without_common_words([rests[place] for place in places]), strict=True):
+            heads[place] = beginning(rest, width)
+    alike = Counter(heads)
+    return [head if alike[head] == 1 else elide(rest, width) for head, rest in zip(heads, rests, strict=True)]
+
+
+def _without_common_words(names: Sequence[str]) -> list[str]:
+    both = _common(min(names), max(names)) if len(names) > 1 else ""
+    start = max((place + 1 for place, sign in enumerate(both) if sign in "_-. /:"), default=0)
+    return [name[start:] or name for name in names]

@@ -10,7 +10,7 @@ from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, ComparedLine, RunSide
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, chance
+from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, chance, p_phrase
 from tui_evals.store.records import RunRow
 
 from .figures import compact, duration
@@ -87,6 +87,23 @@ def difference_verdict(test: MeasuredDifference) -> str:
     if test.shown:
         return direction(test) or "differs"
     return COULD_BE_CHANCE if test.difference else "equal" if test.items else "nothing to compare"
+
+
+def baseline_phrases(test: MeasuredDifference, baseline: str) -> tuple[str, ...]:
+    """By how much a run passes more often than its baseline and whether that could be chance: longest words first."""
+    if not test.items:
+        return (f"nothing to compare with {baseline}", "nothing to compare")
+    points = f"{100 * test.difference:+.1f}".removesuffix(".0")
+    if not test.difference:
+        return (f"no difference to {baseline}", "no difference")
+    p, verdict = p_phrase(test.adjusted), difference_verdict(test)
+    word = verdict if test.shown else "chance?"
+    return (
+        f"{points} pts on {baseline}, {verdict} ({p})",
+        f"{points} on {baseline}, {word} ({p})",
+        f"{points}, {word} ({p})",
+        f"{points} {word}",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,14 @@ def rough_duration(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"
 
 
+def age(seconds: float) -> str:
+    """How long ago, in one unit."""
+    for limit, size, unit in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h"), (8_640_000, 86_400, "d")):
+        if seconds < limit:
+            return f"{max(int(seconds // size), 0)} {unit}"
+    return f"{int(seconds // 31_557_600)} y" if seconds >= 31_557_600 else f"{int(seconds // 86_400)} d"
+
+
 def per_second(rate: float) -> str:
     """How fast something goes."""
     return f"{rate:,.1f}/s"
@@ -58,10 +66,13 @@ def counted(count: int, one: str, several: str = "") -> str:
 
 
 def number(score: float) -> str:
-    """A score with two decimals, fewer where it is large: for columns."""
-    if abs(score) < 10:
+    """A score in at most four cells, a minus beside them: two decimals, fewer where it is large."""
+    size = abs(score)
+    if size < 9.995:
         return f"{score:.2f}"
-    return f"{score:.1f}".removesuffix(".0") if abs(score) < 10_000 else f"{score:.0e}"
+    if size < 999.5:
+        return f"{score:.1f}".removesuffix(".0") if size < 99.95 else f"{score:.0f}"
+    return f"{'-' if score < 0 else ''}{compact(round(size))}" if math.isfinite(score) else str(score)
 
 
 def short_number(value: float | None) -> str:

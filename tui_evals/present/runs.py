@@ -9,12 +9,12 @@ from typing import Any
 
 from tui_evals.compare.statistics import interval_percent, wilson
 from tui_evals.runs.status import GENERATION, resume_command
-from tui_evals.store.records import LIVE_STATUSES, RunRow, Totals
+from tui_evals.store.records import LIVE_STATUSES, OVER_STATUSES, RunRow, Totals
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
 from .figures import duration
-from .status import Look, run_look, status_counts
+from .status import Look, final_count, run_look, status_counts, status_phrase
 
 _NAMED_RUNS = 5
 Column = tuple[int, int]
@@ -23,20 +23,23 @@ Column = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was spent, judges included, how many calls have no known price, and what broken ones may have cost."""
+    """What was spent of which budget, judges included, how many calls have no price, and what broken ones may cost."""
 
     amount: float
     judges: float = 0.0
     unpriced: int = 0
     perhaps: float = 0.0
     """What calls without an answer may have cost besides: they may be billed all the same."""
+    budget: float | None = None
+    """What may be spent; None where nobody set a limit."""
 
     @property
     def text(self) -> str:
         """Everything but the share of the judges."""
+        budget = f" of {money(self.budget)}" if self.budget else ""
         unpriced = f" and {self.unpriced:,} unpriced" if self.unpriced else ""
         perhaps = f", perhaps {money(self.perhaps)} more" if self.perhaps else ""
-        return f"{money(self.amount)}{unpriced}{perhaps}"
+        return f"{money(self.amount)}{budget}{unpriced}{perhaps}"
 
     @property
     def short(self) -> str:
@@ -49,10 +52,16 @@ class Cost:
         return f"of it judges {money(self.judges)}" if self.judges else ""
 
 
-def run_cost(totals: Totals, unpriced: int = 0) -> Cost:
+def run_cost(totals: Totals, unpriced: int = 0, budget: float | None = None) -> Cost:
     """What totals cost; `unpriced` are the calls without a price where those of judges are known too."""
     cost, judges = totals.cost + totals.judge_cost, totals.judge_cost
-    return Cost(cost, judges, max(totals.unpriced, unpriced), totals.may_cost)
+    return Cost(cost, judges, max(totals.unpriced, unpriced), totals.may_cost, budget)
+
+
+def run_budget(run: RunRow) -> float | None:
+    """What a run may spend; None where nobody set a limit."""
+    budget: float | None = (run.config.get("terms") or {}).get("max_cost")
+    return budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +103,8 @@ def run_facts(run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence
         name=run.name,
         look=run_look(run),
         reason=stop_reason(run),
-        counts=counts_sentence(totals, measures),
-        cost=run_cost(totals, unpriced),
+        counts=counts_sentence(totals, measures, over=run.status in OVER_STATUSES),
+        cost=run_cost(totals, unpriced, run_budget(run)),
         duration=run_duration(run),
         judging=f"{run_look(run).text} · {judging_sentence(run)}"
         if run.status in LIVE_STATUSES and run.staged_pass
@@ -138,8 +147,25 @@ def next_step(run: RunRow) -> str:
 
 def overshoot_sentence(run: RunRow, totals: Totals) -> str:
     """By how much a run has exceeded what it may spend; empty where it has not."""
-    limit, spent = (run.config.get("terms") or {}).get("max_cost"), run_cost(totals).amount
+    limit, spent = run_budget(run), run_cost(totals).amount
     return f"{money(spent - limit)} over the limit of {money(limit)}" if limit and spent > limit else ""
+
+
+def open_phrases(run: RunRow, totals: Totals) -> tuple[str, ...]:
+    """What has no answer yet: in flight and waiting while somebody asks, and what was left once nobody does."""
+    if run.status in OVER_STATUSES:
+        counts = status_counts(totals, over=True)
+        return tuple(one.phrase for one in counts if one.status == "pending" and one.count)
+    flying = (f"{totals.running:,} {status_phrase('running')}",) if totals.running else ()
+    return (*flying, f"waiting {totals.pending:,}")
+
+
+def progress(run: RunRow, totals: Totals | None) -> str:
+    """How far a run is that goes on: the share of its answers that are final, or are judged again; else empty."""
+    if run.status not in LIVE_STATUSES or totals is None:
+        return ""
+    done, total = (run.staged, run.staged_total) if run.staged_pass else (final_count(totals), totals.total)
+    return f"{100 * done // total} %" if total else ""
 
 
 def basis_sentence(totals: Totals) -> str:
@@ -187,19 +213,21 @@ def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, A
         "cost": cost.amount,
         "unpriced": cost.unpriced,
         "may_cost": cost.perhaps,
+        "budget": run_budget(run),
         "verdict": run.verdict or None,
         "judging": {"pass": run.staged_pass, "judged": run.staged} if run.staged_pass else None,
         "totals": asdict(totals),
     }
 
 
-def counts_sentence(totals: Totals, measures: Sequence[str] = ()) -> str:
+def counts_sentence(totals: Totals, measures: Sequence[str] = (), *, over: bool = False) -> str:
     """How many of the judged answers passed, with the interval of the rate, and what else happened.
 
-    Where nothing could pass or fail the `measures` stand in the place of the rate.
+    Where nothing could pass or fail the `measures` stand in the place of the rate; a run that is `over` asks no more.
     """
     judged = totals.passed + totals.failed
-    others = [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
+    counts = status_counts(totals, over=over)
+    others = [one.phrase for one in counts if one.count and one.status not in ("pass", "fail")]
     # A rate of some of the answers is called that, for it says nothing of the rest.
     parts = [f"{totals.passed:,} of {judged:,} {'judged ' if others else ''}pass"] if judged else list(measures)
     if (interval := wilson(totals.passed, judged)) is not None:
@@ -208,9 +236,12 @@ def counts_sentence(totals: Totals, measures: Sequence[str] = ()) -> str:
     return " · ".join([*parts, *others] or ["no answers"])
 
 
-def totals_sentence(totals: Totals, unpriced: int = 0, measures: Sequence[str] = ()) -> str:
-    """The same with what it cost."""
-    return f"{counts_sentence(totals, measures)} · {run_cost(totals, unpriced).text}"
+def totals_sentence(
+    run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence[str] = (), *, whole: bool = False
+) -> str:
+    """The same of a part of a run with what it cost, or of the `whole` of it, to which its budget belongs."""
+    cost = run_cost(totals, unpriced, run_budget(run) if whole else None)
+    return f"{counts_sentence(totals, measures, over=run.status in OVER_STATUSES)} · {cost.text}"
 
 
 def target_names(run: RunRow) -> tuple[str, ...]:

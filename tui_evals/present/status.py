@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from tui_evals.store.records import LIVE_STATUSES, OVER_STATUSES, AnswerStatus, RunRow, RunStatus, Totals
@@ -59,6 +59,8 @@ RUN_LOOKS: Mapping[RunStatus, Look] = {
 }
 _RESULTS: Mapping[str | None, Look] = {name: ANSWER_LOOKS[name] for name in ("pass", "fail", "error")}
 _CONTROLS = {"pause": "pausing", "stop": "stopping"}
+_LEFT = "interrupted"
+"""What has no answer because the run ended before."""
 _PHRASES: Mapping[AnswerStatus, str] = {
     "partial": "could not be judged",
     "error": "without an answer",
@@ -90,6 +92,8 @@ class StatusCount:
 
     status: AnswerStatus
     count: int
+    over: bool = False
+    """Nobody asks any more."""
 
     @property
     def look(self) -> Look:
@@ -99,7 +103,8 @@ class StatusCount:
     @property
     def phrase(self) -> str:
         """The count in words."""
-        return f"{self.count:,} {status_phrase(self.status)}"
+        left = self.over and self.status == "pending"
+        return f"{self.count:,} {_LEFT if left else status_phrase(self.status)}"
 
     @property
     def short(self) -> str:
@@ -107,8 +112,13 @@ class StatusCount:
         return f"{self.look.glyph} {self.count:,}"
 
 
-def status_counts(totals: Totals) -> tuple[StatusCount, ...]:
-    """How many answers have each status, those without an answer apart from those that nobody could judge."""
+def status_counts(totals: Totals, *, over: bool = False) -> tuple[StatusCount, ...]:
+    """How many answers have each status, those without an answer apart from those that nobody could judge.
+
+    Of a run that is over nothing is in flight, whatever was counted before one knew.
+    """
+    if over:
+        totals = replace(totals, pending=totals.pending + totals.running, running=0)
     counts: Mapping[AnswerStatus, int] = {
         "pass": totals.passed,
         "fail": totals.failed,
@@ -120,7 +130,7 @@ def status_counts(totals: Totals) -> tuple[StatusCount, ...]:
         "running": totals.running,
         "pending": totals.pending,
     }
-    return tuple(StatusCount(status, count) for status, count in counts.items())
+    return tuple(StatusCount(status, count, over) for status, count in counts.items())
 
 
 def short_counts(totals: Totals) -> str:

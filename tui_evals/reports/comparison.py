@@ -8,14 +8,15 @@ from itertools import islice
 from typing import Any
 
 from tui_evals.compare.caveats import caveats
+from tui_evals.compare.columns import read_columns
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import ComparedLine, Comparison, RunSide, read_comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval
 from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, difference_sentence
-from tui_evals.present.runs import run_cost, stop_reason
+from tui_evals.present.runs import Column, Cost, run_cost, stop_reason
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, RunRow
+from tui_evals.store.records import AnswerRecord, RunRow, Totals
 from tui_evals.text.indented import indented, one_line
 
 from . import results
@@ -25,9 +26,24 @@ from .results import csv_lines
 
 def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
     """All that a comparison says; later runs are each against the first, which is A."""
-    comparison = read_comparison(reader, [run.id for run in runs])
+    totals = [reader.totals(run.id) for run in runs]
+    costs = [run_cost(one, reader.spent(run.id)[1]) for one, run in zip(totals, runs, strict=True)]
+    return _document(reader, read_comparison(reader, [run.id for run in runs]), totals, costs)
+
+
+def columns_document(reader: Reader, run: RunRow, columns: tuple[Column, Column]) -> dict[str, Any]:
+    """The same of two columns of a run."""
+    by_column = reader.totals_by(run.id, "column")
+    totals = [by_column[column] for column in columns]
+    return _document(reader, read_columns(reader, run.id, columns), totals, list(map(run_cost, totals)))
+
+
+def _document(
+    reader: Reader, comparison: Comparison, totals: Sequence[Totals], costs: Sequence[Cost]
+) -> dict[str, Any]:
+    sides = zip(NAMES, comparison.sides, totals, costs, strict=False)
     return {
-        "runs": [_run_json(reader, side, name) for side, name in zip(comparison.sides, NAMES, strict=False)],
+        "runs": [_run_json(*side) for side in sides],
         "against": [
             {"run": name, "verdict": difference_sentence(difference, NAMES[0], name), **_difference_json(difference)}
             for difference, name in zip(comparison.against, NAMES[1:], strict=False)
@@ -128,10 +144,8 @@ def _answers(line: ComparedLine, said: Mapping[int, AnswerRecord]) -> Iterator[d
         yield {"status": answer.status, "score": answer.score, "answer": text, "error": error}
 
 
-def _run_json(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
+def _run_json(name: str, side: RunSide, totals: Totals, cost: Cost) -> dict[str, Any]:
     run = side.run
-    totals = reader.totals(run.id)
-    cost = run_cost(totals, reader.spent(run.id)[1])
     return {
         "called": name,
         "run": run.key,

@@ -16,6 +16,7 @@ from tui_evals.compare.runs import MAX_RUNS, read_comparison
 from tui_evals.present.figures import counted
 from tui_evals.present.status import ANSWER_LOOKS, status_phrase
 from tui_evals.reports.page import cards, compact, facing
+from tui_evals.reports.page.matrix import matrix
 from tui_evals.reports.page.summary import summary
 from tui_evals.reports.page.versus import versus
 from tui_evals.store.reader import Reader
@@ -49,12 +50,14 @@ def _run_page(reader: Reader, run: RunRow) -> tuple[str, dict[str, Any]]:
     about = summary(reader, run, items)
     given = {"title": run.name, "about": about}
     if run.total <= compact.WHOLE:
-        return "run.html.j2", {**given, "cards": cards.cards(reader, run, items, about.filters)}
+        cards_of_all = cards.cards(reader, run, items, about.filters)
+        return "run.html.j2", {**given, "matrix": matrix(reader, run), "cards": cards_of_all}
     choice = compact.choice(reader, run)
     rows = reader.answers_to(run.id, choice.items)
     return _LARGE, {
         **given,
         "choice": choice,
+        "matrix": matrix(reader, run, choice.items),
         "cards": cards.cards(reader, run, items, about.filters, rows),
         "packed": compact.packed(reader, run, items, about.filters, about.words, choice.items),
     }

@@ -18,7 +18,7 @@ from tui_evals.compare.sides import column_name
 from tui_evals.present.answers import answer_name, complaints, prompt_text, reference_text, shortened
 from tui_evals.present.measures import column_measures, run_measures
 from tui_evals.present.runs import RunFacts, counts_sentence, run_cost, run_facts
-from tui_evals.present.status import status_phrase
+from tui_evals.present.status import OVER, status_phrase
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.safe import safe, safe_line
@@ -135,7 +135,8 @@ def _facts(
     facts |= {"gates": about.verdict, "duration": about.duration}
     facts |= {"run counts": about.counts, "run cost": about.cost.text}
     facts |= {"dataset": run.source, "target": run.targets[target], "prompt": run.prompts[prompt]}
-    facts |= {"counts": counts_sentence(totals, measures), "cost": run_cost(totals).text}
+    over = run.status in OVER
+    facts |= {"counts": counts_sentence(totals, measures, over=over), "cost": run_cost(totals).text}
     return {name: value for name, value in facts.items() if value}
 
 

@@ -8,7 +8,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .records import ENDINGS, AnswerStatus, FailureCause, Totals
 from .rows import EvaluatorMean
@@ -86,6 +86,14 @@ def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
         key = row[_WIDTH:]
         by_group[key if by == "column" else key[0]] = _totals(row, *costs.get(key, (0.0, 0.0)))
     return by_group
+
+
+def statuses(ask: Ask, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
+    """What became of every answer: item, repeat, prompt, target, turn and status."""
+    return cast(
+        "list[tuple[int, int, int, int, int, AnswerStatus]]",
+        ask("SELECT item, repeat, prompt, target, turn, status FROM answers WHERE run = ?", [run]),
+    )
 
 
 def spent(ask: Ask, run: int) -> tuple[float, int]:

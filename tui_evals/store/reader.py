@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from . import figures, lookup, migrations
+from . import figures, grid, lookup, migrations
 from .database import StoreError, connect, explained, schema_version
 from .filters import Filter, compiled, like, ordered
 from .records import (
@@ -170,6 +170,10 @@ class Reader:
         # Of which of several groups a call was that nobody heard of again is not known.
         return groups if len(groups) > 1 else {group: self._with_lost_calls(run, groups[group]) for group in groups}
 
+    def statuses(self, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
+        """What became of every answer of a run: item, repeat, prompt, target, turn and status, and nothing else."""
+        return figures.statuses(self.query, run)
+
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)
@@ -296,6 +300,17 @@ class Reader:
         query = f"SELECT DISTINCT item FROM answers WHERE run = ? AND {among} ORDER BY item"
         return array("q", [item for (item,) in self.query(query, [run, json.dumps(statuses)])])
 
+    def names(self, run: int) -> list[str]:
+        """How the items of a run are called."""
+        return [name for (name,) in self.query("SELECT DISTINCT name FROM answers WHERE run = ?", [run])]
+
+    def filled(self, run: int) -> tuple[bool, bool]:
+        """Whether some answer of a run has a score, and whether somebody waited for some."""
+        some = "EXISTS (SELECT 1 FROM answers WHERE run = ?1 AND {})"
+        conditions = "score IS NOT NULL", "latency_ms IS NOT NULL AND NOT from_cache"
+        ((scores, latencies),) = self.query(f"SELECT {', '.join(map(some.format, conditions))}", [run])
+        return bool(scores), bool(latencies)
+
     def answers_to(self, run: int, items: Iterable[int]) -> list[AnswerRow]:
         """The answers to some items of a run, in the order of the plan."""
         among = "item IN (SELECT value FROM json_each(?))"
@@ -307,6 +322,22 @@ class Reader:
         condition, values = compiled(where, None)
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE {condition} ORDER BY answers.id DESC LIMIT ?"
         return self._answers(query, [*values, limit])
+
+    def grid_rows(self, run: int, where: Filter | None = None, order: grid.GridOrder = "plan") -> list[grid.GridRow]:
+        """The rows of a run's grid: each turn of an item with an answer that a filter lets through."""
+        if where is None:
+            return grid.grid_rows(self.query, run, order)
+        return grid.grid_rows(self.query, run, order, *compiled(where, run, in_flight=self._in_flight(run)))
+
+    def grid_lines(self, run: int, rows: Iterable[grid.GridRow]) -> Iterator[grid.GridLine]:
+        """What is in the cells of some rows of a run's grid, read in pages."""
+        waiting, in_flight = iter(rows), self._in_flight(run)
+        while page := list(islice(waiting, _BODIES)):
+            yield from grid.grid_lines(self.query, page, in_flight)
+
+    def column_latencies(self, run: int) -> dict[grid.Column, float]:
+        """The median time to an answer of each prompt and target of a run, in milliseconds, without cached answers."""
+        return grid.column_latencies(self.query, run)
 
     def told(self, run: RunRow, rows: Iterable[AnswerRow], *, requests: bool = False) -> Iterator[Told]:
         """Answers of a run with their texts and scores, read in pages; what was sent only where `requests` are wanted.

@@ -53,6 +53,11 @@ PROSE: Mapping[Where, str] = {
         "The same items in two to four runs, A the earliest: what passes in one and fails in another, and below or "
         "beside it what differs in the line under the cursor. The verdict says how often chance alone makes such a gap."
     ),
+    "matrix": (
+        "Each turn of an item is a row, each prompt and target a column, with k of n where items are repeated. Above "
+        "a column stand its pass rate with the interval it lies in, its cost and the median time to an answer; below "
+        "the grid the answers under the cursor, those of several columns where there is room."
+    ),
     "labelling": (
         "Answers of a run drawn at random, one after the other, without what any evaluator said of them. Only such "
         "verdicts tell how good a judge is; at the end stands how far each one agrees with them."
@@ -68,7 +73,7 @@ PROSE: Mapping[Where, str] = {
     ),
 }
 
-ALONE = ("field", "compare", "labelling", "rules", "playground")
+ALONE = ("field", "compare", "matrix", "labelling", "rules", "playground")
 """Places of their own, where no other keys work."""
 
 

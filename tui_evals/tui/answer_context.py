@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.present.answers import pretty_json, prompt_text, reference_text
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.store.rows import Detail, Told
 from tui_evals.text import strictjson
 
@@ -202,3 +203,18 @@ def answer_title(case: AnswerContext) -> str:
 
 def _several(case: AnswerContext) -> bool:
     return len(units(case.item)) > 1 or case.row.turn > 0
+
+
+def answer_as_text(answer: AnswerRecord | None) -> str:
+    """All that a target said, as one text: words, the calls it made, or why there is nothing."""
+    if answer is None:
+        return ""
+    parts = [answer.text] if answer.text else []
+    parts += [f"→ {call.get('name')}({_as_text(call.get('arguments'))})" for call in answer.tool_calls]
+    if answer.code:
+        parts.append(f"{answer.code}: {answer.message or ''}")
+    return "\n".join(parts)
+
+
+def _as_text(arguments: object) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)

@@ -50,7 +50,17 @@ from .kept import LONGEST_PASTE, keep_paste
 from .key_queue import KeyQueue
 from .keyboard import Keyboard
 from .looks import Looks
-from .messages import CompareRuns, CopyText, LabelRun, OpenDataset, OpenRun, ShowPane, StatusMessage
+from .messages import (
+    CompareColumns,
+    CompareRuns,
+    CopyText,
+    LabelRun,
+    OpenDataset,
+    OpenRun,
+    ShowMatrix,
+    ShowPane,
+    StatusMessage,
+)
 from .pane import Pane
 from .terminal import exit_later
 from .widgets.focus import return_keys
@@ -230,6 +240,20 @@ class Workbench(DeskApp):
         from tui_evals.tui.compare.screen import CompareScreen
 
         self.push_screen(CompareScreen(self.workspace.database, message.runs, message.why))
+
+    def on_compare_columns(self, message: CompareColumns) -> None:
+        """Show two columns of a run beside each other."""
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.compare.screen import CompareScreen
+
+        self.push_screen(CompareScreen(self.workspace.database, [message.run], columns=message.columns))
+
+    def on_show_matrix(self, message: ShowMatrix) -> None:
+        """Show a run as a grid."""
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.matrix.screen import MatrixScreen
+
+        self.push_screen(MatrixScreen(self.workspace.database, message.run, message.answer))
 
     def on_label_run(self, message: LabelRun) -> None:
         """Have answers of a run labelled blind."""

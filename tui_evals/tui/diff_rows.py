@@ -109,9 +109,9 @@ def column_titles(width: int) -> Row:
     return row(" ", fit("expected", half, "dim"), ("│ ", "dim"), fit("answer", half, "dim"))
 
 
-def unified_rows(diff: Diff, width: int) -> Rows:
-    """One column; what is far from every change is left out."""
-    return BlockRows(_entries(diff), lambda entry: _unified_part(entry, diff, width))
+def unified_rows(diff: Diff, width: int, *, whole: bool = False) -> Rows:
+    """One column; what is far from every change is left out, unless it is to be the whole of both texts."""
+    return BlockRows(_entries(diff, whole), lambda entry: _unified_part(entry, diff, width))
 
 
 class _ColumnRows(LazyRows):
@@ -139,25 +139,27 @@ def _unified_part(entry: Facing | DiffGap, diff: Diff, width: int) -> Rows:
 
 
 def unified_text(diff: Diff) -> str:
-    """The unified diff as plain text, each line of it with its sign."""
+    """The unified diff of the whole of both texts as plain text, each line of it with its sign."""
     from tui_evals.compare.diff import DiffGap
 
     lines: list[str] = []
-    for entry in _entries(diff):
-        if isinstance(entry, DiffGap):
-            lines.append(f"@@ {entry.count} {_UNITS[diff.unit]} alike @@")
-            continue
-        side = entry.right or entry.left
-        if side is not None:
+    for entry in _entries(diff, whole=True):
+        side = None if isinstance(entry, DiffGap) else entry.right or entry.left
+        if side is not None and not isinstance(entry, DiffGap):
             lines += [SIGNS[entry.kind] + line for line in side.text.removesuffix("\n").split("\n")]
     return "\n".join(lines) + "\n"
 
 
-def _entries(diff: Diff) -> Sequence[Facing | DiffGap]:
+def _entries(diff: Diff, whole: bool) -> Sequence[Facing | DiffGap]:
     """The rows of a unified diff; texts that are the same are shown whole."""
     from tui_evals.compare.diff import unified_diff
 
-    return diff.rows if diff.same else unified_diff(diff)
+    return diff.rows if diff.same else unified_diff(diff, len(diff.rows)) if whole else unified_diff(diff)
+
+
+def is_change(entry: Facing | DiffGap) -> bool:
+    """Whether a row of a diff differs; what is left out of one does not."""
+    return getattr(entry, "kind", "same") != "same"
 
 
 def _ends_alike(facing: Facing) -> bool:

@@ -81,6 +81,8 @@ class ItemStatuses:
     runs: dict[int, RunStatuses] = field(default_factory=dict)
     asked_in: dict[Hashable, int] = field(default_factory=dict)
     """The run from which an item has its status."""
+    source: str = ""
+    """Which runs the statuses are from, in words."""
 
     def take(self, rows: Iterable[AnswerRow]) -> set[Hashable]:
         """Take in answers that changed; returns the keys of the items that have another status now."""
@@ -106,12 +108,16 @@ def latest_of(file: Path, root: Path, database: Path, items: Sequence[Any]) -> I
     with Reader(database) as reader:
         latest.seq = reader.seq()
         answers = 0
+        keys: dict[int, str] = {}
         for run in runs_of(reader, file, root):
+            keys[run.id] = run.key
             latest.newest = latest.newest or run.id
             _add(latest, run, reader)
             answers += run.total
             if answers > _MOST_ANSWERS or wanted_keys <= latest.statuses.keys():
                 break
+    newest, *earlier = [keys[run] for run in sorted(set(latest.asked_in.values()), reverse=True)] or [""]
+    latest.source = newest + (f" + {len(earlier)} earlier" if earlier else "")
     return latest
 
 

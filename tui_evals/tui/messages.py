@@ -8,6 +8,8 @@ from typing import Literal
 
 from textual.message import Message
 
+from tui_evals.present.runs import Column
+
 Severity = Literal["info", "warn", "error"]
 Place = Literal["tree", "editor", "judges", "results", "detail", "runs"]
 
@@ -90,6 +92,24 @@ class CompareRuns(Message):
         super().__init__()
         self.runs = list(runs)
         self.why = why
+
+
+class CompareColumns(Message):
+    """Two columns of a run are to be shown beside each other, each by its prompt and target."""
+
+    def __init__(self, run: int, columns: tuple[Column, Column]) -> None:
+        super().__init__()
+        self.run = run
+        self.columns = columns
+
+
+class ShowMatrix(Message):
+    """A run is to be shown as a grid, the cursor on an answer."""
+
+    def __init__(self, run: int, answer: int | None) -> None:
+        super().__init__()
+        self.run = run
+        self.answer = answer
 
 
 class LabelRun(Message):

@@ -185,6 +185,15 @@ class BlockRows(LazyRows, Generic[Source]):
         block = bisect_right(self._ends, number)
         return self._block(block)[number - (self._ends[block - 1] if block else 0)]
 
+    def starts(self, wanted: Callable[[Source], bool]) -> Iterator[int]:
+        """The first row of the things that are wanted, of several next to each other only that of the first."""
+        before = False
+        for number, source in enumerate(self._sources):
+            now = wanted(source)
+            if now and not before:
+                yield self._ends[number - 1] if number else 0
+            before = now
+
     def _block(self, number: int) -> Rows:
         rows = self._long.get(number) or self._near.get(number)
         if rows is None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import FailureCause, RunRow, Totals
@@ -55,6 +56,13 @@ class RunCount:
     """How many answers ended otherwise than usual, by how they did."""
     causes: tuple[FailureCause, ...] = ()
     """Why answers are missing, cut or not judged."""
+    targets: Mapping[int, Totals] = field(default_factory=dict)
+    """The targets in numbers, where there are several."""
+    names: Names = AS_THEY_ARE
+    """How items are called."""
+    scores: bool = True
+    latencies: bool = True
+    """Whether some answer has a score, and whether somebody waited for some."""
 
 
 def arranged_ids(database: Path, run: RunRow, order: AnswerOrder) -> array[int]:
@@ -93,17 +101,35 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
             totals = reader.totals(run.id)
             # Calls of judges can lack a price as well; the answers do not know of those.
             totals = replace(totals, unpriced=max(totals.unpriced, unpriced))
+            targets = reader.totals_by(run.id, "target") if len(run.targets) > 1 else {}
             # Asked after the totals, so that no answer beyond it is in them already and would count twice.
             seq = reader.seq()
             means = reader.evaluator_means(run.id)
             endings = reader.endings(run.id)
+            scores, latencies = reader.filled(run.id)
             causes = reader.causes(run.id) if totals.errored or totals.partial or endings else ()
         except LookupError:
             return None
         verdicts = {label.answer: label.verdict for label in reader.labels(run.id) if label.evaluator is None}
         if known is not None and known.run == run.id:
-            turns, repeats = known.turns, known.repeats
+            turns, repeats, names = known.turns, known.repeats, known.names
         else:
+            names = names_of(reader.names(run.id))
             turns = bool(reader.ids(run.id, _LATER_TURNS))
             repeats = any(row.repeat for row in reader.rows(reader.ids(run.id, None, "repeat", True)[:1]))
-    return RunCount(run.id, seq, run.scoring_pass == 1, totals, means, verdicts, turns, repeats, endings, causes)
+    return RunCount(
+        run=run.id,
+        seq=seq,
+        first_pass=run.scoring_pass == 1,
+        totals=totals,
+        means=means,
+        verdicts=verdicts,
+        turns=turns,
+        repeats=repeats,
+        endings=endings,
+        causes=causes,
+        names=names,
+        scores=scores,
+        latencies=latencies,
+        targets=targets,
+    )

@@ -9,7 +9,9 @@ from typing import Any
 from tui_evals.datasets.discover import find_dataset
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
 
+from .latest_statuses import runs_of
 from .layout import ARRANGEMENTS, PLACES, WEIGHTS, Arrangement
 from .messages import Place, Severity
 from .store_writer import StoreWriter
@@ -79,7 +81,7 @@ class Session:
         front = self.values.get("front")
         self._open_dataset(workspace, dataset, tell)
         watch.filters = self._filters()
-        self._open_run(watch, word, tell)
+        self._open_run(workspace, watch, dataset, word, tell)
         if word is not None:
             return "results"
         if dataset is not None or front not in PLACES:
@@ -114,9 +116,10 @@ class Session:
             workspace.where = tuple(where)
             workspace.settle()
 
-    def _open_run(self, watch: Watch, word: str | None, tell: Tell) -> None:
+    def _open_run(self, workspace: Workspace, watch: Watch, dataset: Path | None, word: str | None, tell: Tell) -> None:
+        """The run asked for, else the latest of the dataset asked for, else the one that was on screen last."""
         try:
-            run = watch.reader.find_run(word or self.values.get("run") or "last")
+            run = self._run_to_open(workspace, watch.reader, dataset, word)
         except LookupError as problem:
             if word is not None:
                 tell(str(problem.args[0]), "warn")
@@ -125,3 +128,15 @@ class Session:
         answer = self.values.get("answer")
         if word is None and isinstance(answer, int) and watch.number_of(answer) is not None:
             watch.answer = answer
+
+    def _run_to_open(self, workspace: Workspace, reader: Reader, dataset: Path | None, word: str | None) -> RunRow:
+        kept = self.values.get("run")
+        if word is not None:
+            return reader.find_run(word)
+        if dataset is None:
+            return reader.find_run(kept if isinstance(kept, str) else "last")
+        runs = runs_of(reader, dataset.resolve(), workspace.root)
+        run = next(iter(runs), None)
+        if run is None:
+            raise LookupError(f"{dataset} has no run yet")
+        return run

@@ -392,6 +392,14 @@ def _identity(file: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def column_keys(means: Sequence[EvaluatorMean]) -> list[str]:
-    """The evaluators of a run in the order of their columns; those of groups of answers have none."""
-    return [mean.key for mean in means if mean.scope == "answer"]
+def column_means(means: Sequence[EvaluatorMean]) -> list[EvaluatorMean]:
+    """The evaluators of a run in the order of their columns; those of groups of answers have none.
+
+    First those that failed most answers, then those that judged most.
+    """
+    columns = (mean for mean in means if mean.scope == "answer")
+    return sorted(columns, key=lambda mean: (-mean.failed - mean.errored, -_judged(mean), mean.key))
+
+
+def _judged(mean: EvaluatorMean) -> int:
+    return max(mean.passed + mean.failed, mean.scored) + sum(mean.labels.values())

@@ -40,6 +40,9 @@ class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic sinc
 
 @click.command("compare")
 @click.argument("runs", nargs=-1)
+@click.option(
+    "--columns", "between", metavar="A,B", help="Compare two columns of one run, as `show RUN --grid` names them."
+)
 @click.option("--only", multiple=True, type=click.Choice(KINDS), help="Only answers of this kind; may be repeated.")
 @click.option(
     "--limit",
@@ -53,7 +56,8 @@ def compare_command(runs: tuple[str, ...], **options: Any) -> None:
     """Compare 2 to 4 RUNS: what broke, what was fixed, and whether the difference is real.
 
     Every run is compared with the first. A single run is compared with its baseline, or else with its parent or the
-    run before of the same dataset. A results file (JSON, or a log of Inspect) stands for the run in it.
+    run before of the same dataset; with --columns two of its own targets or prompts are compared. A results file (JSON,
+    or a log of Inspect) stands for the run in it.
     """
     from .compare import compare
 

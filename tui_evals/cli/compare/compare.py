@@ -11,8 +11,9 @@ from tui_evals.cli import project
 from tui_evals.cli.output import Stop, colour, columns, say, say_json
 from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.caveats import caveats
+from tui_evals.compare.columns import read_columns
 from tui_evals.compare.match import Kind
-from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.measures import Column, MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import interval_percent, percent
@@ -30,7 +31,9 @@ from tui_evals.present.comparisons import (
     stop_notes,
     usage_lines,
 )
+from tui_evals.present.grid import NoColumn, columns_meant
 from tui_evals.present.status import ANSWER_LOOKS
+from tui_evals.reports.comparison import columns_document, document
 from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -46,7 +49,7 @@ def run_table(comparison: Comparison, room: int | None) -> list[str]:
         targets = ", ".join(run.targets)
         ends = interval_percent(rate.interval)
         rows.append([name, run.key, run.name, targets, percent(rate.share), _of(rate), ends])
-    return table(rows, right=(4, 5), elastic=(2, 3), room=room)
+    return table(rows, right=(4, 5), elastic=(2, 3), names=(2, 3), headed=True, room=room)
 
 
 def _of(rate: Rate) -> str:
@@ -115,25 +118,29 @@ _PREVIEW = 80
 """Characters of an answer that lists hold; there may be more."""
 
 
-def compare(words: Sequence[str], *, only: Sequence[Kind], limit: int, as_json: bool) -> None:
-    """Compare the runs that a person means, the first with every later one."""
+def compare(words: Sequence[str], *, between: str | None, only: Sequence[Kind], limit: int, as_json: bool) -> None:
+    """Compare the runs that a person means, the first with every later one, or two columns of one."""
     with project.reader() as reader:
-        runs, why = _runs_to_compare(reader, words)
-        if as_json:
-            say_json(_comparison_json(reader, runs, only))
-            return
-        comparison = read_comparison(reader, [run.id for run in runs])
+        if between is not None:
+            run, pair = _columns_to_compare(reader, words, between)
+            if as_json:
+                say_json(_of_kinds(columns_document(reader, run, pair), only))
+                return
+            comparison, why = read_columns(reader, run.id, pair), f"A and B are columns of {run.key} ({run.name})."
+        else:
+            runs, why = _runs_to_compare(reader, words)
+            if as_json:
+                say_json(_of_kinds(document(reader, runs), only))
+                return
+            comparison = read_comparison(reader, [run.id for run in runs])
         kinds = tuple(only) or tuple(kind for kind in KINDS if kind != "same")
         chosen = (line for line in comparison.lines if set(kinds) & set(line.kinds))
         _say_numbers(comparison, why)
         _say_lines(reader, sorted(chosen, key=lambda line: KINDS.index(line.kind)), limit, kinds)
 
 
-def _comparison_json(reader: Reader, runs: Sequence[RunRow], only: Sequence[Kind]) -> dict[str, Any]:
-    """The whole comparison as JSON data, with all lines or those of some kinds."""
-    from tui_evals.reports.comparison import document
-
-    data = document(reader, runs)
+def _of_kinds(data: dict[str, Any], only: Sequence[Kind]) -> dict[str, Any]:
+    """A whole comparison as JSON data with all lines, or those of some kinds."""
     if only:
         data["lines"] = [line for line in data["lines"] if set(only) & set(line["kinds"].values())]
     return data
@@ -160,6 +167,17 @@ def opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
         "before": f"the finished run of {dataset} before {run.key}",
     }
     return opponent[0], reasons[opponent[1]]
+
+
+def _columns_to_compare(reader: Reader, names: Sequence[str], between: str) -> tuple[RunRow, tuple[Column, Column]]:
+    """The run and its two columns that a person means."""
+    if len(names) > 1:
+        raise Stop(f"--columns compares two columns of one run, and {len(names)} runs were given; name one")
+    (run,) = runs_meant(reader, names or ("last",))
+    try:
+        return run, columns_meant(run, between)
+    except NoColumn as problem:
+        raise Stop(str(problem)) from None
 
 
 def _parent_run(reader: Reader, run: RunRow) -> RunRow | None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tui_evals.cli.options import environment, trusting
+from tui_evals.store.grid import GRID_ORDERS
 
 _file = click.Path(path_type=Path)
 _BY = ["category", "target", "prompt", "evaluator", "repeats"]
@@ -44,12 +45,21 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 @click.option(
     "--by", type=click.Choice(_BY), help="Totals by this; repeats: how steady it is, and whose noise that is."
 )
+@click.option("--grid", is_flag=True, help="The items as rows, each prompt and target as a column.")
+@click.option(
+    "--sort",
+    "order",
+    type=click.Choice(GRID_ORDERS),
+    default="plan",
+    show_default=True,
+    help="With --grid: which rows come first.",
+)
 @click.option(
     "--limit",
     default=1_000,
     type=click.IntRange(min=0),
     show_default=True,
-    help="List at most so many answers; --json has all.",
+    help="List at most so many answers, or rows of a grid; --json has all.",
 )
 @_as_json
 def show_command(run: str, **options: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
 from tui_evals.cli.run.finishing import say_causes
+from tui_evals.cli.run.standing import baseline_notes
 from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
 from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
@@ -25,14 +26,15 @@ from tui_evals.present.answers import (
     score_text,
 )
 from tui_evals.present.causes import cause_texts
-from tui_evals.present.columns import table
-from tui_evals.present.figures import local_time, mean_text
+from tui_evals.present.columns import cell_width, elide, fit, table
+from tui_evals.present.figures import age, mean_text
 from tui_evals.present.measures import distribution, run_measures, target_measures
 from tui_evals.present.pace import wait_sentence
 from tui_evals.present.runs import (
     destination_lines,
     lost_runs_sentence,
     overshoot_sentence,
+    progress,
     run_data,
     run_facts,
     standing_data,
@@ -42,13 +44,18 @@ from tui_evals.present.runs import (
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
 from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.filters import parse_filter
+from tui_evals.store.grid import GridOrder
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
-from tui_evals.store.rows import Detail
+from tui_evals.store.rows import Detail, EvaluatorMean
 from tui_evals.store.runlock import executed_runs
 from tui_evals.text.money import money
 
+from .grid import show_grid
+
 _LISTED = 20
+_NAME, _TARGET = 40, 24
+"""Cells of the longest name of an item and of a target."""
 
 
 def show_repeats(reader: Reader, run: RunRow, as_json: bool) -> None:
@@ -142,28 +149,51 @@ def list_runs(limit: int, as_json: bool) -> None:
             return
         if not runs:
             say("no runs yet; `tui-evals run DATASET --target demo` makes one")
-        for run in runs:
-            tags = f"  {' '.join(run.tags)}" if run.tags else ""
-            name_text = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
-            look = run_look(run)
-            say(f"{run.key}  {local_time(run.created)}  {look.text:<13} {_run_figures(reader, run)}  {name_text}")
+        lines = table(
+            [_run_cells(reader, run, time.time()) for run in runs], elastic=(5, 6), names=(5,), room=columns()
+        )
+        for run, line in zip(runs, lines, strict=True):
+            say(line)
             if reason := stop_reason(run) or wait_sentence(run, time.time()):
-                say(f"    {reason}", fg=colour(look.tone))
+                say(f"    {reason}", fg=colour(run_look(run).tone))
 
 
-def _run_figures(reader: Reader, run: RunRow) -> str:
-    """A run in numbers; of a generation, which has no answers, what it cost."""
+def _run_cells(reader: Reader, run: RunRow, now: float) -> list[str]:
+    """A run as a line of a table; of a generation, which has no answers, what it cost."""
+    totals, when = reader.totals(run.id), f"{age(now - run.created)} ago"
     if GENERATION in run.config:
-        return f"wrote tests for {money(reader.spent(run.id)[0])}"
-    total = reader.totals(run.id)
-    return f"{final_count(total)}/{run.total}  {short_counts(total)}"
+        status, done, counts = run_look(run).text, "", _generation_figures(reader, run)
+    else:
+        status = f"{run_look(run).text} {progress(run, totals)}".rstrip()
+        done, counts = f"{final_count(totals):,}/{run.total:,}", short_counts(totals)
+    return [run.key, when, status, done, counts, run.name, " ".join([", ".join(run.targets), *run.tags])]
 
 
-def show(word: str, *, item: str | None, only: str | None, by: By | None, limit: int, as_json: bool) -> None:
-    """A run with its first answers, or one item of it."""
+def _generation_figures(reader: Reader, run: RunRow) -> str:
+    return f"wrote tests for {money(reader.spent(run.id)[0])}"
+
+
+def show(
+    word: str,
+    *,
+    item: str | None,
+    only: str | None,
+    by: By | None,
+    grid: bool,
+    order: GridOrder,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """A run with its first answers, as a grid, or one item of it."""
+    if order != "plan" and not grid:
+        raise Stop("--sort orders the rows of a grid; add --grid")
+    if grid and (item is not None or by is not None):
+        raise Stop("--grid shows every item in every column; leave --item and --by out, or --grid")
     with project.reader() as reader:
         run = project.run_named(reader, word)
-        if item is not None:
+        if grid:
+            show_grid(reader, run, project.filter_or_stop(only), order, limit, as_json)
+        elif item is not None:
             _show_item(reader, run, item, as_json)
         elif by is not None:
             _show_by(reader, run, by, as_json)
@@ -190,19 +220,26 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
         if line:
             say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:
-        say(f"it {_run_figures(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
+        wrote, folder = _generation_figures(reader, run), run.config[GENERATION]["folder"]
+        say(f"it {wrote} into {folder} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")
+    alone = len(by_target) == 1
+    differences = baseline_notes(reader, run)
     for target, target_totals in by_target.items():
-        without_price = unpriced if len(by_target) == 1 else 0
-        say(f"{run.targets[target]}: {totals_sentence(target_totals, without_price, measures.get(target, ()))}")
+        given = measures.get(target, ())
+        says = totals_sentence(run, target_totals, unpriced if alone else 0, given, whole=alone)
+        say(f"{run.targets[target]}: {says}")
+        if target in differences:
+            say(f"    {differences[target]}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
     for line in destination_lines(run.config.get(DESTINATIONS)):
         say(line, dim=True)
     if only is None:
         say_causes(run, causes)
+    shape = answer_columns(rows, {run.id: run})
     for row in rows:
-        say_row(row, run, reason=reasons.get(row.id, ""))
+        say_row(row, run, shape, reason=reasons.get(row.id, ""))
     if left := len(ids) - len(rows):
         say(f"{left:,} more; `--limit {len(ids)}` shows all, `--only` those that a filter finds", dim=True)
 
@@ -215,16 +252,43 @@ def _reasons(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int
     return {answer: reason for answer, reason in reasons.items() if reason}
 
 
-def say_row(row: AnswerRow, run: RunRow, lead: str = "", reason: str = "") -> None:
+@dataclass(frozen=True, slots=True)
+class AnswerColumns:
+    """How wide the columns of a list of answers are; 0 for one in which nothing stands."""
+
+    status: int
+    name: int
+    score: int
+    target: int
+
+
+def answer_columns(rows: Sequence[AnswerRow], runs: Mapping[int, RunRow]) -> AnswerColumns:
+    """Columns as wide as what stands in them."""
+    cells = [("", "", "", ""), *(_answer_cells(row, runs[row.run]) for row in rows)]
+    return AnswerColumns(*(max(map(cell_width, column)) for column in zip(*cells, strict=True)))
+
+
+def _answer_cells(row: AnswerRow, run: RunRow) -> tuple[str, str, str, str]:
+    turn = f".{row.turn + 1}" if row.turn else ""
+    repeat = f" ×{row.repeat + 1}" if row.repeat else ""
+    name = elide(row.name, _NAME) + turn + repeat
+    score = "" if row.score is None else f"{row.score:.0f}"
+    target = elide(run.targets[row.target], _TARGET) if len(run.targets) > 1 else ""
+    return ANSWER_LOOKS[row.status].text, name, score, target
+
+
+def say_row(row: AnswerRow, run: RunRow, shape: AnswerColumns, lead: str = "", reason: str = "") -> None:
     """One answer in a line, and why it did not pass in a second; an error is its own reason."""
     look = ANSWER_LOOKS[row.status]
-    score = "" if row.score is None else f"{row.score:.0f}"
-    turn = f".{row.turn + 1}" if row.turn else ""
-    column = run.targets[row.target] if len(run.targets) > 1 else ""
-    repeat = f" ×{row.repeat + 1}" if row.repeat else ""
-    before = f"{lead}{look.glyph} {look.word:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
-    before += f"{cell(column, 16)}  " if column else ""
-    room = max((columns() or 130) - len(before) - 1, 20)
+    status, name, score, target = _answer_cells(row, run)
+    parts = (
+        fit(status, shape.status),
+        fit(name, shape.name),
+        fit(score, shape.score, right=True),
+        fit(target, shape.target),
+    )
+    before = lead + "  ".join(filter(None, parts)) + "  "
+    room = max((columns() or 130) - cell_width(before) - 1, 20)
     ending = f"[{row.ending}] " if row.ending else ""
     text = reason if row.code and reason else preview_text(row)
     say(before + cell(ending + text, room), fg=colour(look.tone))
@@ -241,15 +305,13 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
         if as_json:
             say_json([asdict(mean) for mean in means])
             return
-        for mean in means:
-            mean_note = distribution(mean) or (
-                "" if mean.mean is None else f"mean {mean_text(mean.mean, mean.measure)}"
-            )
-            mean_note += "  of all answers to an item together" if mean.scope == "group" else ""
-            say(
-                f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "
-                f"scored {mean.scored}  {mean_note}"
-            )
+        rows = [["evaluator", "pass", "fail", "error", "skipped", "scored", ""]]
+        rows += [
+            [mean.key, *map(str, (mean.passed, mean.failed, mean.errored, mean.skipped, mean.scored)), _mean_note(mean)]
+            for mean in means
+        ]
+        for number, line in enumerate(table(rows, right=range(1, 6), names=(0,), room=columns())):
+            say(line, dim=number == 0)
         return
     labels = {"target": run.targets, "prompt": run.prompts}.get(by)
     groups = {str(labels[key] if labels else key): totals for key, totals in reader.totals_by(run.id, by).items()}
@@ -257,7 +319,12 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
         say_json({name: asdict(totals) for name, totals in groups.items()})
         return
     for name, totals in groups.items():
-        say(f"{name or '(none)'}: {totals_sentence(totals)}")
+        say(f"{name or '(none)'}: {totals_sentence(run, totals)}")
+
+
+def _mean_note(mean: EvaluatorMean) -> str:
+    note = distribution(mean) or ("" if mean.mean is None else f"mean {mean_text(mean.mean, mean.measure)}")
+    return note + "  of all answers to an item together" * (mean.scope == "group")
 
 
 def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) -> list[AnswerRow]:
@@ -282,7 +349,7 @@ def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
 
 def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
     row, answer = detail.row, detail.answer
-    say_row(row, run)
+    say_row(row, run, answer_columns([row], {run.id: run}))
     units = item.get("turns") or [item]
     unit = units[row.turn] if isinstance(units, list) else item
     for title, text in (
@@ -324,7 +391,8 @@ def search(text: str, limit: int, as_json: bool) -> None:
             say_json([asdict(row) for row in rows])
             return
         keys = {run.id: run for run in reader.runs(limit=100_000)}
+        shape = answer_columns(rows, keys)
         for row in rows:
-            say_row(row, keys[row.run], f"{keys[row.run].key}  ")
+            say_row(row, keys[row.run], shape, f"{keys[row.run].key}  ")
         if not rows:
             say(f"no answer holds {text!r}")

@@ -268,8 +268,10 @@ def _say_end(outcome: RunOutcome, how: ExecutionOptions, code: int, measures: Ma
         return
     if how.quiet:
         return
+    alone = len(outcome.by_target) == 1
     for target, column in outcome.by_target.items():
-        say(f"{run.targets[target]}: {totals_sentence(column, measures=measures.get(target, ()))}")
+        says = totals_sentence(run, column, measures=measures.get(target, ()), whole=alone)
+        say(f"{run.targets[target]}: {says}")
     say_causes(run, outcome.causes, _MOST_CAUSES)
     say(f"run {run.key} {run.status}; {look_sentence(run, outcome.totals)}")
     if over := overshoot_sentence(run, outcome.totals):

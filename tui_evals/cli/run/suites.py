@@ -171,7 +171,7 @@ def _score_text(score: float | None) -> str:
 
 def _say_table(rows: Sequence[Sequence[str]], *, right: Sequence[int], elastic: Sequence[int]) -> None:
     short = [[text if len(text) <= 200 else text[:199] + "…" for text in row] for row in rows]
-    for number, line in enumerate(table(short, right=right, elastic=elastic, room=columns())):
+    for number, line in enumerate(table(short, right=right, elastic=elastic, names=(0,), headed=True, room=columns())):
         say(line.rstrip(), dim=number == 0)
 
 

@@ -15,11 +15,13 @@ from tui_evals.cli.opening import Opening, need_terminal
 from tui_evals.cli.output import Stop, cell, columns, redraws, rewind, say, say_end, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.pace import Pace, pace_parts, store_wait_sentence, stored_again_sentence, wait_sentence
-from tui_evals.present.runs import judging_sentence, next_step, run_cost, stop_reason
+from tui_evals.present.runs import Cost, judging_sentence, next_step, run_budget, run_cost, stop_reason
 from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, StoreWait, Totals, Wait, WorkerRow
 from tui_evals.store.workers import RunWorkers, WorkerTotals, worker_totals
+
+from .standing import baseline_notes
 
 _MOST = 6
 _ORDER = {"alive": 0, "silent": 1, "gone": 2}
@@ -163,7 +165,8 @@ class Progress:
         self._pace.note(now, judged, run.status == "running")
         self._crew.look(reader, run)
         room = (columns() or 1000) - 1
-        lines = [" · ".join(_line(run.targets[target], target_totals)) for target, target_totals in totals.items()]
+        budget = run_budget(run) if len(totals) == 1 else None
+        lines = [" · ".join(_line(run.targets[target], one, budget)) for target, one in totals.items()]
         if run.staged_pass:
             lines = [judging_sentence(run)]
         lines = self._with_pace(run, lines, list(totals.values()))
@@ -179,9 +182,12 @@ class Progress:
         left = sum(target_totals.total - final_count(target_totals) for target_totals in totals)
         waits = wait_sentence(run, time.time())
         pace = [waits] if waits else pace_parts(self._pace.rate(), left) if run.status == "running" else []
-        if not pace or not lines:
-            return lines
-        return [" · ".join([*lines, *pace])] if len(lines) == 1 else [*lines, " · ".join(["all", *pace])]
+        if len(lines) == 1:
+            return [" · ".join([*lines, *pace])]
+        costs, budget = [run_cost(target_totals) for target_totals in totals], run_budget(run)
+        spent, perhaps = sum(cost.amount for cost in costs), sum(cost.perhaps for cost in costs)
+        together = [*pace, *([Cost(spent, perhaps=perhaps, budget=budget).text] if budget else [])]
+        return [*lines, " · ".join(["all", *together])] if together and lines else lines
 
     def _events(self, reader: Reader, run: RunRow) -> None:
         if self._crew.look(reader, run):
@@ -196,13 +202,13 @@ class Progress:
                 say_json_line({"event": "answer", **asdict(row), "target": run.targets[row.target]})
 
 
-def _line(name: str, totals: Totals) -> list[str]:
-    """One target's results so far."""
+def _line(name: str, totals: Totals, budget: float | None) -> list[str]:
+    """One target's results so far; the budget is that of the whole run."""
     flying = [f"{totals.running:,} {status_phrase('running')}"] if totals.running else []
     return [
         f"{name}: {final_count(totals)}/{totals.total}  {short_counts(totals)}",
         *flying,
-        run_cost(totals).text,
+        run_cost(totals, budget=budget).text,
     ]
 
 
@@ -222,6 +228,9 @@ def watch(word: str, as_json: bool) -> int:
     say(f"run {run.key} is {run_look(run).word}")
     for line in filter(None, (stop_reason(run), next_step(run), run.verdict)):
         say(line)
+    with project.reader() as reader:
+        for target, note in baseline_notes(reader, run).items():
+            say(f"{run.targets[target]}: {note}")
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,8 +12,10 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from tui_evals.datasets.paths import get_at
 from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
+from tui_evals.store.rows import references
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import NO_ANSWER, copy_menu, expect_answer, give_verdict, go_to_item, new_item
@@ -24,20 +26,34 @@ from tui_evals.tui.answer_context import (
     answer_title,
     place_of,
     source_file,
+    unit_of,
+    unit_place,
 )
 from tui_evals.tui.messages import AnswerShown, Place
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.rows import RowMaker, Rows, paragraph, row, row_text
+from tui_evals.tui.rows import Row, RowMaker, Rows, paragraph, row, row_text
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
 
 from .external_pager import show_in_pager
-from .rows import LAYOUT_NAMES, LAYOUTS, AnswerView, answer_rows, no_answer_rows
+from .rows import LAYOUT_NAMES, LAYOUTS, AnswerRows, AnswerView, Stop, answer_rows, no_answer_rows
 
 _LONG = 200_000
 """Characters beyond which a diff is waited for with the answer already on screen."""
+_STOPS: Mapping[str, Stop] = {
+    "next_change": "change",
+    "previous_change": "change",
+    "next_section": "section",
+    "next_failing": "failing",
+}
+_STOP_WORDS: Mapping[Stop, str] = {"change": "change", "section": "section", "failing": "not passed"}
+_NO_STOP: Mapping[Stop, str] = {
+    "change": "there is no change to go to: nothing differs from what is expected, or d shows the answer alone",
+    "section": "there are no sections here",
+    "failing": "no evaluator is against this answer",
+}
 _PATIENCE = 0.12
 """Seconds the answer before stays on screen while the next one is fetched."""
 
@@ -197,6 +213,10 @@ class DetailPane(Pane):
         super().__init__(workspace, watch, writer)
         self._lines = Lines(choosing=False)
         self._presenter = AnswerPresenter(self._lines, watch.database, self._empty, self._ready)
+        self._reached: tuple[Rows, int, int] | None = None
+        """The rows, how far they were scrolled, and the row that a key went to last."""
+        self._judged_alike: tuple[AnswerContext, object] | None = None
+        """The answer and the dataset that were compared last for what they expect."""
 
     def compose(self) -> ComposeResult:
         """The rows."""
@@ -208,8 +228,11 @@ class DetailPane(Pane):
         """Show the answer that is looked at, if it is another one."""
         answer = self.watching.answer
         if answer is None or answer != self._presenter.answer:
+            self._presenter.view = replace(self._presenter.view, otherwise=False)
+            self._judged_alike = None
             self._presenter.show(answer)
             self.entitle()
+        self._compare_expectations()
 
     def pulse(self, pulse: StoreChange) -> None:
         """Show the answer again if it, its conversation, what people say of it or the pass that counts has changed."""
@@ -231,10 +254,28 @@ class DetailPane(Pane):
 
     def _ready(self) -> None:
         """Other rows are on screen."""
+        self._compare_expectations()
         case, view = self._presenter.case, self._presenter.view
         if case is not None:
             raw = " · raw" if view.raw else ""
             self.entitle(f"{safe_line(answer_title(case), 60)} · {LAYOUT_NAMES[view.layout]}{raw}")
+
+    def _compare_expectations(self) -> None:
+        """Mark the answer where its dataset, as it is open here, expects something else than what judged it."""
+        case = self._presenter.case
+        file = self._file(case) if case is not None else None
+        editing = self.workspace.open.get(file) if file is not None else None
+        if case is None or editing is None:
+            return
+        known, self._judged_alike = self._judged_alike, (case, editing.data)
+        if known is not None and known[0] is case and known[1] is editing.data:
+            return
+        items = editing.data.get("items")
+        place = unit_place(items, case) if isinstance(items, list) else None
+        judged = unit_of(case.item, case.row.turn)
+        otherwise = place is not None and set(references(get_at(editing.data, place))) != set(references(judged))
+        if otherwise != self._presenter.view.otherwise:
+            self._presenter.show_as(replace(self._presenter.view, otherwise=otherwise))
 
     # -- what can be done
 
@@ -244,6 +285,8 @@ class DetailPane(Pane):
             return NO_ANSWER
         if action in ("next_match", "previous_match") and not self._lines.searched_text:
             return "nothing is searched for; / begins a search"
+        if (stop := _STOPS.get(action)) is not None and not self._stops(stop):
+            return _NO_STOP[stop]
         case = self._presenter.case
         if action == "accept" and case is not None and not case.text:
             return "there is no text to expect: the answer is empty or missing"
@@ -289,6 +332,43 @@ class DetailPane(Pane):
         self.watching.answer = following.id
         self.post_message(AnswerShown())
 
+    def do_next_change(self) -> None:
+        """The next place in which the answer differs."""
+        self._go_to("change", 1)
+
+    def do_previous_change(self) -> None:
+        """The place before."""
+        self._go_to("change", -1)
+
+    def do_next_section(self) -> None:
+        """The next heading."""
+        self._go_to("section", 1)
+
+    def do_next_failing(self) -> None:
+        """The next evaluator for which the answer does not pass."""
+        self._go_to("failing", 1)
+
+    def _stops(self, stop: Stop) -> list[int]:
+        rows = self._lines.rows
+        return rows.stops[stop] if isinstance(rows, AnswerRows) else []
+
+    def _go_to(self, stop: Stop, way: int) -> None:
+        """Scroll to the next of what is wanted, round the end; near the end of the rows several share a screen."""
+        stops, rows, top = self._stops(stop), self._lines.rows, int(self._lines.scroll_offset.y)
+        reached = self._reached
+        here = reached[2] if reached is not None and reached[0] is rows and reached[1] == top else top and top + 1
+        ahead = [number for number, place in enumerate(stops) if (place - here) * way > 0]
+        number = (ahead[0] if way > 0 else ahead[-1]) if ahead else (0 if way > 0 else len(stops) - 1)
+        y = max(min(stops[number] - 1, int(self._lines.max_scroll_y)), 0)
+        self._reached = (rows, y, stops[number])
+        self._lines.scroll_to(y=y, animate=False, immediate=True)
+        title = rows[stops[number]]
+        name = row_text(title if stop == "section" else Row(title.pieces[1:])).strip()
+        says = {"change": "", "section": f": {name}", "failing": f": {name}"}[stop]
+        self.say(
+            f"{_STOP_WORDS[stop]} {number + 1} of {len(stops)}{safe_line(says, 60)}{'' if ahead else ', round again'}"
+        )
+
     async def do_accept(self) -> None:
         """Make the answer the expected response."""
         await expect_answer(self)
@@ -316,7 +396,8 @@ class DetailPane(Pane):
         if look is None:
             self.say("the answer is still being fetched", "warn")
             return
-        rows = await asyncio.to_thread(answer_rows, look, view, self.app.size.width)
+        whole = replace(view, whole=True)
+        rows = await asyncio.to_thread(answer_rows, look, whole, self.app.size.width)
         text = await asyncio.to_thread(lambda: "\n".join(row_text(one).rstrip() for one in rows) + "\n")
         problem = show_in_pager(self.app, text)
         if problem:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tui_evals.present.answers import (
+    FAILING,
     answer_facts,
+    badge_text,
+    complaints,
     earlier_text,
     error_text,
+    failing_first,
     figures_text,
     missing_text,
     pretty_json,
     reference_text,
 )
+from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration, number, tokens
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
@@ -35,13 +40,23 @@ from tui_evals.tui.answer_context import (
     unit_of,
     units,
 )
-from tui_evals.tui.diff_rows import NARROWEST, Layout, SideBySideRows, column_titles, diff_summary, unified_rows
+from tui_evals.tui.diff_rows import (
+    NARROWEST,
+    Layout,
+    SideBySideRows,
+    column_titles,
+    diff_summary,
+    is_change,
+    unified_rows,
+)
 from tui_evals.tui.rows import (
+    BlockRows,
     JoinedRows,
     Piece,
     Row,
     Rows,
     Style,
+    TextRows,
     fit,
     heading,
     paragraph,
@@ -126,6 +141,31 @@ def _attempt_rows(call: CallRecord, width: int) -> Rows:
 _NOTHING: tuple[object, ...] = ("", [], {})
 
 
+Stop = Literal["change", "section", "failing"]
+"""What a key goes to the next of."""
+_FAILING = "failing"
+"""The key of the row in which an evaluator stands for which the answer does not pass."""
+
+
+class AnswerRows(JoinedRows):
+    """The rows of an answer, and where one can go in them."""
+
+    def __init__(self, parts: Sequence[Rows]) -> None:
+        super().__init__(parts)
+        self.stops: dict[Stop, list[int]] = {"change": [], "section": [], "failing": []}
+        begin = 0
+        for part in parts:
+            if isinstance(part, BlockRows):
+                self.stops["change"] += (begin + row for row in part.starts(is_change))
+            elif isinstance(part, list):
+                for number, one in enumerate(part, begin):
+                    if one.ground == "title":
+                        self.stops["section"].append(number)
+                    elif one.key == _FAILING:
+                        self.stops["failing"].append(number)
+            begin += len(part)
+
+
 def score_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
     """What the evaluators made of it in the pass that counts, in earlier ones, and what people said."""
     scores, together, labels = case.detail.scores, case.detail.together, case.detail.labels
@@ -165,8 +205,10 @@ def _score(record: ScoreRecord, width: int) -> Iterator[Rows]:
     weight = "" if record.weight == 1 else f" · weight {record.weight:g}"
     label = f" · {record.label}" if record.label else ""
     about = paragraph(f"{record.key}{kind}{score}{label}{weight}", max(width - 10, 10))
+    key = _FAILING if record.result in FAILING else None
     for place, line in enumerate(about):
-        yield [Row((_result(record.result) if not place else Piece(" " * 10), *line.pieces))]
+        first = not place
+        yield [Row((_result(record.result) if first else Piece(" " * 10), *line.pieces), key if first else None)]
     if record.reason:
         yield paragraph(record.reason, width, "", 2)
     for name, value in record.details.items():
@@ -194,6 +236,7 @@ def _label(label: Label, width: int) -> Rows:
 LAYOUTS: tuple[Layout, ...] = ("sides", "unified", "answer")
 LAYOUT_NAMES: dict[Layout, str] = {"sides": "side by side", "unified": "unified", "answer": "only the answer"}
 _MORE = "       … all of it stands below"
+_BADGE_LINES, _REASON_LINES = 2, 3
 _ASKED = 3
 """Lines of the question that stand above its answer."""
 
@@ -206,15 +249,20 @@ class AnswerView:
     raw: bool = False
     compare: bool = True
     """Whether a diff may be made; before a long one the answer is shown alone."""
+    otherwise: bool = False
+    """The dataset expects something else by now than what the answer was judged by."""
+    whole: bool = False
+    """Nothing is cut or left out, because it is read elsewhere."""
 
 
-def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Rows:
+def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> AnswerRows:
     """All rows of an answer; for long texts this is work for a thread."""
     case = compared.case
-    return JoinedRows(
+    return AnswerRows(
         [
-            *_head_rows(case, width),
+            *_head_rows(case, view, width),
             *_question_rows(case, view, width),
+            *_otherwise_rows(view, width),
             *_turn_rows(compared, case.detail, view, width),
             *score_rows(case, width),
             *_conversation_rows(compared, view, width),
@@ -235,8 +283,8 @@ def no_answer_rows(run_on_screen: bool, width: int) -> Rows:
     return JoinedRows([[row(("No answer is chosen.", "strong"))], [row()], paragraph(text, width, "dim")])
 
 
-def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
-    """The facts of an answer, and why there is none."""
+def _head_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:
+    """What an answer came to and why, its facts, and why there is none."""
     record, answer = case.row, case.detail.answer
     score = "" if record.score is None else f" {number(record.score)}"
     left = case.run.status == "interrupted" and record.status in ("pending", "running")
@@ -248,13 +296,18 @@ def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
             (safe_line(answer_title(case)), "strong"),
         )
     ]
+    scores = failing_first(case.detail.scores.get(case.run.scoring_pass, ()))
+    yield badge_rows(scores, width, None if view.whole else _BADGE_LINES)
+    if reason := next(complaints(None, scores), ""):
+        yield _cut(reason, width, "fail", None if view.whole else _REASON_LINES)
     run, prompt = case.run, case.run.prompts
     who = [
         run.targets[record.target] if record.target < len(run.targets) else "",
         prompt[record.prompt] if len(prompt) > 1 and record.prompt < len(prompt) else "",
         f"category {record.category}" if record.category else "",
     ]
-    yield paragraph(" · ".join(safe_line(part, 120) for part in who if part), width)
+    limit = None if view.whole else 120
+    yield paragraph(" · ".join(safe_line(part, limit) for part in who if part), width)
     if facts := answer_facts(record, answer, len(case.detail.calls)).text:
         yield paragraph(facts, width, "dim")
     if left:
@@ -267,6 +320,41 @@ def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
             yield paragraph(answer.traceback, width, "dim", 2)
 
 
+def badge_rows(scores: Sequence[ScoreRecord], width: int, most: int | None) -> list[Row]:
+    """A badge for each evaluator in so many lines; of those there is no room for, how many they are."""
+    lines: list[list[Piece]] = [[]]
+    room = width
+    for place, record in enumerate(scores, 1):
+        badge = Piece(badge_text(record), tone_style(result_look(record.result).tone))
+        left = len(scores) - place
+        size = cell_width(badge.text) + (2 if lines[-1] else 0)
+        # In the last line a place is kept for the count of those that follow.
+        spare = cell_width(f"  +{left}") if most is not None and len(lines) >= most and left else 0
+        if size + spare > room and lines[-1]:
+            if most is not None and len(lines) >= most:
+                lines[-1].append(Piece(f"  +{left + 1}", "dim"))
+                break
+            lines.append([])
+            room, size = width, cell_width(badge.text)
+        lines[-1] += [*([Piece("  ")] if lines[-1] else []), badge]
+        room -= size
+    return [Row(tuple(line)) for line in lines if line]
+
+
+def _cut(text: str, width: int, style: Style, most: int | None) -> Rows:
+    """A text in at most so many lines; it stands whole among the scores."""
+    lines = wrapped(text, width)
+    if most is None or len(lines) <= most:
+        return TextRows(lines, style)
+    return [*(row((line, style)) for line in lines[: most - 1]), row(fit(" ".join(lines[most - 1 :]), width, style))]
+
+
+def _otherwise_rows(view: AnswerView, width: int) -> Iterator[Rows]:
+    if view.otherwise:
+        yield [row()]
+        yield paragraph("~ the dataset expects otherwise now: i goes to the item, s judges again", width, "warn")
+
+
 def _left_text(run: RunRow) -> str:
     reason = f": {stop_reason(run).rstrip('.')}" if stop_reason(run) else ""
     return f"The run stopped before this was answered{reason}; p lets it go on."
@@ -274,12 +362,13 @@ def _left_text(run: RunRow) -> str:
 
 def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:
     """What the answer is an answer to, as far as it fits above it."""
-    prompt = case.prompt[: _ASKED * width * 2]
+    most = None if view.whole else _ASKED
+    prompt = case.prompt[: _ASKED * width * 2] if most else case.prompt
     lines = wrapped(spell_out(prompt) if view.raw else prompt, max(width - 7, 1))
     if not prompt.strip():
         return
-    rows = [row(("asked  " if not place else " " * 7, "dim"), line) for place, line in enumerate(lines[:_ASKED])]
-    more = len(lines) > _ASKED or len(prompt) < len(case.prompt)
+    rows = [row(("asked  " if not place else " " * 7, "dim"), line) for place, line in enumerate(lines[:most])]
+    more = most is not None and (len(lines) > most or len(prompt) < len(case.prompt))
     yield [row(), *rows, *([row((_MORE if case.messages else _MORE[:8], "dim"))] if more else [])]
 
 
@@ -317,7 +406,7 @@ def _turn_rows(
         yield [column_titles(width)]
         yield SideBySideRows(diff, width)
     else:
-        yield unified_rows(diff, width)
+        yield unified_rows(diff, width, whole=view.whole)
 
 
 def _text_rows(text: str, turn: Detail | Told, raw: bool, width: int) -> Rows:

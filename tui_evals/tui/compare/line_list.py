@@ -49,7 +49,7 @@ class CompareList(Vertical):
         self._comparison = comparison
         runs = len(comparison.sides)
         self._columns.display = runs > 2
-        self._columns.show(lambda width: [columns_of(comparison, width).title(runs)])
+        self._columns.show(lambda width: [columns_of(comparison, width).title()])
         self._list(at=next((number for number, line in enumerate(comparison.lines) if "broken" in line.kinds), None))
 
     def only(self, *kinds: Kind) -> None:

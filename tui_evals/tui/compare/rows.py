@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from tui_evals.compare.caveats import caveats
@@ -13,16 +14,19 @@ from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, difference_sentence, measured_sentence
+from tui_evals.present.columns import GAP, Column, Names, cell_width, elide, fit_columns, names_of
 from tui_evals.present.comparisons import KIND_LOOKS, difference_verdict, direction, stop_notes, usage_lines
+from tui_evals.present.figures import number
 from tui_evals.present.status import ANSWER_LOOKS
+from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import LazyRows, Piece, Row, Style, fit, look_piece, row, tone_style, wrapped
 
 _UNBROKEN = "\u00a0"
 _SAYS = 3
 _STATUS = 10
-_GLYPHS = 7
-_SCORES = 14
 _ITEM = 16
+_MEASURED = 2_000
+"""Lines of which every cell is measured."""
 
 
 def kind_piece(kind: Kind, width: int = 0) -> Piece:
@@ -42,8 +46,8 @@ def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
     """The runs, their pass rates, whether the difference can be chance, and the kinds; more where there is room."""
     several = len(comparison.sides) > 2
     rows = [
-        _run_line(number, side, comparison.against[number - 1] if number and several else None, width)
-        for number, side in enumerate(comparison.sides)
+        _run_line(place, side, comparison.against[place - 1] if place and several else None, width)
+        for place, side in enumerate(comparison.sides)
     ]
     if tall or not several:
         for name, against in zip(NAMES[1:], comparison.against, strict=False):
@@ -73,7 +77,7 @@ def verdict_style(test: MeasuredDifference) -> Style:
     return tones.get(direction(test), "strong") if test.shown else ""
 
 
-def _run_line(number: int, side: RunSide, against: RunDifference | None, width: int) -> Row:
+def _run_line(place: int, side: RunSide, against: RunDifference | None, width: int) -> Row:
     rate, interval = side.rate, side.rate.interval
     counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})" if rate.judged else "n/a"
     ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""
@@ -83,7 +87,7 @@ def _run_line(number: int, side: RunSide, against: RunDifference | None, width: 
     if len(text) + len(own) + len(short) + 7 > width:
         text = f"{counts} {ends}".rstrip()
     name = max(min(width - len(text) - len(short) - 6, len(own)), 10)
-    pieces = [Piece(f"{NAMES[number]} ", "accent"), fit(own, name, "strong"), Piece("  ")]
+    pieces = [Piece(f"{NAMES[place]} ", "accent"), fit(own, name, "strong"), Piece("  ")]
     if against is None:
         return row(*pieces, fit(text, width - name - 4))
     return row(*pieces, text, "  ", fit(short, width - name - 6 - len(text), verdict_style(against.passes)))
@@ -123,34 +127,58 @@ def _counts(comparison: Comparison, width: int) -> Row:
 # -- the list
 
 
-class Columns:
-    """How wide each part of a line is where it is listed."""
+@dataclass(frozen=True, slots=True)
+class LineColumns:
+    """The columns of a list of lines, and how items are named in it."""
 
-    def __init__(self, lines: Sequence[ComparedLine], runs: int, width: int) -> None:
-        self.kind = max((len(line.kind) for line in lines), default=4) + 3 if lines else 7
-        self.several = runs > 2
-        left = width - self.kind
-        self.runs = _runs_width(runs, left)
-        self.status = self.runs // runs if self.several else _STATUS if self.runs > _GLYPHS else 2
-        left -= self.runs
-        self.scores = _SCORES if not self.several and self.runs > _GLYPHS and left >= _ITEM + _SCORES else 0
-        left -= self.scores
-        named = any(line.column for line in lines)
-        self.column = min(left // 3, 24) if named and left >= 36 else 0
-        self.item = max(left - self.column, 0)
+    columns: Sequence[Column]
+    names: Names
+    runs: int
 
-    def title(self, runs: int) -> Row:
-        """The letters of the runs above their columns."""
-        letters = [fit(NAMES[number], self.status, "dim") for number in range(runs)]
-        return row(" " * self.kind, fit("item", self.item, "dim"), *letters)
+    @property
+    def several(self) -> bool:
+        """Whether each run has a column of its own; of two, one status leads to the other."""
+        return self.runs > 2
+
+    def title(self) -> Row:
+        """The words above the columns, the letters of the runs above theirs."""
+        cells = {"item": Piece("item", "dim")} | {name: Piece(name, "dim") for name in NAMES[: self.runs]}
+        return Row(tuple(self.in_columns(cells)))
+
+    def in_columns(self, cells: Mapping[str, Piece]) -> Iterator[Piece]:
+        """These cells at the widths of the columns."""
+        for place, column in enumerate(self.columns):
+            yield Piece(" " * GAP if place else "")
+            text, style = cells.get(column.by, Piece(""))
+            yield fit(text, column.width, style)
 
 
-def _runs_width(runs: int, left: int) -> int:
-    """Status words of all runs where there is room for them, else glyphs."""
-    if runs > 2:
-        return runs * _STATUS if left >= _ITEM + runs * _STATUS else runs * 2
-    words = 2 * _STATUS + 3
-    return words if left >= _ITEM + words else _GLYPHS if left >= _ITEM + _GLYPHS else 0
+def columns_of(comparison: Comparison, width: int) -> LineColumns:
+    """The columns of the lines of a comparison: the statuses in words, unless the items would have no room then."""
+    lines, runs = comparison.lines, len(comparison.sides)
+    names = names_of(line.item for line in lines)
+    worded = fit_columns(_columns(lines, runs, names, width, words=True), width)
+    item = next((column.width for column in worded if column.by == "item"), 0)
+    statuses = [name for name in NAMES[:runs] if all(column.by != name for column in worded)]
+    if item < min(_ITEM, names.wanted) or statuses:
+        worded = fit_columns(_columns(lines, runs, names, width, words=False), width)
+    return LineColumns(worded, names, runs)
+
+
+def _columns(lines: Sequence[ComparedLine], runs: int, names: Names, width: int, *, words: bool) -> Iterator[Column]:
+    places = max((cell_width(_beside_item(line)) for line in islice(lines, _MEASURED)), default=0)
+    scored = islice(lines, _MEASURED) if runs == 2 else ()
+    scores = max((cell_width(score_words(line.answers)) for line in scored), default=0)
+    columns = max((cell_width(safe_line(line.column, 200)) for line in islice(lines, _MEASURED)), default=0)
+    kind = max((len(line.kind) for line in lines), default=4) + 2
+    yield Column("kind", "", kind, 100)
+    least = min(_ITEM + places, max(width - kind - GAP - runs * (1 + GAP) - 2, 8))
+    yield Column("item", "item", max(names.wanted + places, 4), 99, least)
+    for place, name in enumerate(NAMES[:runs]):
+        arrow = 2 * (runs == 2 and place == 1)
+        yield Column(name, name, (_STATUS if words else 1) + arrow, 98)
+    yield Column("scores", "", scores, 97)
+    yield Column("column", "", columns, 96, 8)
 
 
 class LineRows(LazyRows):
@@ -161,7 +189,7 @@ class LineRows(LazyRows):
         self._numbers = numbers
         self._kinds = kinds
         self._rows = {number: place for place, number in enumerate(numbers)}
-        self._columns = columns_of(comparison, width)
+        self._shape = columns_of(comparison, width)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -169,33 +197,41 @@ class LineRows(LazyRows):
     def row_at(self, number: int) -> Row:
         """The row of a line."""
         place = self._numbers[number]
-        return line_row(self._lines[place], self._columns, self._kinds, place)
+        return line_row(self._lines[place], self._shape, self._kinds, place)
 
     def find(self, key: Hashable) -> int | None:
         """The row of a line."""
         return self._rows.get(key) if isinstance(key, int) else None
 
 
-def columns_of(comparison: Comparison, width: int) -> Columns:
-    """How wide the parts of the list are."""
-    return Columns(comparison.lines, len(comparison.sides), width)
-
-
-def line_row(line: ComparedLine, columns: Columns, kinds: Collection[Kind], key: Hashable) -> Row:
+def line_row(line: ComparedLine, shape: LineColumns, kinds: Collection[Kind], key: Hashable) -> Row:
     """One line: what became of it, which item, and how the runs did where there is room."""
-    pieces = [kind_piece(kind_shown(line, kinds), columns.kind), fit(place_of(line), columns.item)]
-    if columns.several:
-        pieces += [_status(answer, columns.status) for answer in line.answers]
-    elif columns.runs:
-        pieces += [*status_pieces(line.answers, columns.status), Piece(" ")]
-    pieces.append(fit(score_words(line.answers), columns.scores, "dim"))
-    return Row((*pieces, fit(line.column, columns.column, "dim")), key)
+    widths = {column.by: column.width for column in shape.columns}
+    beside = _beside_item(line)
+    room = max(widths.get("item", 0) - cell_width(beside), 0)
+    item = elide(shape.names.short(line.item), room) if room else ""
+    cells = {
+        "kind": kind_piece(kind_shown(line, kinds)),
+        "item": Piece(item + beside),
+        "scores": Piece(score_words(line.answers), "dim"),
+        "column": Piece(line.column, "dim"),
+    }
+    for place, (name, answer) in enumerate(zip(NAMES, line.answers, strict=False)):
+        arrow = "→ " if place and not shape.several else ""
+        status = _status(answer, widths.get(name, 0) - len(arrow))
+        cells[name] = Piece(arrow + status.text, status.style)
+    return Row(tuple(shape.in_columns(cells)), key)
 
 
 def place_of(line: ComparedLine) -> str:
     """The item, and which of its turns and repeats where there are several."""
-    turn = "" if line.turn is None else f" · turn {line.turn + 1}"
-    return line.item + turn + ("" if line.repeat is None else f" · repeat {line.repeat + 1}")
+    return line.item + _beside_item(line)
+
+
+def _beside_item(line: ComparedLine) -> str:
+    """Which turn and repeat of an item; a first turn needs no word."""
+    turn = f" · turn {line.turn + 1}" if line.turn else ""
+    return turn + ("" if line.repeat is None else f" · repeat {line.repeat + 1}")
 
 
 def status_pieces(answers: Sequence[Answer | None], width: int = _STATUS) -> list[Piece]:
@@ -221,8 +257,8 @@ def score_words(answers: Sequence[Answer | None]) -> str:
 
 
 def score_text(score: float | None) -> str:
-    """A score with three figures."""
-    return "–" if score is None else f"{score:.3g}"
+    """A score in a few figures."""
+    return "–" if score is None else number(score).removesuffix(".00")
 
 
 def empty_lines(kinds: Collection[Kind], words: str, width: int) -> list[Row]:

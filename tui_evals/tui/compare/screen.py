@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from tui_evals.compare.match import Kind
+from tui_evals.compare.measures import Column
 from tui_evals.compare.runs import KINDS, Comparison
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError, parse_filter
@@ -108,10 +109,14 @@ class CompareScreen(FeatureScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("compare")]
     DEFAULT_CSS = _CSS
 
-    def __init__(self, database: Path, runs: Sequence[int], why: str = "") -> None:
+    def __init__(
+        self, database: Path, runs: Sequence[int], why: str = "", columns: tuple[Column, Column] | None = None
+    ) -> None:
+        """Of a single run its two columns are compared."""
         super().__init__()
         self.database = database
         self._ids = tuple(runs)
+        self._columns = columns
         self._why = why
         self.comparison: Comparison | None = None
 
@@ -142,7 +147,7 @@ class CompareScreen(FeatureScreen):
 
     async def _read(self) -> None:
         try:
-            comparison = await asyncio.to_thread(read_runs, self.database, self._ids)
+            comparison = await asyncio.to_thread(read_runs, self.database, self._ids, self._columns)
         except (LookupError, StoreError) as problem:
             self.list.say(f"The runs cannot be compared: {problem}.", wrong=True)
             return

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tui_evals.compare.columns import read_columns
 from tui_evals.compare.match import Kind
+from tui_evals.compare.measures import Column
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, read_comparison
 from tui_evals.present.answers import expected_text
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
+from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
 from tui_evals.text.chats import question_text
 from tui_evals.text.nearest import did_you_mean
-from tui_evals.tui.answer_context import messages_of, unit_of
+from tui_evals.tui.answer_context import answer_as_text, messages_of, unit_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,10 @@ class LineTexts:
     judged: tuple[JudgedLine, ...]
 
 
-def read_runs(database: Path, runs: Sequence[int]) -> Comparison:
-    """Compare runs; LookupError if one is gone."""
+def read_runs(database: Path, runs: Sequence[int], columns: tuple[Column, Column] | None = None) -> Comparison:
+    """Compare runs, or two columns of a single one; LookupError if one is gone."""
     with Reader(database) as reader:
-        return read_comparison(reader, runs)
+        return read_comparison(reader, runs) if columns is None else read_columns(reader, runs[0], columns)
 
 
 _KIND_TERM = re.compile(r'(?<!\S)(!?)kind:("[^"]*"|\S*)')
@@ -115,18 +116,3 @@ class ComparedItemFinder:
         items = self._items[run.id]
         item = items[detail.row.item] if detail and detail.row.item < len(items) else None
         return (expected_text(unit_of(item, detail.row.turn)) or None) if detail and isinstance(item, dict) else None
-
-
-def answer_as_text(answer: AnswerRecord | None) -> str:
-    """All that a target said, as one text: words, the calls it made, or why there is nothing."""
-    if answer is None:
-        return ""
-    parts = [answer.text] if answer.text else []
-    parts += [f"→ {call.get('name')}({_as_text(call.get('arguments'))})" for call in answer.tool_calls]
-    if answer.code:
-        parts.append(f"{answer.code}: {answer.message or ''}")
-    return "\n".join(parts)
-
-
-def _as_text(arguments: object) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)

@@ -14,7 +14,7 @@ from tui_evals.present.status import OVER
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
-from tui_evals.tui.messages import ShowPane
+from tui_evals.tui.messages import ShowMatrix, ShowPane
 from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
@@ -163,6 +163,11 @@ class ResultsPane(ResultsTable):
             self.watching.marks ^= {answer.item}
             self._names[answer.item] = answer.name
             self.sync()
+
+    def do_matrix(self) -> None:
+        """Show the run as a grid."""
+        if self.watching.run is not None:
+            self.post_message(ShowMatrix(self.watching.run.id, self.watching.answer))
 
     async def do_mark_all(self) -> None:
         """Mark the items of all answers that are shown, or take their marks away where all are marked."""

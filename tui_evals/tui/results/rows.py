@@ -8,19 +8,42 @@ from typing import Protocol, overload
 
 from tui_evals.present.answers import preview_text
 from tui_evals.present.causes import plain_reason
-from tui_evals.present.columns import beginning, cell_width
+from tui_evals.present.columns import (
+    AS_THEY_ARE,
+    GAP,
+    Column,
+    Names,
+    beginning,
+    cell_width,
+    elide,
+    fit_columns,
+    names_of,
+    told_apart,
+)
 from tui_evals.present.figures import compact, duration, number
-from tui_evals.present.status import result_look
+from tui_evals.present.status import result_look, status_counts, waiting_count
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, tone_style
+from tui_evals.tui.run_queries import RunCount
 
-_PREVIEW = 12
 _WIDE = 70
+"""Cells from which there is always room for the beginning of an answer."""
+_PREVIEW = 12
 _LEAST_ROOM = 6
+_BEFORE = 3
+"""Cells for a mark, a verdict of people, and the space after them."""
+_HEADING = 6
+"""Cells of the name of an evaluator, where its verdicts take fewer."""
+_FIGURE = 6
+"""Cells of a verdict with its figure."""
+_LABEL = 10
+"""Cells of the longest verdict: a label, or a sign and a time."""
+_UNITS = ("ms", "USD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +52,24 @@ class RunExtent:
 
     turns: bool = False
     repeats: bool = False
-    keys: tuple[str, ...] = ()
-    """The evaluators."""
-    longest: int = 8
-    """Cells of the longest name of an item, as far as one has looked."""
+    evaluators: tuple[tuple[str, int], ...] = ()
+    """The evaluators in the order of their columns, each with the cells of its verdicts."""
+    names: Names = AS_THEY_ARE
+    """How items are called, as far as one has looked."""
     endings: bool = False
     """Whether some answer ended otherwise than usual."""
+    scores: bool = True
+    latencies: bool = True
+    tokens: bool = True
+    costs: bool = True
+    """Whether some answer has them, as far as one has looked."""
+    status: int = 10
+    """Cells of the longest status."""
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: what it is sorted by, the word above it, and its cells without the space after it."""
-
-    by: str
-    word: str
-    width: int
-    right: bool = False
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The evaluators."""
+        return tuple(key for key, _ in self.evaluators)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,59 +86,72 @@ class Layout:
     preview: int
     targets: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
+    names: Names = AS_THEY_ARE
+    plain: frozenset[str] = frozenset()
+    """Columns of evaluators that say no more than pass or fail."""
 
 
 def layout(width: int, run: RunRow, several: RunExtent, offset: int = 0) -> Layout:
     """What fits a width, with so many shifting columns left out on the left."""
     targets = _without_provider(run.targets)
-    fixed = tuple(_fixed(width, targets, run.prompts, several))
-    shifting = tuple(_shifting(several.keys))
-    room = width - sum(column.width + 1 for column in fixed)
-    spare = _PREVIEW if width >= _WIDE else 0
+    fixed, shifting = list(_fixed(width, targets, run.prompts, several)), list(_shifting(several))
+    # There is always room for the beginning of an answer, unless it would be no more than a word.
+    answer = Column("answer", "answer", max(_PREVIEW, width // 5) if width >= _WIDE else 1, 98, rest=True)
+
+    def shown_from(start: int) -> list[Column]:
+        return fit_columns([*fixed, *shifting[start:], answer], width - _BEFORE)
+
+    last = shifting[-1].by if shifting else ""
     offset = max(0, min(offset, len(shifting) - 1))
-    while offset and _width_of(shifting[offset - 1 :]) <= room - spare:
-        offset -= 1
-    shown: list[Column] = []
-    for column in shifting[offset:]:
-        if _width_of((*shown, column)) > room - spare:
-            break
-        shown.append(column)
-    if not shown and room > _LEAST_ROOM:
-        shown = [replace(shifting[offset], width=room - 1)]
-    more = offset + len(shown) < len(shifting)
+    while offset and any(column.by == last for column in shown_from(offset - 1)):
+        offset -= 1  # what is further left has room as well
+    shown, stay = shown_from(offset), {column.by for column in fixed}
+    staying = tuple(column for column in shown if column.by in stay)
+    moving = tuple(column for column in shown if column.by not in (*stay, "answer"))
+    used = _BEFORE + sum(column.width + GAP for column in (*staying, *moving))
     return Layout(
-        width, fixed, tuple(shown), offset, more, max(room - _width_of(shown), 0), targets, tuple(run.prompts)
+        width=width,
+        fixed=staying,
+        shifting=moving,
+        first=offset,
+        more=offset + len(moving) < len(shifting),
+        preview=max(width - used, 0),
+        targets=targets,
+        prompts=tuple(run.prompts),
+        names=several.names,
+        plain=frozenset(f"evaluator:{key}" for key, cells in several.evaluators if cells == 1),
     )
 
 
-def _width_of(columns: Iterable[Column]) -> int:
-    return sum(column.width + 1 for column in columns)
-
-
 def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: RunExtent) -> Iterable[Column]:
-    wide = 8 if width < 60 else 12 if width < 120 else 18
-    yield Column("", "", 2)
-    yield Column("name", "item", max(4, min(several.longest, wide + 2)))
+    most = max(width // 5, 12)
+    yield Column("name", "item", min(max(several.names.wanted, 4), max(most, 16)), 100, 6)
     if several.turns:
-        yield Column("turn", "turn", 4, True)
+        yield Column("turn", "turn", 4, 90, right=True)
     if len(targets) > 1:
-        yield Column("target", "target", max(6, min(max(map(cell_width, targets)), wide)))
+        yield Column("target", "target", max(6, min(max(map(cell_width, targets)), most)), 89, 6)
     if several.repeats:
-        yield Column("repeat", "rep", 3, True)
+        yield Column("repeat", "rep", 3, 88, right=True)
     if len(prompts) > 1:
-        yield Column("prompt", "prompt", max(6, min(max(map(cell_width, prompts)), wide)))
-    yield Column("status", "status", 10)
-    yield Column("score", "score", 5, True)
+        yield Column("prompt", "prompt", max(6, min(max(map(cell_width, prompts)), most)), 87, 6)
+    yield Column("status", "status", several.status, 99)
+    if several.scores:
+        yield Column("score", "score", 5, 80, right=True)
     if several.endings:
-        yield Column("ending", "ended", 7 if width < 120 else 14)
+        yield Column("ending", "ended", 7 if width < 120 else 14, 79)
 
 
-def _shifting(keys: Iterable[str]) -> Iterable[Column]:
-    for key in keys:
-        yield Column(f"evaluator:{key}", key, max(6, min(cell_width(safe_line(key, 20)), 10)))
-    yield Column("latency_ms", "latency", 7, True)
-    yield Column("output_tokens", "tokens", 9, True)
-    yield Column("cost", "cost", 8, True)
+def _shifting(several: RunExtent) -> Iterable[Column]:
+    words = told_apart(several.keys, _HEADING)
+    for place, ((key, cells), word) in enumerate(zip(several.evaluators, words, strict=True)):
+        yield Column(f"evaluator:{key}", word, max(cells, cell_width(word), 3), -place)
+    after = -len(words)
+    if several.latencies:
+        yield Column("latency_ms", "latency", 7, after, right=True)
+    if several.costs:
+        yield Column("cost", "cost", 8, after - 1, right=True)
+    if several.tokens:
+        yield Column("output_tokens", "tokens", 9, after - 2, right=True)
 
 
 def _without_provider(names: Sequence[str]) -> tuple[str, ...]:
@@ -125,7 +163,7 @@ def _without_provider(names: Sequence[str]) -> tuple[str, ...]:
 
 def heading(shown: Layout, sort: str | None = None, descending: bool = False) -> Row:
     """The words above the columns, with the way of sorting, and hints where there are more columns."""
-    pieces: list[Piece] = []
+    pieces: list[Piece] = [Piece(" " * _BEFORE)]
     for column in (*shown.fixed, *shown.shifting):
         word = fit(column.word, column.width, "strong", right=column.right)
         if column.by and column.by == sort:
@@ -134,7 +172,7 @@ def heading(shown: Layout, sort: str | None = None, descending: bool = False) ->
             word = fit(name + ("▼" if descending else "▲"), column.width, "accent", right=column.right)
         pieces += [word, Piece(" ")]
     if shown.first:
-        pieces[2 * len(shown.fixed) - 1] = Piece("‹", "key")
+        pieces[2 * len(shown.fixed)] = Piece("‹", "key")
     if shown.more:
         pieces[-1] = Piece("›", "key")
     pieces.append(fit("answer" if shown.preview > _LEAST_ROOM else "", shown.preview, "strong"))
@@ -172,17 +210,65 @@ class AnswerSource(Protocol):
 
 
 def sample_extent(answers: AnswerSource, count: int = 64) -> RunExtent:
-    """What the first answers tell of a run that has not been counted yet."""
+    """What the first and the last answers tell of a run that has not been counted yet."""
+    numbers = [*range(min(count, len(answers))), *range(max(len(answers) - count // 4, count), len(answers))]
     try:
-        rows = [row for number in range(min(count, len(answers))) if (row := answers.row(number)) is not None]
-        keys = {key for row in rows for key in answers.scores(row)}
+        rows = [row for number in numbers if (row := answers.row(number)) is not None]
+        scores = [record for row in rows for record in answers.scores(row).values()]
     except StoreError:
         return RunExtent()
-    longest = max((cell_width(safe_line(row.name, 40)) for row in rows), default=0)
+    names = names_of(row.name for row in rows)
     if any(row.name.startswith("#") for row in rows):
-        longest = max(longest, len(f"#{len(answers)}"))
+        names = replace(names, wanted=max(names.wanted, len(f"#{len(answers)}")))
     several = {name: any(getattr(row, name.rstrip("s")) for row in rows) for name in ("turns", "repeats", "endings")}
-    return RunExtent(**several, keys=tuple(sorted(keys)), longest=longest)
+    return RunExtent(**several, evaluators=_sampled(scores), names=names, **_filled(rows))
+
+
+def _sampled(scores: Iterable[ScoreRecord]) -> tuple[tuple[str, int], ...]:
+    """The evaluators of some scores, each with the cells of its verdicts."""
+    cells: dict[str, int] = {}
+    for record in scores:
+        plain = record.result is not None and record.score in (0, 1, None)
+        size = 1 if plain else cell_width(score_in_signs(record)[0])
+        cells[record.key] = max(cells.get(record.key, 1), min(size, _LABEL))
+    return tuple(sorted(cells.items()))
+
+
+def _filled(rows: Sequence[AnswerRow]) -> dict[str, bool]:
+    """Which columns something stands in; those of answers that are still to come are expected to be filled."""
+    if not rows or any(row.status in ("pending", "running") for row in rows):
+        return {}
+    return {
+        "scores": any(row.score is not None for row in rows),
+        "latencies": any(row.latency_ms is not None and not row.from_cache for row in rows),
+        "tokens": any(row.input_tokens is not None or row.output_tokens is not None for row in rows),
+        "costs": any(row.cost or _cost(row) == "?" for row in rows),
+    }
+
+
+def counted_extent(count: RunCount) -> RunExtent:
+    """What a count tells of a run, but for its evaluators; what nothing stands in once it is over has no column."""
+    extent = RunExtent(turns=count.turns, repeats=count.repeats, names=count.names, endings=bool(count.endings))
+    totals = count.totals
+    if waiting_count(totals):
+        return extent
+    return replace(
+        extent,
+        scores=count.scores,
+        latencies=count.latencies,
+        tokens=bool(totals.input_tokens + totals.output_tokens),
+        costs=bool(totals.cost or totals.unpriced),
+        status=max((len(one.look.text) for one in status_counts(totals) if one.count), default=6),
+    )
+
+
+def verdict_cells(mean: EvaluatorMean) -> int:
+    """How many cells the verdicts of an evaluator take: one where it knows nothing between pass and fail."""
+    if mean.labels:
+        return min(max(cell_width(safe_line(label, _LABEL)) for label in mean.labels), _LABEL)
+    if mean.mean is None or mean.mean == mean.squares:  # the square of a number is the number for 0 and 1 alone
+        return 1
+    return _LABEL - 1 if parse_measure(mean.measure).unit in _UNITS else _FIGURE
 
 
 class AnswerTable(Sequence[Row]):
@@ -244,16 +330,17 @@ def answer_row(
     waiting = answer.status in ("pending", "running")
     tint: Style = "dim" if answer.status == "pending" else ""
     pieces = [Piece("▪" if marked else " ", "mark"), Piece(f"{_VERDICTS.get(verdict, ' ')} ", "mark")]
-    for column in shown.fixed[1:]:
+    room = shown.width - _BEFORE
+    for column in shown.fixed:
         pieces += [_fixed_cell(answer, column, shown, tint), Piece(" ")]
+        room -= column.width + GAP
         if waiting and column.by == "status":
             break
     if waiting:
-        room = shown.width - sum(column.width + 1 for column in shown.fixed if column.by != "score")
         pieces.append(fit(_age(answer, now), room, "running"))
     else:
         for column in shown.shifting:
-            pieces += [_shifting_cell(answer, column, scores), Piece(" ")]
+            pieces += [_shifting_cell(answer, column, scores, column.by in shown.plain), Piece(" ")]
         text = _preview_text(answer) if shown.preview >= _LEAST_PREVIEW else ""
         pieces.append(fit(text, shown.preview, "error" if answer.status == "error" else ""))
     return Row(tuple(_merged(pieces)), answer.id)
@@ -281,15 +368,15 @@ def _fixed_cell(answer: AnswerRow, column: Column, shown: Layout, tint: Style) -
         case "ending":
             return fit(answer.ending, column.width, "warn")
         case "name":
-            text = answer.name
+            text = shown.names.fit(answer.name, column.width)
         case "turn":
-            text = str(answer.turn + 1)
+            text = str(answer.turn + 1) if answer.turn else ""
         case "repeat":
             text = str(answer.repeat + 1)
         case "target":
-            text = _nth(shown.targets, answer.target)
+            text = elide(_nth(shown.targets, answer.target), column.width)
         case _:
-            text = _nth(shown.prompts, answer.prompt) or "–"
+            text = elide(_nth(shown.prompts, answer.prompt) or "–", column.width)
     return fit(text, column.width, tint, right=column.right)
 
 
@@ -297,7 +384,7 @@ def _nth(names: Sequence[str], number: int) -> str:
     return names[number] if number < len(names) else f"#{number + 1}"
 
 
-def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, ScoreRecord]) -> Piece:
+def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, ScoreRecord], plain: bool) -> Piece:
     match column.by:
         case "latency_ms":
             asked = answer.latency_ms is not None and not answer.from_cache
@@ -308,7 +395,10 @@ def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, Score
         case "cost":
             text = _cost(answer)
         case _:
-            text, style = score_in_signs(scores.get(column.by.partition(":")[2]))
+            record = scores.get(column.by.partition(":")[2])
+            text, style = score_in_signs(record)
+            if plain and record is not None and record.result is not None:
+                text = result_look(record.result).glyph
             return fit(text, column.width, style)
     return fit(text, column.width, "dim", right=True)
 
@@ -325,8 +415,7 @@ def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:
     """What an evaluator made of an answer, in a few signs."""
     if record is None:
         return "", ""
-    look = result_look(record.result)
-    judged = record.result is not None
+    look, judged = result_look(record.result), record.result is not None
     plain = record.threshold is None and record.score in (0, 1) and judged
     figure = "" if record.score is None or plain else _figure(record.score, record.measure)
     if not judged:
@@ -336,7 +425,7 @@ def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:
 
 def _figure(score: float, measure: str) -> str:
     known = parse_measure(measure)
-    return known.texts(score)[0] if known.unit in ("ms", "USD") else number(score)
+    return known.texts(score)[0] if known.unit in _UNITS else number(score)
 
 
 def _merged(pieces: Iterable[Piece]) -> Iterable[Piece]:

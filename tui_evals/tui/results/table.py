@@ -19,17 +19,18 @@ from tui_evals.store.records import Totals
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.rows import Row, Rows
-from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.run_queries import AnswerOrder, RunCount
 from tui_evals.tui.store_writer import StoreWriter
-from tui_evals.tui.watch import StoreChange, Watch, column_keys
+from tui_evals.tui.watch import StoreChange, Watch, column_means
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-from .rows import AnswerTable, RunExtent, heading, layout, sample_extent
+from .baseline import BaselineMeter
+from .rows import AnswerTable, RunExtent, counted_extent, heading, layout, sample_extent, verdict_cells
 from .sorting import no_answers_rows, order_words
-from .totals import LiveTotals, totals_rows
+from .totals import LiveTotals, RunNumbers, totals_rows
 from .workers import workers_line
 
 _SHARE = 100
@@ -44,6 +45,8 @@ class RunCounter:
         self._now = now
         self._run = watch.run.id if watch.run else None
         self._tally, self._pace = LiveTotals(), Pace()
+        targets = watch.run.targets if watch.run else ()
+        self._targets = {target: LiveTotals(target) for target in range(len(targets))} if len(targets) > 1 else {}
         self._wanted, self._busy, self._after = True, False, 0.0
         self.latest: int | None = None
         """The answer that became final last."""
@@ -52,6 +55,11 @@ class RunCounter:
     def totals(self) -> Totals | None:
         """The run as far as one knows."""
         return self._tally.totals
+
+    @property
+    def targets(self) -> dict[int, Totals]:
+        """Each target as far as one knows, where there are several."""
+        return {target: tally.totals for target, tally in self._targets.items() if tally.totals is not None}
 
     def rate(self) -> float | None:
         """How many answers became final per second lately; asked twice a second."""
@@ -66,7 +74,8 @@ class RunCounter:
         self._wanted = True
         if pulse.run or pulse.reload:
             self._after = 0.0
-        self._tally.note(pulse.rows)
+        for tally in (self._tally, *self._targets.values()):
+            tally.note(pulse.rows)
         self.latest = next((row.id for row in reversed(pulse.rows) if row.status in FINAL), self.latest)
 
     def soon(self) -> None:
@@ -89,12 +98,14 @@ class RunCounter:
         if count_of_run is None or count_of_run.run != self._run or not self._watch.counted(count_of_run):
             return False
         self._tally.counted(count_of_run.totals, count_of_run.seq, count_of_run.first_pass)
+        for target, totals in count_of_run.targets.items():
+            self._targets[target].counted(totals, count_of_run.seq, count_of_run.first_pass)
         return True
 
 
 _TICK = 0.5
 _HEAD = 3
-"""Lines above the answers: two of totals and one of words; one more where a run stopped, waits or has workers."""
+"""Lines above the answers: two of totals and one of words; more for targets, where a run stopped, or has workers."""
 _STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
 _AGAIN_EVERY, _AGAIN_SHARE = 1.0, 10
 """While answers come a filter is asked again so often, and no more than a tenth of the time."""
@@ -118,8 +129,10 @@ class ResultsTable(Pane):
     def _begin(self) -> None:
         """Another run is on screen, or none."""
         self._numbers = RunCounter(self.watching, self._now)
+        self._baseline = BaselineMeter(self.watching, self.workspace.root, self._now)
         self._sample = sample_extent(self.watching)
         self._several = RunExtent()
+        self._evaluators: tuple[str, ...] = ()
         self._shift, self._more = 0, False
         self._arranged, self._outdated = 0.0, False
         self._arranging, self._again_after = 0, 0.0
@@ -178,11 +191,19 @@ class ResultsTable(Pane):
         watch, figures = self.watching, self.watching.figures
         self._several = self._sample
         if figures is not None:
-            keys = tuple(column_keys(figures.means)) or self._sample.keys
-            shown = {"turns": figures.turns, "repeats": figures.repeats, "endings": bool(figures.endings)}
-            self._several = replace(self._sample, keys=keys, **shown)
+            self._several = replace(
+                counted_extent(figures), evaluators=self._ordered(figures) or self._sample.evaluators
+            )
         run = watch.run.id if watch.run else None
         return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts)
+
+    def _ordered(self, figures: RunCount) -> tuple[tuple[str, int], ...]:
+        """The evaluators in the order of their columns, which stay where they are while answers come in."""
+        run, before = self.watching.run, self._evaluators
+        cells = {mean.key: verdict_cells(mean) for mean in column_means(figures.means)}
+        if run is None or run.status in OVER or cells.keys() != set(before):
+            self._evaluators = tuple(cells)
+        return tuple((key, cells[key]) for key in self._evaluators)
 
     def _first(self) -> Hashable:
         run = self.watching.run
@@ -213,7 +234,9 @@ class ResultsTable(Pane):
             known, figures = self._numbers.totals, self.watching.figures
             measures = measure_phrases(figures.means) if known and figures and rateless(known) else ()
             causes = figures.causes if figures else ()
-            numbers = totals_rows(run, known, self._numbers.rate(), self._now(), width, measures, causes)
+            against, rate = self._baseline.against, self._numbers.rate()
+            numbers_now = RunNumbers(known, self._numbers.targets, rate, against, causes, measures)
+            numbers = totals_rows(run, numbers_now, self._now(), width, max(4, self.size.height // 6))
             columns = layout(width, run, self._several, self._shift)
             crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
             self._above[:] = [*numbers, *crew, heading(columns, order.sort, order.descending)]
@@ -244,6 +267,7 @@ class ResultsTable(Pane):
         """Draw again what changed; a filter follows it, and sorted answers keep their places until the run is over."""
         watch = self.watching
         self._numbers.note(pulse)
+        self._baseline.note(pulse)
         self._outdated |= not watch.order.plain and bool(pulse.rows or pulse.reload)
         if pulse.rows:
             places = (watch.place(row) for row in pulse.rows)
@@ -280,6 +304,13 @@ class ResultsTable(Pane):
     def _count_if_due(self) -> None:
         if self._numbers.due():
             self._later(self._count(self._numbers), "counting the run")
+        if self._baseline.due():
+            self._later(self._measure(self._baseline), "comparing with the baseline")
+
+    async def _measure(self, baseline: BaselineMeter) -> None:
+        await baseline.measure()
+        if baseline is self._baseline:
+            self._tell()
 
     async def _count(self, numbers: RunCounter) -> None:
         if await numbers.count() and numbers is self._numbers:

@@ -1,29 +1,51 @@
-"""A run in two lines: how far it is, how fast it goes, what came of it, what it cost; a third for a stop or a wait."""
+"""The head of the results: how far a run is and what it cost, what passed per target, and why it stopped."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from tui_evals.compare.statistics import wilson
+from tui_evals.compare.statistics import percent, wilson
 from tui_evals.present.causes import cause_line
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts, wait_sentence
-from tui_evals.present.runs import judging_sentence, overshoot_sentence, run_cost, run_duration, stop_reason
+from tui_evals.present.runs import (
+    Cost,
+    judging_sentence,
+    open_phrases,
+    overshoot_sentence,
+    run_budget,
+    run_cost,
+    run_duration,
+    stop_reason,
+)
 from tui_evals.present.status import FINAL, final_count, rateless, run_look, status_counts
 from tui_evals.store.records import AnswerRow, AnswerStatus, FailureCause, RunRow, Totals
-from tui_evals.tui.rows import Piece, Row, fit, row, tone_style
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style
+
+if TYPE_CHECKING:
+    from tui_evals.compare.baseline import AgainstBaseline
 
 _STUCK = 30.0
+_TARGETS = 4
+"""Lines for targets where nobody says how many there is room for."""
+_NAME = 24
+"""Cells of the longest name of a target or a baseline."""
+_TONES: Mapping[str, Style] = {"better": "pass", "worse": "fail"}
+_MONEY_LEAST, _MONEY_AT = 44, 60
+"""Where the cost stands on a narrow and on a wide screen."""
 _AFTER_ERRORS: tuple[AnswerStatus, ...] = ("partial", "unjudged", "scored", "answered", "running", "pending")
 
 
 class LiveTotals:
-    """Totals that go on between two counts of the whole run, which take long for a large one."""
+    """Totals that go on between two counts of the whole run, or of one target, which take long for a large one."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: int | None = None) -> None:
+        self._target = target
         self._counted: Totals | None = None
         self._seq = 0
         self._later: dict[int, AnswerRow] = {}
@@ -40,7 +62,8 @@ class LiveTotals:
     def note(self, rows: Iterable[AnswerRow]) -> None:
         """Answers that changed."""
         for answer in rows:
-            if answer.status in FINAL and answer.seq > self._seq:
+            mine = self._target is None or answer.target == self._target
+            if mine and answer.status in FINAL and answer.seq > self._seq:
                 self._later[answer.id] = answer
                 self._known = None
 
@@ -78,79 +101,203 @@ class LiveTotals:
         )
 
 
-def totals_rows(
-    run: RunRow,
-    totals: Totals | None,
-    rate: float | None,
-    now: float,
-    width: int,
-    measures: Sequence[str] = (),
-    causes: Sequence[FailureCause] = (),
-) -> list[Row]:
-    """The two lines, with as much of each as fits, then why answers are missing, why it stopped or waits, and gates.
+@dataclass(frozen=True, slots=True)
+class RunNumbers:
+    """What is known of a run in numbers now."""
 
-    The `measures` stand in the place of the pass rate where nothing can fail.
+    totals: Totals | None = None
+    """All of it; None before the first count."""
+    targets: Mapping[int, Totals] = field(default_factory=dict)
+    """Each target, by position."""
+    rate: float | None = None
+    """Answers per second."""
+    against: AgainstBaseline | None = None
+    causes: Sequence[FailureCause] = ()
+    measures: Sequence[str] = ()
+    """What stands in the place of the pass rate where nothing can fail."""
+
+
+def totals_rows(run: RunRow, known: RunNumbers, now: float, width: int, room: int = _TARGETS) -> list[Row]:
+    """How far it is and what it cost, what passed per target, then why answers are missing, why it stopped, gates.
+
+    Each has its place, whatever the numbers are. Where there is no room for all targets, a line says how many are left.
     """
-    look = run_look(run)
-    took = run_duration(run)
-    state = Piece(f"{look.text} in {took}" if took else look.text, tone_style(look.tone))
-    waits = wait_sentence(run, now)
-    first = [[state], *([] if waits else _stuck(run, now))]
-    second: list[list[Piece]] = []
+    return [
+        _progress_row(run, known, now, width),
+        *_target_rows(run, known, width, room),
+        *_why_rows(run, known, now, width),
+    ]
+
+
+def _progress_row(run: RunRow, known: RunNumbers, now: float, width: int) -> Row:
+    """Status, progress and pace on the left, the money in a place of its own, what has no answer yet at the end."""
+    look, totals = run_look(run), known.totals
+    tone = tone_style(look.tone)
     if totals is None:
-        first.append([Piece(f"{run.total:,} answers", "dim")])
-    else:
-        first += _progress(run, totals, None if waits else rate, width)
-        second += [*_counts(totals), *([Piece(measure, "strong")] for measure in measures), *_money(run, totals)]
-    name = fit(run.name, min(24, max(width // 4, 6)), "strong")
-    first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
-    reason = stop_reason(run)
-    stopped = [row(fit(f"stopped: {reason}", width, "error"))] if reason else []
-    stopped += [row(fit(waits, width, "warn"))] if waits else []
-    judging = "" if reason else judging_sentence(run)
-    stopped += [row(fit(f"{judging}; the earlier scores count until it is whole", width, "warn"))] if judging else []
-    met = run.verdict.startswith("met")
-    verdict = [row(fit(f"gates {run.verdict}", width, "" if met else "error"))] if run.verdict else []
-    missing = [row(fit(cause_line(causes), width, "error"))] if causes else []
-    return [join_fitting(first, width), join_fitting(second, width), *missing, *stopped, *verdict]
+        return join_fitting([[Piece(look.text, tone)], [Piece(f"{run.total:,} answers", "dim")]], width)
+    cost = run_cost(totals, budget=run_budget(run))
+    words = _progress_words(run, totals, cost, _pace(run, known, now), width)
+    space = width - words.begins - cell_width(words.money) - cell_width(words.right)
+    gap = " " * (words.begins - cell_width(words.state + words.progress))
+    loud: Style = "warn" if cost.unpriced or overshoot_sentence(run, totals) else ""
+    pieces = [Piece(words.state, tone), Piece(words.progress + gap), Piece(words.money, loud)]
+    judges = f"  {cost.judge_text}"
+    if cost.judge_text and cell_width(judges) + 2 <= space:
+        pieces.append(Piece(judges, "dim"))
+        space -= cell_width(judges)
+    if words.right:
+        pieces += [Piece(" " * space), Piece(words.right, "error" if run.status == "interrupted" else "")]
+    return Row(tuple(pieces))
 
 
-def _stuck(run: RunRow, now: float) -> list[list[Piece]]:
-    silent = now - run.heartbeat if run.heartbeat is not None else 0.0
-    if run.status != "running" or silent <= _STUCK:
+def _pace(run: RunRow, known: RunNumbers, now: float) -> Sequence[str]:
+    """How long it took, or how fast it goes and how long it will still go, each with what leads to it."""
+    if took := run_duration(run):
+        return [f" in {took}"]
+    if known.totals is None or run.status != "running" or wait_sentence(run, now):
         return []
-    return [[Piece(f"stuck? silent for {duration(silent)}", "warn")]]
+    return [f" · {part}" for part in pace_parts(known.rate, known.totals.total - final_count(known.totals))]
 
 
-def _progress(run: RunRow, totals: Totals, rate: float | None, width: int) -> list[list[Piece]]:
-    ready = final_count(totals)
-    cells = max(5, min(width // 6, 24))
-    full = cells * ready // totals.total if totals.total else cells
-    groups = [[Piece("▰" * full, "accent"), Piece("▱" * (cells - full), "dim"), Piece(f" {ready:,}/{totals.total:,}")]]
-    if run.status == "running":
-        groups += [[Piece(part)] for part in pace_parts(rate, totals.total - ready)]
-    return groups
+class _ProgressWords(NamedTuple):
+    """The first line in words that fit."""
+
+    state: str
+    progress: str
+    money: str
+    right: str
+    begins: int
+    """Where the money stands."""
 
 
-def _counts(totals: Totals) -> Iterable[list[Piece]]:
+def _progress_words(run: RunRow, totals: Totals, cost: Cost, pace: Sequence[str], width: int) -> _ProgressWords:
+    """Of what there is no room for, what waits is missed least, then the pace; the cost is never left out."""
+    look, open_texts = run_look(run), open_phrases(run, totals)
+    ready = f" {final_count(totals):,}/{totals.total:,}"
+    timed, place = ready + "".join(pace), min(_MONEY_AT, max(_MONEY_LEAST, width * 11 // 20))
+    last = "".join(open_texts[-1:])
+    choices = (
+        # The money leaves its place only for words that would else be left out.
+        *([_ProgressWords(look.text, timed, cost.text, " · ".join(open_texts), place)] if len(open_texts) > 1 else []),
+        _ProgressWords(look.text, timed, cost.text, last, 0),
+        _ProgressWords(look.text, timed, cost.text, "", 0),
+        _ProgressWords(look.text, ready + "".join(pace[1:]), cost.text, "", 0),
+        _ProgressWords(look.text, ready, cost.text, "", 0),
+        _ProgressWords(look.text, ready, cost.short, "", 0),
+    )
+    for words in (*choices, shortest := _ProgressWords(look.glyph, ready, cost.short, "", 0)):
+        least = cell_width(words.state + words.progress) + 2
+        ends = width - cell_width(words.right) - (2 if words.right else 0) - cell_width(words.money)
+        begins = max(least, words.begins or min(place, ends))
+        if begins <= ends or words is shortest:
+            break
+    return words._replace(begins=begins)
+
+
+def _target_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[Row]:
+    """A line for each target: its name, its rate, what that is against the baseline, and what became of its answers."""
+    if known.totals is None:
+        return [Row()]
+    by_target = known.targets or {0: known.totals}
+    shown = list(by_target)[: room if len(by_target) <= room else max(room - 1, 1)]
+    totals = [by_target[target] for target in shown]
+    names = [safe_line(run.targets[target], width) for target in shown]
+    wide = min(max(map(cell_width, names)), max(width // 5, 6), _NAME)
+    rates = [_rate(run, known, one) for one in totals]
+    notes = [_baseline_note(known.against, target) for target in shown]
+    # Shorter words before fewer of them: the counts first, then what is said of the baseline.
+    for worded, form in ((True, 0), (False, 0), (False, 1), (False, 2), (False, 3)):
+        texts = [note.texts[min(form, len(note.texts) - 1)] for note in notes]
+        counts = _count_columns(totals, worded)
+        used = [wide, *map(_widest, (rates, texts, *([piece.text for piece in column] for column in counts)))]
+        if sum(used) + 2 * (sum(map(bool, used)) - 1) <= width:
+            break
+    rows = []
+    for place, (name, rate, text, note) in enumerate(zip(names, rates, texts, notes, strict=True)):
+        cells = [fit(name, wide, "strong"), Piece(rate, "strong"), Piece(text, note.tone)]
+        cells += [column[place] for column in counts]
+        padded = (_padded(cell, size) for cell, size in zip(cells, used, strict=True))
+        rows.append(join_fitting(([cell] for cell in padded if cell.text), width))
+    if left := len(by_target) - len(shown):
+        rows.append(row((f"and {left} more targets: ", "dim"), (f"tui-evals show {run.key}", "key")))
+    return rows
+
+
+def _padded(piece: Piece, width: int) -> Piece:
+    return piece._replace(text=piece.text + " " * (width - cell_width(piece.text)))
+
+
+def _widest(texts: Sequence[str]) -> int:
+    return max(map(cell_width, texts), default=0)
+
+
+def _rate(run: RunRow, known: RunNumbers, totals: Totals) -> str:
+    """The share that passes with its interval, or what stands in its place where nothing can fail."""
     judged = totals.passed + totals.failed
-    # Of what there is no room for, answers that nobody could judge are missed least.
-    for one in sorted(status_counts(totals), key=lambda one: one.status in _AFTER_ERRORS):
-        if one.count or (one.status in ("pass", "fail") and not rateless(totals)):
-            yield [Piece(f"{one.short} {one.status}", tone_style(one.look.tone) if one.count else "dim")]
-        if one.status == "fail" and (interval := wilson(totals.passed, judged)) is not None:
-            share = 100 * totals.passed / judged
-            ends = f" ({100 * interval.low:.0f}–{100 * interval.high:.0f})"
-            yield [Piece(f"{share:.1f} % pass", "strong"), Piece(ends)]
+    if (interval := wilson(totals.passed, judged)) is not None:
+        return f"{percent(totals.passed / judged)} ({100 * interval.low:.0f}–{100 * interval.high:.0f})"
+    return " · ".join(known.measures) if rateless(totals) and len(run.targets) == 1 else ""
 
 
-def _money(run: RunRow, totals: Totals) -> Iterable[list[Piece]]:
-    cost = run_cost(totals)
-    yield [Piece(cost.text, "warn" if cost.unpriced else "")]
-    if over := overshoot_sentence(run, totals):
-        yield [Piece(over, "warn")]
-    if cost.judge_text:
-        yield [Piece(cost.judge_text, "dim")]
+class _Note(NamedTuple):
+    texts: Sequence[str]
+    """In longer and shorter words."""
+    tone: Style = ""
+
+
+def _baseline_note(against: AgainstBaseline | None, target: int) -> _Note:
+    """What a target is against the baseline."""
+    test = against.targets.get(target) if against else None
+    if against is None or (test is None and not against.itself):
+        return _Note(("",))
+    if test is None:
+        return _Note(("is the baseline",), "dim")
+    from tui_evals.present.comparisons import baseline_phrases, direction
+
+    texts = baseline_phrases(test, safe_line(against.baseline.name, _NAME))
+    return _Note(texts, _TONES.get(direction(test), ""))
+
+
+def _count_columns(totals: Sequence[Totals], worded: bool) -> list[list[Piece]]:
+    """What became of the answers of each target, a column for each status that any of them has.
+
+    Of what there is no room for, answers that nobody could judge are missed least.
+    """
+    columns = list(zip(*map(status_counts, totals), strict=True))
+    fixed = () if all(map(rateless, totals)) else ("pass", "fail")
+    return [
+        [
+            Piece(
+                f"{one.short} {one.status}" if worded else one.short, tone_style(one.look.tone) if one.count else "dim"
+            )
+            for one in column
+        ]
+        for column in sorted(columns, key=lambda column: column[0].status in _AFTER_ERRORS)
+        if column[0].status in fixed
+        or (any(one.count for one in column) and column[0].status not in ("running", "pending"))
+    ]
+
+
+def _why_rows(run: RunRow, known: RunNumbers, now: float, width: int) -> Iterator[Row]:
+    """Why answers are missing, why it stopped or waits, how far another judging is, whether gates are met."""
+    if known.causes:
+        yield row(fit(cause_line(known.causes), width, "error"))
+    reason, waits, stuck = stop_reason(run), wait_sentence(run, now), _stuck(run, now)
+    over = "" if known.totals is None else overshoot_sentence(run, known.totals)
+    if reason:
+        yield row(fit(f"stopped: {reason}", width, "error"))
+    elif judging := judging_sentence(run):
+        yield row(fit(f"{judging}; the earlier scores count until it is whole", width, "warn"))
+    for line in (waits, "" if waits else stuck, over):
+        if line:
+            yield row(fit(line, width, "warn"))
+    if run.verdict:
+        yield row(fit(f"gates {run.verdict}", width, "" if run.verdict.startswith("met") else "error"))
+
+
+def _stuck(run: RunRow, now: float) -> str:
+    silent = now - run.heartbeat if run.heartbeat is not None else 0.0
+    return f"stuck? silent for {duration(silent)}" if run.status == "running" and silent > _STUCK else ""
 
 
 def join_fitting(groups: Iterable[Sequence[Piece]], width: int) -> Row:

@@ -9,9 +9,11 @@ from typing import ClassVar, overload
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from tui_evals.present.columns import GAP, Column, cell_width, elide, fit_columns
 from tui_evals.present.figures import duration
 from tui_evals.store.records import WorkerRow, WorkerState
 from tui_evals.store.workers import WorkerTotals, worker_totals
+from tui_evals.text.safe import safe_line
 from tui_evals.tui.desk import Command, Commands, Desk
 from tui_evals.tui.rows import Piece, Row, Rows, Style, fit, row, wrapped
 from tui_evals.tui.watch import Watch
@@ -28,9 +30,9 @@ STATES: Mapping[WorkerState, tuple[str, Style]] = {
 """In the order of the list: those one wonders about come first."""
 
 _ORDER = {state: number for number, state in enumerate(STATES)}
-_STATE = 10
-_COLUMNS = (("cells", 6), ("calls/s", 9), ("calls", 10), ("errors", 8), ("last heard", 12))
-_NUMBERS = sum(width for _, width in _COLUMNS)
+_NUMBERS = ("cells", "calls/s", "calls", "errors", "last heard")
+"""The most important first."""
+_STATE = max(map(len, STATES)) + 2
 _LEAST_NAME = 8
 
 
@@ -52,11 +54,24 @@ def workers_line(totals: WorkerTotals, width: int, hint: str = "") -> Row:
     return join_fitting(groups, width)
 
 
-def heading(width: int) -> Row:
+def worker_columns(workers: Sequence[WorkerRow], width: int, now: float) -> list[Column]:
+    """What of each worker is told in a width, the columns as wide as what stands in them."""
+    told = [_cells(worker, now) for worker in workers]
+
+    def wanted(by: str) -> int:
+        return max((cell_width(safe_line(cells[by].text, width)) for cells in told), default=0)
+
+    numbers = (
+        Column(word, word, max(wanted(word), len(word)) if wanted(word) else 0, -place, right=True)
+        for place, word in enumerate(_NUMBERS)
+    )
+    name = Column("worker", "worker", max(wanted("worker"), 6), 1, _LEAST_NAME, rest=True)
+    return fit_columns((Column("state", "state", _STATE, 2), name, *numbers), width)
+
+
+def heading(columns: Sequence[Column]) -> Row:
     """The words above the columns of the list."""
-    name = _name_width(width)
-    numbers = (fit(word, size, "dim", right=True) for word, size in _COLUMNS[: _shown(width)])
-    return row(fit("state", _STATE, "dim"), fit("worker", name, "dim"), *numbers)
+    return _line({column.by: Piece(column.word, "dim") for column in columns}, columns)
 
 
 class WorkerRows(Sequence[Row]):
@@ -64,7 +79,7 @@ class WorkerRows(Sequence[Row]):
 
     def __init__(self, workers: Sequence[WorkerRow], width: int, now: float) -> None:
         self._workers = sorted(workers, key=lambda worker: (_ORDER[worker.state], worker.name))
-        self._width = width
+        self._columns = worker_columns(workers, width, now)
         self._now = now
 
     def __len__(self) -> int:
@@ -77,19 +92,29 @@ class WorkerRows(Sequence[Row]):
     def __getitem__(self, number: int | slice) -> Row | list[Row]:
         if isinstance(number, slice):
             return [self[one] for one in range(*number.indices(len(self)))]
-        return worker_line(self._workers[number], self._width, self._now)
+        return _line(_cells(self._workers[number], self._now), self._columns)
 
 
-def worker_line(worker: WorkerRow, width: int, now: float) -> Row:
-    """One worker: as many of its facts as fit, the most important ones first."""
+def _cells(worker: WorkerRow, now: float) -> dict[str, Piece]:
+    """What there is to tell of a worker, by the column it stands in."""
     glyph, style = STATES[worker.state]
-    heard = duration(max(now - worker.seen, 0.0)) if worker.state != "alive" else ""
-    values = (f"{worker.cells:,}", f"{worker.rate:,.1f}", f"{worker.calls:,}", f"{worker.errors:,}", heard)
-    name = worker.name.partition("://")[2] or worker.name
-    pieces = [Piece(f"{glyph} {worker.state}".ljust(_STATE), style), fit(name, _name_width(width))]
-    for (word, size), value in list(zip(_COLUMNS, values, strict=True))[: _shown(width)]:
-        wrong: Style = "error" if word == "errors" and worker.errors else ""
-        pieces.append(fit(value, size, wrong, right=True))
+    return {
+        "state": Piece(f"{glyph} {worker.state}", style),
+        "worker": Piece(worker.name.partition("://")[2] or worker.name),
+        "cells": Piece(f"{worker.cells:,}"),
+        "calls/s": Piece(f"{worker.rate:,.1f}"),
+        "calls": Piece(f"{worker.calls:,}"),
+        "errors": Piece(f"{worker.errors:,}", "error" if worker.errors else ""),
+        "last heard": Piece(duration(max(now - worker.seen, 0.0)) if worker.state != "alive" else ""),
+    }
+
+
+def _line(cells: Mapping[str, Piece], columns: Sequence[Column]) -> Row:
+    pieces: list[Piece] = []
+    for column in columns:
+        text, style = cells[column.by]
+        text = elide(text, column.width) if column.by == "worker" else text
+        pieces += [Piece(" " * GAP)] * bool(pieces) + [fit(text, column.width, style, right=column.right)]
     return Row(tuple(pieces))
 
 
@@ -97,19 +122,6 @@ def no_workers_rows(width: int) -> list[Row]:
     """What stands where no worker is known."""
     message = "None is known: this run has not heard of any worker."
     return [row((line, "dim")) for line in wrapped(message, width)]
-
-
-def _shown(width: int) -> int:
-    """How many columns of numbers there is room for."""
-    left, count = width - _STATE - _LEAST_NAME, 0
-    for _, size in _COLUMNS:
-        left -= size
-        count += left >= 0
-    return count
-
-
-def _name_width(width: int) -> int:
-    return max(width - _STATE - sum(size for _, size in _COLUMNS[: _shown(width)]), 0)
 
 
 _LOOK = 0.1
@@ -140,7 +152,10 @@ class WorkersDialog(Dialog[None]):
         self.set_interval(_LOOK, self._look)
 
     def _above(self, width: int) -> Rows:
-        return [workers_line(self._watch.crew.totals, width), heading(width)]
+        return [workers_line(self._watch.crew.totals, width), heading(self._columns(width))]
+
+    def _columns(self, width: int) -> list[Column]:
+        return worker_columns(self._watch.crew.rows, width, self._now())
 
     def _rows(self, width: int) -> Rows:
         return WorkerRows(self._watch.crew.rows, width, self._now()) or no_workers_rows(width)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import overload
 
 from tui_evals.compare.statistics import percent
-from tui_evals.present.columns import cell_width
-from tui_evals.present.runs import run_cost, stop_reason
+from tui_evals.present.columns import GAP, Column, Names, cell_width, fit_columns, names_of
+from tui_evals.present.figures import age
+from tui_evals.present.runs import progress, run_cost, stop_reason
 from tui_evals.present.status import rateless, run_look, short_counts, waiting_count
 from tui_evals.store.records import RunRow, Totals
-from tui_evals.tui.rows import Piece, Row, Style, fit, look_piece, row, wrapped
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style, wrapped
 
 from .history import ListedRun, RunList
 
@@ -19,21 +22,11 @@ BASELINE = "⚑ baseline"
 """What stands beside the run that the others of its dataset are measured against."""
 
 _TREND = 12
-_STATUS = 14
-_AGE = 7
-_RATE = 6
-_COUNT = 14
-_COST = 10
 _REASON = 16
 """Cells from which something can be read of why a run stopped."""
-
-
-def age(seconds: float) -> str:
-    """How long ago, in one unit."""
-    for limit, size, unit in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h"), (8_640_000, 86_400, "d")):
-        if seconds < limit:
-            return f"{max(int(seconds // size), 0)} {unit}"
-    return f"{int(seconds // 31_557_600)} y" if seconds >= 31_557_600 else f"{int(seconds // 86_400)} d"
+_MARKS = 2
+_MOST = 200
+"""Cells beyond which nobody measures."""
 
 
 def runs_by_suite(listed: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
@@ -53,10 +46,10 @@ class RunRows(Sequence[Row]):
         self._width = width
         self._shown = shown
         self._marks = marks
-        self._now = time.time() if now is None else now
         self._entries: list[ListedRun | tuple[str, list[ListedRun]]] = []
         for suite, members in runs_by_suite(runs.listed).items():
             self._entries += [(suite, members), *members]
+        self._columns = run_columns(runs.listed, width, time.time() if now is None else now)
         self._numbers = {one.run.id: number for number, one in enumerate(self._entries) if isinstance(one, ListedRun)}
         self._last = (row(("  earlier runs come when you go on", "dim")),) if runs.more else ()
 
@@ -74,7 +67,8 @@ class RunRows(Sequence[Row]):
             return self._last[number - len(self._entries)]
         entry = self._entries[number]
         if isinstance(entry, ListedRun):
-            return run_line(entry, self._width, entry.run.id == self._shown, entry.run.id in self._marks, self._now)
+            shown, marked = entry.run.id == self._shown, entry.run.id in self._marks
+            return run_line(entry, self._columns, shown, marked)
         return suite_line(*entry, self._width)
 
     def find(self, key: Hashable) -> int | None:
@@ -93,46 +87,83 @@ def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
     return row(fit(name, room, "title"), " ", (line, "accent"), " ", ground="title")
 
 
-def run_line(listed: ListedRun, width: int, shown: bool, marked: bool, now: float) -> Row:
-    """One run: as many of its facts as fit, the most important ones first."""
-    run = listed.run
-    mark: Style = "mark"
-    pieces = [Piece("▪" if marked else " ", mark), Piece("›" if shown else " ", "accent")]
-    tail = [look_piece(run_look(run), _STATUS), _rate_piece(listed)]
-    left = width - 2 - _AGE - _STATUS - _RATE
-    if left >= 16 + _COUNT:
-        tail.append(fit(_counts(listed.totals), _COUNT, "dim"))
-        left -= _COUNT
-    if left >= 16 + _COST:
-        tail.append(fit(_cost(listed.totals), _COST))
-        left -= _COST
-    more, reason = _tags_and_targets(run), stop_reason(run)
-    name = min(max(left // 2, 24), left) if (more or reason) and left >= 30 else left
-    room = left - name
-    if reason and room >= _REASON:
-        wide = min(cell_width(reason) + 2, room if not more else max(room - cell_width(more), room // 2))
-        tail += [fit(reason, wide - 2, "error"), Piece("  ")]
-        room -= wide
-    tail.append(fit(more, room, "dim"))
-    return Row((*pieces, fit(age(now - run.created), _AGE, "dim"), *_name(listed, name), *tail), run.id)
+@dataclass(frozen=True, slots=True)
+class RunColumns:
+    """The columns of some runs, how their names are written, and when that is."""
+
+    columns: Sequence[Column]
+    names: Names
+    now: float
 
 
-def _name(listed: ListedRun, width: int) -> tuple[Piece, Piece]:
-    run, baseline = listed.run, BASELINE if width >= 2 * len(BASELINE) else BASELINE[0]
-    signs = ("↳" if run.parent is not None else "") + ("✎" if run.note else "") + (baseline if listed.baseline else "")
-    room = max(width - len(signs) - 1, 0)
-    return fit(run.name, room, "strong" if run.status != "finished" else ""), fit(signs, width - room, "accent")
+def run_columns(runs: Sequence[ListedRun], width: int, now: float) -> RunColumns:
+    """What of each run is told in a width, the columns as wide as what stands in them."""
+    told, names = [run_cells(one, now) for one in runs], names_of(one.run.name for one in runs)
+
+    def column(by: str, importance: int, least: int | None = None, *, rest: bool = False) -> Column:
+        wanted = max((cell_width(safe_line(cells[by].text, _MOST)) for cells in told), default=0)
+        return Column(by, "", wanted, importance, least, right=by in ("rate", "cost"), rest=rest)
+
+    columns = (
+        column("age", 98),
+        column("key", 97),
+        Column("name", "", names.wanted, 99, 6),
+        column("signs", 96, 3),
+        column("status", 100),
+        column("rate", 95),
+        column("counts", 90),
+        column("cost", 89),
+        column("reason", 87, _REASON),
+        column("more", 88, 6, rest=True),
+    )
+    return RunColumns(fit_columns(columns, width - _MARKS), names, now)
+
+
+def run_cells(listed: ListedRun, now: float) -> dict[str, Piece]:
+    """What there is to tell of a run, but for its name, by the column it stands in."""
+    run, totals, look = listed.run, listed.totals, run_look(listed.run)
+    return {
+        "age": Piece(age(now - run.created), "dim"),
+        "key": Piece(run.key, "dim"),
+        "signs": Piece(_signs(listed) + (BASELINE if listed.baseline else ""), "accent"),
+        "status": Piece(f"{look.text} {progress(run, totals)}".rstrip(), tone_style(look.tone)),
+        "rate": _rate_piece(listed),
+        "counts": Piece(_counts(totals), "dim"),
+        "cost": Piece("…" if totals is None else run_cost(totals).short),
+        "reason": Piece(stop_reason(run), "error"),
+        "more": Piece(_tags_and_targets(run), "dim"),
+    }
+
+
+def run_line(listed: ListedRun, shape: RunColumns, shown: bool, marked: bool) -> Row:
+    """One run in these columns."""
+    cells = run_cells(listed, shape.now)
+    pieces = [Piece("▪" if marked else " ", "mark"), Piece("›" if shown else " ", "accent")]
+    for number, column in enumerate(shape.columns):
+        pieces += [Piece(" " * GAP)] * bool(number)
+        if column.by == "name":
+            name = shape.names.fit(listed.run.name, column.width)
+            pieces.append(Piece(name, "strong" if listed.run.status != "finished" else ""))
+            continue
+        text, style = cells[column.by]
+        if column.by == "signs" and listed.baseline and cell_width(text) > column.width:
+            text = text.replace(BASELINE, BASELINE[0])
+        pieces.append(fit(text, column.width, style, right=column.right))
+    return Row(tuple(pieces), listed.run.id)
+
+
+def _signs(listed: ListedRun) -> str:
+    return ("↳" if listed.run.parent is not None else "") + ("✎" if listed.run.note else "")
 
 
 def _rate_piece(listed: ListedRun) -> Piece:
+    """The share that passed; of a run that goes on its progress is told instead, for its rate may still be anything."""
     if listed.totals is None:
-        return fit("…", _RATE, "dim")
+        return Piece("…", "dim")
+    if listed.live:
+        return Piece("")
     style: Style = "dim" if listed.rate is None else "pass" if listed.rate == 1 else "fail" if listed.rate < 0.5 else ""
-    return fit("–" if listed.rate is None else percent(listed.rate, 0), _RATE, style)
-
-
-def _cost(totals: Totals | None) -> str:
-    return "…" if totals is None else run_cost(totals).short
+    return Piece("–" if listed.rate is None else percent(listed.rate, 0), style)
 
 
 def _counts(totals: Totals | None) -> str:

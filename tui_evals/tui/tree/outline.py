@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Generic, TypeVar, overload
 
 from tui_evals.datasets.patches import splice
-from tui_evals.present.columns import cell_width
+from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.runs.item_filter import ItemFilter, SearchedItem, searched_item
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
@@ -95,24 +95,28 @@ def row_keys(
 
 @dataclass(slots=True)
 class ItemMeasures:
-    """How many turns each item has and how long its testId is, brought up to date by what an edit changed."""
+    """How many turns each item has and how names are written, brought up to date by what an edit changed."""
 
     items: Sequence[Any] = ()
     turns: list[int] = field(default_factory=list)
-    names: list[int] = field(default_factory=list)
+    test_ids: list[str] = field(default_factory=list)
+    names: Names = AS_THEY_ARE
 
     def follow(self, items: Sequence[Any]) -> None:
         """Measure the items that are new."""
         found = splice(self.items, items)
         stop = found.start + len(found.removed)
         self.turns[found.start : stop] = map(turn_count, found.added)
-        self.names[found.start : stop] = map(_name_length, found.added)
+        named = [_test_id(item) for item in found.added]
+        if named != self.test_ids[found.start : stop]:
+            self.test_ids[found.start : stop] = named
+            self.names = names_of(filter(None, self.test_ids))
         self.items = items
 
 
-def _name_length(item: object) -> int:
+def _test_id(item: object) -> str:
     name = item.get("testId") if isinstance(item, dict) else None
-    return cell_width(name) if isinstance(name, str) else 0
+    return name if isinstance(name, str) else ""
 
 
 def items_by_category(items: Sequence[Any], shown: Iterable[int]) -> dict[str, list[int]]:
@@ -180,8 +184,7 @@ def category_of(item: object) -> str:
 
 def name_of(item: object, number: int) -> str:
     """How an item is called: its testId, else its position from 1."""
-    name = item.get("testId") if isinstance(item, dict) else None
-    return name if isinstance(name, str) and name else f"#{number + 1}"
+    return _test_id(item) or f"#{number + 1}"
 
 
 @dataclass(slots=True)
@@ -207,9 +210,10 @@ class TreeShape:
     measures: ItemMeasures = field(default_factory=ItemMeasures)
 
     @property
-    def name_width(self) -> int:
-        """As wide as the longest name of an item."""
-        return max(len(str(len(self.items))) + 1, max(self.measures.names, default=0))
+    def names(self) -> Names:
+        """How items are called here: by their testId, or by their number."""
+        names = self.measures.names
+        return replace(names, wanted=max(len(str(len(self.items))) + 1, names.wanted))
 
     @property
     def filtered(self) -> bool:

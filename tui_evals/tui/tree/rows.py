@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from tui_evals.datasets.problems import Problem
+from tui_evals.present.columns import Names
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, wrapped
@@ -77,7 +78,7 @@ class Tree:
     unsaved: bool
     items: Sequence[Any]
     keys: RowKeys
-    name_width: int
+    names: Names
     changed: Collection[int] = frozenset()
     problems: Counts = field(default_factory=dict)
     marks: Collection[int] = frozenset()
@@ -97,7 +98,7 @@ class TreeRows(Sequence[Row]):
         self.tree = tree
         self._width = width
         self._status = _STATUS if tree.statuses else 0
-        self._named = min(tree.name_width, max(width - _BESIDE_NAME - self._status, width // 3))
+        self._named = min(tree.names.wanted, max(width - _BESIDE_NAME - self._status, width // 3))
         self._tail = _tail(tree, width)
         self._fold = 2 if tree.groups is not None or tree.folded or tree.keys.has_turns else 0
 
@@ -141,7 +142,7 @@ class TreeRows(Sequence[Row]):
             _mark(number in tree.marks),
             Piece("•" if number in tree.changed else " ", "warn"),
             fit(("▸" if number in tree.folded else "▾") if many else "", self._fold, "dim"),
-            fit(name, self._named),
+            Piece(tree.names.fit(name, self._named)),
             Piece(" "),
         )
         status = tree.statuses.get(item_key(item)) if self._status else None

@@ -44,6 +44,11 @@ class StatusLoader:
         """The statuses by the key of the item; the same object for as long as no other run is read."""
         return self._latest.statuses if self._latest else {}
 
+    @property
+    def source(self) -> str:
+        """Which runs they are from, in words."""
+        return self._latest.source if self._latest else ""
+
     def set_file(self, file: Path | None) -> None:
         """Be about this file."""
         if file != self._file:
@@ -100,7 +105,7 @@ class TreeView(Pane):
         self._lines = Lines(searching=False, id="tree-lines")
         self._filter = FilterLine(ItemFilter, _HELP)
         self._shape = TreeShape()
-        self._statuses = StatusLoader(self, self._show, self._statuses_changed)
+        self._statuses = StatusLoader(self, self._statuses_read, self._statuses_changed)
         self._soon: Timer | None = None
         self._editing: Editing | None = None
         self._where: Key = DATASET
@@ -142,7 +147,7 @@ class TreeView(Pane):
         """As many as the names of the items need, beside the beginning of what they ask and how they did."""
         items = self.workspace.items
         self._shape.measures.follow(items)
-        return columns_for(self._shape.name_width) if items else None
+        return columns_for(self._shape.names.wanted) if items else None
 
     def _enter(self, editing: Editing | None) -> None:
         self._editing = editing
@@ -171,7 +176,7 @@ class TreeView(Pane):
             unsaved=editing.dirty,
             items=space.items,
             keys=shape.keys,
-            name_width=shape.name_width,
+            names=shape.names,
             changed=editing.changed_items(),
             problems=problem_counts(space.report.problems if space.report else ()),
             marks=self._marks,
@@ -212,7 +217,14 @@ class TreeView(Pane):
         if self._marks:
             hidden = sum(map(shape.hides, self._marks)) if shape.filtered else 0
             parts.append(f"{len(self._marks):,} marked" + (f", {hidden:,} of them hidden" if hidden else ""))
+        if self._statuses.source:
+            parts.append(f"statuses of {self._statuses.source}")
         self.entitle(" · ".join(parts))
+
+    def _statuses_read(self) -> None:
+        """The statuses may be those of another run."""
+        self._show()
+        self._entitle()
 
     def _statuses_changed(self, keys: Collection[Hashable]) -> None:
         """Items did otherwise than before: draw them, or find anew those that fit a filter that asks for it."""

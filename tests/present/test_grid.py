@@ -1,0 +1,85 @@
+"""The words of a grid: verdicts of repeats, names of columns, and which columns somebody means."""
+
+import pytest
+
+from tests.present.rows import a_run
+from tui_evals.present.grid import NoColumn, cell_look, cell_text, columns_meant, named_columns
+from tui_evals.store.grid import GridCell
+
+
+def cell(*statuses, score=None):
+    return GridCell(len(statuses), statuses.count("pass"), statuses.count("fail"), score, frozenset(statuses), 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (cell("pass", score=100.0), "✓ pass 100"),
+        (cell("scored", score=61.25), "– scored 61.2"),
+        (cell("error"), "! error"),
+        (cell("pass", "pass", score=100.0), "✓ 2/2 100"),
+        (cell("pass", "fail", "fail", score=33.3), "~ 1/3 33.3"),
+        (cell("fail", "fail", score=0.0), "✗ 0/2 0"),
+        (cell("pass", "error", score=100.0), "! 1/2 100"),
+        (cell("pass", "pending"), "· 1/2"),
+        (cell("scored", "scored"), "– scored"),
+        (None, ""),
+    ],
+)
+def test_a_cell_says_verdict_and_score(given, text):
+    assert cell_text(given) == text
+
+
+def test_a_cell_whose_repeats_differ_is_neither_good_nor_bad():
+    assert [cell_look(cell(*one)).tone for one in (("pass", "pass"), ("pass", "fail"), ("fail", "fail"))] == [
+        "ok",
+        "warn",
+        "bad",
+    ]
+
+
+def short(**given):
+    return [column.short for column in named_columns(a_run(**given))]
+
+
+def test_columns_are_shown_without_what_they_share():
+    assert short(targets=("openai/a", "openai/b")) == ["a", "b"]
+    assert short(targets=("demo",), prompts=("p/terse", "p/long")) == ["terse", "long"]
+    assert short(targets=("x/a", "y/a"), prompts=("", "p")) == [
+        "x/a · no prompt",
+        "y/a · no prompt",
+        "x/a · p",
+        "y/a · p",
+    ]
+    assert short(targets=("openai/a",)) == ["openai/a"]
+
+
+RUN = a_run(targets=("openai/a", "openai/b,c", "openai/d"))
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("a,d", ((0, 0), (0, 2))),
+        ("openai/d, a", ((0, 2), (0, 0))),
+        ("a,b,c", ((0, 0), (0, 1))),
+        ("openai/b,c,#1", ((0, 1), (0, 0))),
+    ],
+)
+def test_two_columns_are_meant_by_the_names_they_are_shown_with(text, places):
+    assert columns_meant(RUN, text) == places
+
+
+@pytest.mark.parametrize(
+    ("run", "text", "says"),
+    [
+        (RUN, "a", "'a' names one column; give two with a comma between them: #1 a, #2 b,c, #3 d"),
+        (RUN, "a,model", "k3fa9z has no column 'model'; its columns are #1 a"),
+        (RUN, "a,openai/a", "names the same column of k3fa9z twice"),
+        (a_run(targets=("a", "a")), "a,#2", "2 columns of k3fa9z are called 'a'; say which by number: #1 a, #2 a"),
+    ],
+)
+def test_what_is_no_column_is_refused_with_the_columns_there_are(run, text, says):
+    with pytest.raises(NoColumn, match="column") as problem:
+        columns_meant(run, text)
+    assert says in str(problem.value)

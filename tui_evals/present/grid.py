@@ -1,0 +1,201 @@
+"""A run as a grid in words: what stands above its columns, in its cells, and which column somebody means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.compare.sides import Rate
+from tui_evals.compare.statistics import interval_percent, percent
+from tui_evals.store.grid import GridCell, GridLine
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.text.nearest import did_you_mean
+
+from .figures import duration
+from .measures import column_measures
+from .runs import Column, Cost, column_names, run_cost
+from .status import ANSWER_LOOKS, WORST_FIRST, Look
+
+_TROUBLE = ("error", "partial", "running", "pending", "answered")
+"""What shows even where other repeats have a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridColumn:
+    """A prompt and target of a run with what stands above its cells."""
+
+    place: Column
+    name: str
+    short: str
+    """The name without what all columns of the run share."""
+    rate: Rate
+    cost: Cost
+    latency: float | None
+    """The median time to an answer in seconds; None where every one came from the cache."""
+    measures: tuple[str, ...] = ()
+    """What there is in the place of a rate where nothing in the run can fail."""
+
+    @property
+    def rate_text(self) -> str:
+        """The share of answers that pass, of those that could be judged; where none can fail what they measure."""
+        if self.rate.judged:
+            return f"{percent(self.rate.share)} of {self.rate.judged:,}"
+        return ", ".join(self.measures) or "n/a"
+
+    @property
+    def interval_text(self) -> str:
+        """Where the true rate lies."""
+        ends = interval_percent(self.rate.interval)
+        return f"{ends} %" if ends else ""
+
+    @property
+    def spent_text(self) -> str:
+        """What its answers cost and how long one took."""
+        return f"{self.cost.short} · {'cached' if self.latency is None else duration(self.latency)}"
+
+
+def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
+    """The columns of a run that has any answers in them, with their numbers."""
+    totals, latencies = reader.totals_by(run.id, "column"), reader.column_latencies(run.id)
+    most_scored = max(totals.values(), key=lambda one: one.scored, default=None)
+    measures = column_measures(reader, run, most_scored) if most_scored else {}
+    return tuple(
+        GridColumn(
+            column.place,
+            column.name,
+            column.short,
+            Rate(totals[column.place].passed, totals[column.place].passed + totals[column.place].failed),
+            run_cost(totals[column.place]),
+            None if (median := latencies.get(column.place)) is None else median / 1000,
+            measures.get(column.place, ()),
+        )
+        for column in named_columns(run)
+        if column.place in totals
+    )
+
+
+def named_columns(run: RunRow) -> tuple[GridColumn, ...]:
+    """The columns of a run before anything has been counted."""
+    targets, prompts = short_names(run.targets), short_names(run.prompts)
+    columns = []
+    for (prompt, target), name in column_names(run).items():
+        parts = [targets[target]] if len(targets) > 1 or not prompts[prompt] else []
+        parts += [prompts[prompt] or "no prompt"] if len(prompts) > 1 else []
+        short = " · ".join(parts) or name
+        columns.append(GridColumn((prompt, target), name, short, Rate(0, 0), Cost(0.0), None))
+    return tuple(columns)
+
+
+def short_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names without the folders or the provider they share."""
+    if len(names) < 2 or len({name.rpartition("/")[0] for name in names}) > 1:
+        return tuple(names)
+    return tuple(name.rpartition("/")[2] for name in names)
+
+
+def cell_look(cell: GridCell) -> Look:
+    """What a column made of an item; several repeats as how many of them pass."""
+    worst = next(status for status in WORST_FIRST if status in cell.statuses)
+    if cell.answers == 1 or not cell.passed + cell.failed:
+        return ANSWER_LOOKS[worst]
+    count = f"{cell.passed}/{cell.answers}"
+    if worst in _TROUBLE:
+        return ANSWER_LOOKS[worst]._replace(word=count)
+    if cell.passed and cell.failed:
+        return Look("~", count, "warn")
+    return ANSWER_LOOKS["pass" if cell.passed else "fail"]._replace(word=count)
+
+
+def cell_score(cell: GridCell) -> str:
+    """The score of a cell, the mean of its repeats; empty where nothing scored it."""
+    return "" if cell.score is None else f"{cell.score:.1f}".removesuffix(".0")
+
+
+def cell_text(cell: GridCell | None) -> str:
+    """Verdict and score; nothing where the column was not asked."""
+    return "" if cell is None else f"{cell_look(cell).text} {cell_score(cell)}".rstrip()
+
+
+def line_name(line: GridLine) -> str:
+    """The item of a row, with the turn unless it is the first."""
+    return f"{line.name}.{line.turn + 1}" if line.turn else line.name
+
+
+def grid_data(columns: Sequence[GridColumn], lines: Sequence[GridLine]) -> dict[str, Any]:
+    """A grid as plain data."""
+    return {
+        "columns": [
+            {
+                "name": column.name,
+                "shown_as": column.short,
+                "passed": column.rate.passed,
+                "judged": column.rate.judged,
+                "pass_rate": column.rate.share,
+                "measures": list(column.measures),
+                "interval": [ends.low, ends.high] if (ends := column.rate.interval) else None,
+                "cost": column.cost.amount,
+                "unpriced": column.cost.unpriced,
+                "median_seconds": column.latency,
+            }
+            for column in columns
+        ],
+        "rows": [
+            {
+                "item": line.name,
+                "turn": line.turn + 1,
+                "category": line.category,
+                "cells": [_cell_data(line.cells.get(column.place)) for column in columns],
+            }
+            for line in lines
+        ],
+    }
+
+
+def _cell_data(cell: GridCell | None) -> dict[str, Any] | None:
+    if cell is None:
+        return None
+    statuses = sorted(cell.statuses, key=WORST_FIRST.index)
+    return {"statuses": statuses, "answers": cell.answers, "passed": cell.passed, "score": cell.score}
+
+
+class NoColumn(ValueError):
+    """No column, or more than one, is called so; the message says which there are."""
+
+
+def columns_meant(run: RunRow, text: str) -> tuple[Column, Column]:
+    """The two columns that a person means by names with a comma between them; a name may hold commas itself."""
+    parts = text.split(",")
+    splits = [(",".join(parts[:at]).strip(), ",".join(parts[at:]).strip()) for at in range(1, len(parts))]
+    if not splits:
+        raise NoColumn(f"{text!r} names one column; give two with a comma between them: {_listed(run)}")
+    problem: NoColumn | None = None
+    for names in splits:
+        try:
+            first, second = (_column_meant(run, name) for name in names)
+        except NoColumn as found:
+            problem = problem or found
+            continue
+        if first == second:
+            raise NoColumn(f"{text!r} names the same column of {run.key} twice; its columns are {_listed(run)}")
+        return first, second
+    assert problem is not None
+    raise problem
+
+
+def _column_meant(run: RunRow, name: str) -> Column:
+    """The column with a name, the name it is shown by, or #NUMBER."""
+    columns = named_columns(run)
+    meant = [column.place for column in columns if name in (column.name, column.short)]
+    meant += [column.place for number, column in enumerate(columns, 1) if name == f"#{number}" and not meant]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise NoColumn(f"{len(meant)} columns of {run.key} are called {name!r}; say which by number: {_listed(run)}")
+    known = [column.short for column in columns]
+    raise NoColumn(f"{run.key} has no column {name!r}{did_you_mean(name, known)}; its columns are {_listed(run)}")
+
+
+def _listed(run: RunRow) -> str:
+    return ", ".join(f"#{number} {column.short}" for number, column in enumerate(named_columns(run), 1))
