@@ -105,6 +105,8 @@ async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F81
     async with at_the_workbench(opened.root, size=(120, 40), dataset=dataset) as person:
         for key in keys:
             await person.press(key)
+            if key == "r":
+                await person.sees("repairs and retries may add some")
         await person.until(lambda: page_is_up(person), 20)
         assert says in words_of(person)
         assert "may this project do that?" in person.screen()
