@@ -48,6 +48,7 @@ def test_two_runs_have_a_verdict_and_their_changes_in_order(shell):
     assert re.search(rf"^A +{first.key} +nightly +demo +80.0 % +4/5 ", done.out, re.MULTILINE)
     assert re.search(rf"^B +{later.key} +nightly +demo +75.0 % +3/4 ", done.out, re.MULTILINE)
     assert "B passes as many of 4 items as A: no difference." in done.out
+    assert re.search(r"^cost \S+ → \S+ · tokens \S+ → \S+ · median latency .+ → .+$", done.out, re.MULTILINE)
     assert "1 broken · 1 fixed · 1 changed · 1 same · 1 not comparable" in done.out
     assert heads(done.out) == [("broken", "a"), ("fixed", "b"), ("changed", "c"), ("not comparable", "e")]
     assert re.search(r"A ✓ pass +yes\n +B ✗ fail +wrong\n", done.out)

@@ -66,14 +66,20 @@ async def test_it_asks_once_and_again_for_what_changed(own, size):
         await person.press("n")
         await person.sees("you did not agree")
         assert runs_of(own) == []
-        await person.press("r", "enter")
+        await person.press("r")
+        await person.sees("1 call")
+        await person.press("enter")
         await person.until(lambda: page_is_up(person))
         await person.press("y")
         await finished(person, 1)
-        await person.press("r", "enter")
+        await person.press("r")
+        await person.sees("1 call")
+        await person.press("enter")
         await finished(person, 2)
         (own / "helper.py").write_text("def answer(prompt): return 'hello again'\n")
-        await person.press("r", "enter")
+        await person.press("r")
+        await person.sees("1 call")
+        await person.press("enter")
         await person.until(lambda: page_is_up(person))
         assert "its code has changed since you said yes" in words_of(person)
         assert len(runs_of(own)) == 2
@@ -99,6 +105,8 @@ async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F81
     async with at_the_workbench(opened.root, size=(120, 40), dataset=dataset) as person:
         for key in keys:
             await person.press(key)
+            if key == "r":
+                await person.sees("repairs and retries may add some")
         await person.until(lambda: page_is_up(person), 20)
         assert says in words_of(person)
         assert "may this project do that?" in person.screen()
@@ -153,7 +161,9 @@ async def test_what_is_typed_into_the_form_is_a_yes_and_what_stands_there_is_not
             "runs the command echo hello"
         ]
         person.app.session.put("form", {"other targets": "command:echo hello, command:echo other"})
-        await person.press("r", "enter")
+        await person.press("r")
+        await person.sees("1 call")
+        await person.press("enter")
         await person.until(lambda: page_is_up(person))
         assert "runs the command echo other" in person.screen()
         assert "runs the command echo hello" not in person.screen()
@@ -187,14 +197,18 @@ async def test_the_run_form_says_where_a_key_goes(own):
 async def test_what_the_settings_form_writes_asks_nothing_anew(own):
     """The form changes numbers and names; what a section does is still what was agreed to."""
     async with at_the_workbench(own, size=(120, 40), dataset="data.json") as person:
-        await person.press("r", "enter")
+        await person.press("r")
+        await person.sees("1 call")
+        await person.press("enter")
         await person.until(lambda: page_is_up(person))
         await person.press("y")
         await finished(person, 1)
         await person.press("comma", *"jjjjjjj", "enter", "2", "enter", "ctrl+s")
         await person.until(lambda: "written" in person.said())
         assert "repeats = 2" in (own / ".evals" / "config.toml").read_text()
-        await person.press("r", "enter")
+        await person.press("r")
+        await person.sees("1 call")
+        await person.press("enter")
         await finished(person, 2)
 
 

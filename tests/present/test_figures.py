@@ -6,27 +6,18 @@ from hypothesis import strategies as st
 from tui_evals.present.figures import (
     compact,
     duration,
-    estimated_cost,
     mean_text,
-    money,
     number,
     short_number,
     tokens,
     universal_time,
 )
+from tui_evals.text.money import money
 
 
 def test_money_keeps_as_many_decimals_as_tell_something():
     amounts = (0, 0.000001, 0.0012, 0.5, 12.345, 1234.5)
     assert [money(amount) for amount in amounts] == ["$0", "<$0.0001", "$0.0012", "$0.500", "$12.35", "$1,234.50"]
-
-
-def test_an_estimate_says_about_and_that_nothing_is_known_or_paid():
-    assert [estimated_cost(cost) for cost in (None, 0.0, 0.01)] == [
-        "cost unknown: a price is missing",
-        "free",
-        "about $0.0100",
-    ]
 
 
 def test_durations_and_counts_are_short_and_never_round_into_a_wrong_unit():

@@ -30,6 +30,10 @@ def server(one_server: Server) -> Server:
     return one_server
 
 
+FREE = "price = { input_per_million = 0, output_per_million = 0 }\n"
+"""What a target costs for whose price nobody need be asked twice."""
+
+
 @dataclass
 class Project:
     """A folder with a configuration, and what a person does in it."""

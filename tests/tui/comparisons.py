@@ -36,9 +36,9 @@ def against(broken=0, fixed=0, tests=(), items=10, **given):
     return RunDifference(items, broken, fixed, passes(broken, fixed, items, **given), tests, counts)
 
 
-def side(number, passed=8, judged=10, scores=None, **given):
+def side(number, passed=8, judged=10, scores=None, usage=(), **given):
     named = {"id": number, "key": f"key{number}", "name": f"run {number}", "status": "finished", **given}
-    return RunSide(run(**named), Rate(passed, judged), scores or {})
+    return RunSide(run(**named), Rate(passed, judged), scores or {}, usage=dict(usage))
 
 
 def comparison(lines=(), found=None, sides=None, categories=None):

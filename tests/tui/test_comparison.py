@@ -225,6 +225,24 @@ def test_where_there_is_room_what_was_expected_stands_beside_both_runs():
     assert len(shown(one, 119)[title].split("│")) == 2
 
 
+def test_from_160_columns_the_answers_of_three_runs_stand_beside_what_was_expected():
+    one = line("same", "broken", statuses=("pass", "pass", "fail"), scores=(1.0, 1.0, 0.0))
+    three = faced("One.\nTwo.\n", "One.\nTwo too.\n", "One.\nTwo.\nThree.\n", one=one, expected="One.\nTwo.\n")
+    text = shown(three, 158)
+    start = next(number for number, row in enumerate(text) if "expected" in row)
+    columns = [tuple(part.strip() for part in row.split("│")) for row in text[start:]]
+    assert columns == [
+        ("expected", "A", "B", "C"),
+        ("One.", "One.", "One.", "One."),
+        ("Two.", "Two.", "~Two too.", "Two."),
+        ("", "", "", "+Three."),
+    ]
+    narrow = shown(three, 140)
+    assert any(row.split("│")[0].strip() == "expected" and len(row.split("│")) == 3 for row in narrow)
+    alone = shown(faced("One.\n", "Two.\n", "One.\n", one=one), 130)
+    assert any([part.strip() for part in row.split("│")] == ["A", "B", "C"] for row in alone)
+
+
 def test_of_several_runs_the_one_that_calls_for_attention_faces_the_first_until_another_is_wanted():
     one = line("same", "broken", statuses=("pass", "pass", "fail"), scores=(1.0, 1.0, 0.0))
     records = (record("Match", 1.0, "pass"), record("Match", 1.0, "pass"), record("Match", 0.0, "fail", "because of C"))

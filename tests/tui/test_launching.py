@@ -38,7 +38,7 @@ def test_an_order_says_all_its_values(tmp_path):
 def test_what_a_run_costs_is_a_sentence():
     assert price_words(Estimate(1, 0, 0.0)) == "1 call, free"
     assert price_words(Estimate(20, 40, 1.234)) == "20 calls and 40 of the judge, about $1.23"
-    assert price_words(Estimate(2, 0, None)) == "2 calls, cost unknown: a price is missing"
+    assert price_words(Estimate(2, 0, 0.0, unpriced=("m",))) == "2 calls, cost unknown: the price of m is not known"
     assert price_words(Estimate(0, 1, 0.0)) == "1 call of the judge, free"
 
 

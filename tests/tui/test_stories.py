@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.runs.conftest import Project
+from tests.runs.conftest import FREE, Project
 from tests.server import running
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.reader import Reader
@@ -22,7 +22,7 @@ def server():
 def project(tmp_path, server):
     server.reset()
     made = Project(tmp_path, server)
-    made.configure('[run]\ntargets = ["main"]')
+    made.configure(FREE + '[run]\ntargets = ["main"]')
     return made
 
 
@@ -145,7 +145,7 @@ async def test_failures_of_a_run_are_asked_again_with_one_key(project):
 async def test_a_run_started_elsewhere_shows_is_paused_goes_on_and_stops(project):
     """What another terminal started is watched and steered from here."""
     project.server.behave(latency=0.15)
-    project.configure('[run]\ntargets = ["main"]', concurrency=2)
+    project.configure(FREE + '[run]\ntargets = ["main"]', concurrency=2)
     project.dataset(40)
     async with at_the_workbench(project.folder, dataset="data.json") as person:
         project.do("run", "data.json", "--detach", "--name", "elsewhere")

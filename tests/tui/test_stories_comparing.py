@@ -6,8 +6,9 @@ from textual.widgets import Input
 from tests.tui.hostile import BYTES, FORBIDDEN, MARKUP, STRANGE
 from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench
-from tui_evals.store.baselines import baselines
+from tui_evals.store.baselines import baselines, set_baseline
 from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.charts import ChartsScreen
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.labels.screen import LabelScreen
@@ -84,6 +85,39 @@ async def test_four_runs_stand_in_columns_and_any_of_them_comes_beside_the_first
         await person.until(lambda: "false alarm" in flat(person))
 
 
+async def test_from_160_columns_the_texts_of_three_runs_and_what_was_expected_stand_side_by_side(tmp_path):
+    await history(tmp_path, [GOOD], [BAD], [GOOD])
+    async with at_the_workbench(tmp_path, size=(160, 45)) as person:
+        await at_the_runs(person, "try 3")
+        await compared(person, "space", "space", "space")
+        await person.until(
+            lambda: any(
+                [part.strip() for part in line.split("│")] == ["expected", "A", "B", "C"]
+                for line in person.screen().split("\n")
+            )
+        )
+        assert "median latency" in person.screen()
+
+
+async def test_a_judge_chooses_between_the_answers_of_two_runs(tmp_path):
+    """B asks who judges, says what it takes, and shows the battle until it is decided."""
+    await history(tmp_path, [GOOD, GOOD], [BAD, BAD])
+    async with at_the_workbench(tmp_path, size=(100, 30)) as person:
+        await at_the_runs(person, "try 2")
+        await person.press("B")
+        await person.sees("say what it takes")
+        await person.press("ctrl+s")
+        await person.sees("choose who judges")
+        await person.press("enter")
+        await person.type("demo")
+        await person.press("enter", "ctrl+s")
+        await person.sees("2 pairs of answers, 0 of them equal")
+        await person.press("y")
+        await person.until(lambda: "demo: 2/2 bouts" in flat(person) and "Elo" in flat(person))
+        await person.press("escape")
+        await person.until(lambda: "Elo" not in person.screen())
+
+
 async def test_a_run_is_made_the_baseline_and_later_ones_are_compared_with_it(tmp_path):
     path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], [BAD, GOOD], source="evals/a.json")
     async with at_the_workbench(tmp_path, size=(100, 30)) as person:
@@ -129,6 +163,38 @@ async def test_words_find_answers_by_what_was_said_in_them(tmp_path):
         assert isinstance(person.app.focused, Input)
         await person.press("escape", "escape")
         await person.until(lambda: "t-0" in person.screen())
+
+
+async def test_answers_of_all_runs_are_found_by_their_words_and_a_dataset_has_a_page_of_its_trend(tmp_path):
+    """S takes one to an answer of whichever run, T shows how the runs of the dataset did one after the other."""
+    path = await history(
+        tmp_path, [GOOD, BAD], [GOOD, ("fail", "Ask the librarian.")], [GOOD, GOOD], source="evals/a.json"
+    )
+    with Writer(path) as writer:
+        set_baseline(writer, "evals/a.json", 1, "me")
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        await at_the_runs(person, "try 3")
+        await person.sees("⚑▅▅█")
+        await person.press("S")
+        await person.type("score:much")
+        await person.press("enter")
+        await person.until(lambda: "much" in flat(person) and "find answers" in flat(person))
+        await person.press("ctrl+u")
+        await person.type("librarian")
+        await person.press("enter")
+        await person.sees("1 answer with “librarian”")
+        assert "try 2" in person.screen() and "t-1" in person.screen()
+        await person.press("enter")
+        await person.until(lambda: person.app.watching.run is not None and person.app.front == "results")
+        with Reader(path) as reader:
+            assert person.app.watching.run.name == "try 2"
+            assert next(iter(reader.rows([person.app.watching.answer]))).name == "t-1"
+        await person.press("6", "T")
+        await person.sees("trend of evals/a.json")
+        lines = [line for line in person.screen().split("\n") if "%" in line and "█" in line]
+        assert ["⚑" in line for line in lines[:3]] == [True, False, False]
+        assert [rate in line for rate, line in zip(("50.0 %", "50.0 %", "100.0 %"), lines, strict=False)] == [True] * 3
+        assert "no difference" in flat(person) or "could be chance" in flat(person)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])

@@ -61,8 +61,8 @@ async def test_rules_are_read_with_their_tests_and_what_each_model_made_of_them(
     await add_verdicts(path, verdicts, targets=("small", "large"))
     async with at_the_workbench(tmp_path, dataset=FILE, size=size) as person:
         await at_the_rules(person)
+        await person.until(lambda: "Rules of tags · 3 rules and 3 inverse · 5 tests" in screen_text(person))
         text = screen_text(person)
-        assert "Rules of tags · 3 rules and 3 inverse · 5 tests" in text
         assert "◐ 50 % 1/2" in text and "✗ 0 % 0/2" in text and "! 1 error" in text
         assert f"its inverse 4: {INVERSE[0]}" in text
         await person.press("enter")

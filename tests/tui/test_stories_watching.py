@@ -6,14 +6,14 @@ import socket
 
 import pytest
 
-from tests.runs.conftest import Project
+from tests.runs.conftest import FREE, Project
 from tests.server import running
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.runlock import run_lock
 from tui_evals.tui.app import Workbench
 from tui_evals.tui.widgets.lines import Lines
 
-TARGET = '[targets.main]\nmodel = "openai/test-model"\nbase_url = "{}"\n[run]\ntargets = ["main"]\n'
+TARGET = f'[targets.main]\nmodel = "openai/test-model"\nbase_url = "%s"\n{FREE}[run]\ntargets = ["main"]\n'
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def server():
 def project(tmp_path, server):
     server.reset()
     made = Project(tmp_path, server)
-    made.configure('[run]\ntargets = ["main"]')
+    made.configure(FREE + '[run]\ntargets = ["main"]')
     return made
 
 
@@ -55,7 +55,7 @@ def executing(database, key):
 async def test_a_run_that_goes_on_already_rings_when_it_ends_and_says_what_came_of_it(project, bells):
     """Opened in the middle, it still is seen to end."""
     project.server.behave(latency=0.5)
-    project.configure('[run]\ntargets = ["main"]', concurrency=1)
+    project.configure(FREE + '[run]\ntargets = ["main"]', concurrency=1)
     project.dataset(40, lambda number: f"question {number if number else 'of another kind'}")
     project.do("run", "data.json", "--detach")
     async with at_the_workbench(project.folder, dataset="data.json", run="last") as person:
@@ -82,7 +82,7 @@ async def test_a_server_that_dies_is_told_with_every_attempt_and_the_run_goes_on
     """Why it stopped stands in the line, in the list of runs and at the answer; p tries again."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    configure(project.folder, TARGET.format(f"http://127.0.0.1:{port}/v1"))
+    configure(project.folder, TARGET % f"http://127.0.0.1:{port}/v1")
     project.dataset(2)
     async with at_the_workbench(project.folder, dataset="data.json", size=(160, 45)) as person:
         await person.press("r")
@@ -105,7 +105,7 @@ async def test_a_server_that_dies_is_told_with_every_attempt_and_the_run_goes_on
 async def test_a_run_whose_process_was_killed_is_resumed_and_one_stays_where_one_is(project, bells):
     """kill -9 shows as interrupted; p resumes it without moving the cursor, the filter or the pane."""
     project.server.behave(latency=0.5)
-    project.configure('[run]\ntargets = ["main"]', concurrency=1)
+    project.configure(FREE + '[run]\ntargets = ["main"]', concurrency=1)
     project.dataset(40)
     key = project.do("run", "data.json", "--detach").split()[0]
     async with at_the_workbench(project.folder, dataset="data.json", run=key, size=(120, 40)) as person:
@@ -177,12 +177,14 @@ async def test_the_list_of_runs_goes_to_a_run_that_was_started_so_that_keys_mean
         await person.press("6")
         await person.until(lambda: person.app.pane("runs").run_row() is not None)
         assert person.app.pane("runs").run_row().name == "before"
-        project.configure('[run]\ntargets = ["main"]', concurrency=1)
+        project.configure(FREE + '[run]\ntargets = ["main"]', concurrency=1)
         await person.press("1", "r")
         await person.sees("30 calls")
         while "again" not in str(person.app.screen.query_one(Lines).key):
             await person.press("k")
-        await person.press("enter", "ctrl+s")
+        await person.press("enter")
+        await person.until(lambda: "30 calls" in person.screen())
+        await person.press("ctrl+s")
         await person.until(lambda: person.app.watching.run.name == "data")
         await person.press("6")
         await person.until(lambda: person.app.pane("runs").run_row().name == "data")

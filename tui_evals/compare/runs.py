@@ -22,6 +22,7 @@ from .sides import (
     ComparedRun,
     Rate,
     RunAnswers,
+    Usage,
     answers_expect_otherwise,
     defaults_differ,
     same_expectations,
@@ -81,6 +82,8 @@ class RunSide:
     """Since when its answers are judged as they are."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails."""
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    """What it took of each target by its name, and under the empty name of all; empty where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,9 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
                     reader.judged_by(row, documents[row.snapshot]),
                     labels=reader.label_counts(row.id),
                     rejudged=reader.rejudged(row),
+                    totals={None: reader.totals(row.id), **reader.totals_by(row.id, "target")},
+                    latencies=reader.latencies(row.id),
+                    unpriced=reader.spent(row.id)[1],
                 )
                 for row in rows
             ],
@@ -329,4 +335,5 @@ def _side(answers: RunAnswers) -> RunSide:
         answers.measures,
         answers.judged_by.since,
         answers.labels,
+        answers.usage(),
     )

@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
+from statistics import median
 from typing import Any, NamedTuple
 
 from tui_evals.store.figures import ComparedRow, Judged
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
+from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
 from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references
 
 from .match import ItemKey
@@ -52,6 +53,27 @@ class ComparedRun:
     """How often each evaluator gave each label that neither passes nor fails."""
     rejudged: Mapping[int, EarlierAttempt] = field(default_factory=dict)
     """Answers by their ids that are judged by another expectation than their run."""
+    totals: Mapping[int | None, Totals] = field(default_factory=dict)
+    """Each target in numbers, and under None the whole run; without them nothing is known of cost and time."""
+    latencies: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    """The milliseconds to each answer of a target; those from the cache are left out."""
+    unpriced: int = 0
+    """The calls of targets and judges that nobody knows the price of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run took of one target, or of all."""
+
+    cost: float
+    """US dollars, judges included."""
+    unpriced: int
+    input_tokens: int
+    output_tokens: int
+    latency: float | None
+    """The median of the seconds to an answer; those from the cache are left out."""
+    perhaps: float = 0.0
+    """What calls without an answer may have cost besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +140,7 @@ class RunAnswers:
             for t in range(len(run.targets))
         }
         self.statuses: Counter[tuple[str, AnswerStatus]] = Counter()
+        self._totals, self._unpriced, self._latencies = ran.totals, ran.unpriced, ran.latencies
         # What many answers have in common is kept once: a run may have a hundred thousand.
         keys: dict[CellKey, CellKey] = {}
         words: dict[Any, Any] = {}
@@ -151,6 +174,32 @@ class RunAnswers:
         for (name, status), count in self.statuses.items():
             counts[status] += count if category in (None, name) else 0
         return Rate(counts["pass"], counts["pass"] + counts["fail"])
+
+    def usage(self) -> dict[str, Usage]:
+        """What the run took: under the empty name of all targets, then of each by its name."""
+        if not self._totals:
+            return {}
+        numbers = range(len(self.run.targets))
+        whole = self._used([self._totals[None]], numbers)
+        by_name: defaultdict[str, list[int]] = defaultdict(list)
+        for number in numbers:
+            by_name[self.run.targets[number]].append(number)
+        each = {
+            name: self._used([self._totals[number] for number in own if number in self._totals], own)
+            for name, own in by_name.items()
+        }
+        return {"": replace(whole, unpriced=max(whole.unpriced, self._unpriced)), **each}
+
+    def _used(self, totals: Sequence[Totals], targets: Iterable[int]) -> Usage:
+        latencies = [one for number in targets for one in self._latencies.get(number, ())]
+        return Usage(
+            sum(one.cost + one.judge_cost for one in totals),
+            sum(one.unpriced for one in totals),
+            sum(one.input_tokens for one in totals),
+            sum(one.output_tokens for one in totals),
+            median(latencies) / 1000 if latencies else None,
+            sum(one.may_cost for one in totals),
+        )
 
     def expects_otherwise(self, position: int, later: RunAnswers, place: int) -> bool:
         """Whether the answers to an item are judged by another expectation in a later run."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import fmean
 from typing import Literal, TypeVar
 
@@ -265,6 +266,12 @@ def every_run(reader: Reader) -> Iterator[RunRow]:
     while page := reader.runs(limit=_PAGE, offset=offset):
         yield from page
         offset += len(page)
+
+
+def finished_runs(reader: Reader, dataset: str, key: Callable[[str], str], most: int) -> list[RunRow]:
+    """The latest finished runs of a dataset, the oldest first; `key` is the name of a dataset by a run's source."""
+    finished = (run for run in every_run(reader) if run.status == "finished" and key(run.source) == dataset)
+    return list(islice(finished, most))[::-1]
 
 
 def default_opponent(

@@ -13,8 +13,9 @@ from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, chance, p_phrase
 from tui_evals.store.records import RunRow
 
+from .figures import compact, duration
 from .measures import label_counts
-from .runs import stop_reason
+from .runs import Cost, stop_reason
 from .status import Look, Tone
 
 KIND_LOOKS: Mapping[Kind, Look] = {
@@ -51,6 +52,20 @@ def label_lines(sides: Sequence[RunSide]) -> Iterator[str]:
             for name, side in zip(NAMES, sides, strict=False)
         )
         yield f"{key}: {'; '.join(spread)}"
+
+
+def usage_lines(sides: Sequence[RunSide]) -> Iterator[str]:
+    """What each run took, side by side: of all its targets, and of each where a run has several."""
+    several = any(len(side.usage) > 2 for side in sides)
+    names = dict.fromkeys(name for side in sides for name in side.usage if several or not name)
+    for name in names:
+        used = [side.usage.get(name) for side in sides]
+        costs = (Cost(one.cost, unpriced=one.unpriced, perhaps=one.perhaps).short if one else "–" for one in used)
+        tokens = (compact(one.input_tokens + one.output_tokens) if one else "–" for one in used)
+        times = (duration(one.latency) if one and one.latency is not None else "–" for one in used)
+        facts = (("cost", costs), ("tokens", tokens), ("median latency", times))
+        text = " · ".join(f"{fact} {' → '.join(values)}" for fact, values in facts)
+        yield f"{name}: {text}" if name else text
 
 
 def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:

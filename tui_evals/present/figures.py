@@ -6,22 +6,6 @@ import math
 from datetime import UTC, datetime
 
 from tui_evals.text.measures import parse_measure
-from tui_evals.text.money import money
-
-
-def estimated_cost(cost: float | None) -> str:
-    """What something is expected to cost; None where a price is missing."""
-    if cost is None:
-        return "cost unknown: a price is missing"
-    return f"about {money(cost)}" if cost else "free"
-
-
-def estimate_sentence(answers: int, judge_calls: int, cost: float | None) -> str:
-    """What a run will take: calls of its targets, calls of its judges, money."""
-    calls = [counted(answers, "call")] if answers or not judge_calls else []
-    if judge_calls:
-        calls.append(f"{judge_calls:,} of the judge" if calls else f"{counted(judge_calls, 'call')} of the judge")
-    return f"{' and '.join(calls)}, {estimated_cost(cost)}"
 
 
 def duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -160,6 +161,7 @@ def _run_json(name: str, side: RunSide, totals: Totals, cost: Cost) -> dict[str,
         "without_answer": totals.errored,
         "cost": cost.amount,
         "unpriced": cost.unpriced,
+        "usage": {name or "all": asdict(used) for name, used in side.usage.items()},
     }
 
 

@@ -80,11 +80,11 @@ class BoutMaterial:
         return self._datasets[run]
 
 
-def estimate_battle(due: Sequence[DueBout], criteria: str, reader: Reader, price: Price | None) -> Estimate:
+def estimate_battle(due: Sequence[DueBout], criteria: str, reader: Reader, judge: str, price: Price | None) -> Estimate:
     """How many calls the bouts take, and about how much money, from the texts of some of them."""
     calls = sum(bout.calls for bout in due)
     if price is None or not calls:
-        return Estimate(0, calls, 0.0 if not calls else None)
+        return Estimate(0, calls, 0.0, unpriced=(judge,) if calls else ())
     material, every = BoutMaterial(reader), -(-len(due) // _READ_FOR_ESTIMATE)
     sizes = [_size(material.of(bout), criteria) for bout in due[::every]]
     read = calls * sum(sizes) / len(sizes)

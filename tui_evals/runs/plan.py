@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -177,41 +177,85 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownTurns:
+    """What the cache has of a plan: how many turns of a cell from its first on, by the number of the cell."""
+
+    turns: Mapping[int, int] = field(default_factory=dict)
+    complete: bool = True
+    """Whether every cell was looked up; of a large plan only the first are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What a run will take before it starts: calls for certain, money as a rough guess where prices are known."""
 
     answers: int
     judge_calls: int
-    cost: float | None
+    known_cost: float
+    """Of those whose price is known."""
     cautions: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
+    """The targets and judges that are to be asked and whose price is not known, by name."""
+    cached: int = 0
+    """Answers that the cache has, so that nobody is asked for them."""
+    all_looked_up: bool = True
+    """Whether it may have no more of them."""
+
+    @property
+    def cost(self) -> float | None:
+        """What all of it costs; None where a price is missing."""
+        return None if self.unpriced else self.known_cost
+
+    @property
+    def calls(self) -> int:
+        """How many calls are to be made."""
+        return self.answers - self.cached + self.judge_calls
 
 
-def estimate(plan: Plan, price_of: Callable[[TargetConfig], Price | None]) -> Estimate:
-    """Count the calls of a plan and guess their cost from the length of the texts."""
-    answers = judge_calls = 0
-    cost: float | None = 0.0
-    prices = [price_of(target) for target in plan.targets]
-    judge_price = price_of(plan.judge) if plan.judge else None
+class _Bill:
+    """Calls added up by the prices of those who are asked, and who of them has none."""
+
+    def __init__(self, price_of: Callable[[TargetConfig], Price | None]) -> None:
+        self._price_of = price_of
+        self._prices: dict[str, Price | None] = {}
+        self.sum = 0.0
+        self.unpriced: dict[str, None] = {}
+
+    def add(self, config: TargetConfig, read: int, written: int) -> None:
+        if config.name not in self._prices:
+            self._prices[config.name] = self._price_of(config)
+        price = self._prices[config.name]
+        if price is None:
+            self.unpriced[config.name] = None
+        else:
+            self.sum += (read * price.input_per_million + written * price.output_per_million) / 1e6
+
+
+def estimate(
+    plan: Plan,
+    price_of: Callable[[TargetConfig], Price | None],
+    judges: Mapping[str | None, TargetConfig],
+    known: KnownTurns | None = None,
+) -> Estimate:
+    """Count the calls of a plan and guess their cost from the length of the texts; what is `known` costs nothing.
+
+    Judges are counted for known answers too: what they would be asked is not known before.
+    """
+    answers = judge_calls = cached = 0
+    known, bill = known or KnownTurns(), _Bill(price_of)
     for answer in plan.answers():
-        item = plan.dataset.items[answer.item]
-        unit = item.units[answer.turn]
+        unit = plan.dataset.items[answer.item].units[answer.turn]
         answers += 1
-        judged = 0
-        if not plan.without_judges:
-            judged = sum(plan.registry.find(entry.evaluator).judged for entry in plan.resolved(item, answer.turn))
-        judge_calls += judged
-        price = prices[answer.target]
         tokens = estimate_tokens(unit.prompt or "") + 20
-        cost = _add_cost(cost, price, tokens, TYPICAL_ANSWER_TOKENS)
-        if judged:
-            cost = _add_cost(cost, judge_price, judged * (tokens + TYPICAL_ANSWER_TOKENS + 600), judged * 80)
-    return Estimate(answers, judge_calls, cost, plan.cautions())
-
-
-def _add_cost(cost: float | None, price: Price | None, read: int, written: int) -> float | None:
-    if cost is None or price is None:
-        return None
-    return cost + (read * price.input_per_million + written * price.output_per_million) / 1e6
+        if answer.turn < known.turns.get(answer.cell, 0):
+            cached += 1
+        else:
+            bill.add(plan.targets[answer.target], tokens, TYPICAL_ANSWER_TOKENS)
+        for entry in () if plan.without_judges else plan.resolved(plan.dataset.items[answer.item], answer.turn):
+            if plan.registry.find(entry.evaluator).judged:
+                judge_calls += 1
+                bill.add(judges[entry.settings.get("judge")], tokens + TYPICAL_ANSWER_TOKENS + 600, 80)
+    return Estimate(answers, judge_calls, bill.sum, plan.cautions(), tuple(bill.unpriced), cached, known.complete)
 
 
 def limited(plan_items: Sequence[int], limit: int | None, seed: int | None) -> list[int]:

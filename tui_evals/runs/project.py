@@ -16,7 +16,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
 
-from .store_path import store_of
+from .store_path import place_of_store, store_of
 
 TRUST = "TUI_EVALS_TRUST"
 """The variable of the process that trusts a project without a question, with the value `all`."""
@@ -47,6 +47,11 @@ class Project:
     def store(self) -> Path:
         """The database, made where there is none yet."""
         return open_store(self.database) if self.database is not None else store_of(self.root)
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is one already."""
+        return (self.database or place_of_store(self.root)).exists()
 
     def writer(self) -> Writer:
         """The writing door of the store; what looks like a secret of the environment never passes it."""

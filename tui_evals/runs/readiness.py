@@ -9,18 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig, TargetContext
 from tui_evals.targets.config import Settings, find_target
-from tui_evals.targets.opening import Later, open_target, target_kind
+from tui_evals.targets.opening import target_kind
 from tui_evals.targets.reaching import connection_problem, nobody_listens
-from tui_evals.text.box import TemplateError
 
-from .asking import cache_key
-from .budget import Budget
-from .executors.base import Cell
-from .executors.local import request_for_turn
-from .opening import demand_price, items_of, opened
+from .known import conversations
+from .opening import demand_price, items_of
 from .plan import Plan
 from .project import Project
-from .prompting import chat_for
 
 Problems = Mapping[str, ConfigurationError]
 
@@ -142,32 +137,13 @@ def _without_cached(
 
     What a judge will be asked is not known yet: it is taken as cached where every answer is, and verdicts of it are.
     """
+    asked = set[str]()
     with Reader(project.store) as reader:
-        cached = {
-            config.name: _is_cached(number, plan, project, reader, max_cost)
-            for number, config in enumerate(plan.targets)
-            if target_kind(config).asks_model
-        }
-        silent = {name for name in judging & problems.keys() if all(cached.values()) and reader.cache_holds(name)}
-    names = [config.name for config in plan.targets if not cached.get(config.name)] + sorted(judging - silent)
+        for conversation in conversations(plan, project, max_cost):
+            name = conversation.target.config.name
+            if name not in asked and reader.cache_get(conversation.key(plan)) is None:
+                asked.add(name)
+        silent = {name for name in judging & problems.keys() if not asked and reader.cache_holds(name)}
+    uncached = {config.name for config in plan.targets if not target_kind(config).asks_model}
+    names = asked | uncached | (judging - silent)
     return {name: problem for name, problem in problems.items() if name in names}
-
-
-def _is_cached(number: int, plan: Plan, project: Project, reader: Reader, max_cost: float | None) -> bool:
-    """Whether every conversation with a target begins with a question that the cache can answer."""
-    config = plan.targets[number]
-    unopened = Later(lambda: open_target(config, project.environment, project.root, items_of))
-    priced = opened(config, "target", Budget(max_cost), project.environment, project.root, target=unopened)
-    for planned in plan.answers():
-        if planned.target != number or planned.turn:
-            continue
-        item, prompt = plan.dataset.items[planned.item], plan.asked_prompts[planned.prompt]
-        try:
-            chat = chat_for(plan.dataset, item, 0, prompt, ())
-        except TemplateError:  # nobody is asked what cannot be put into words
-            continue
-        cell = Cell(item, planned.name, planned.item, planned.prompt, number, planned.repeat, (), {}, frozenset())
-        request = request_for_turn(plan.dataset, cell, 0, chat, priced.with_params({}))
-        if reader.cache_get(cache_key(priced.identity, request)) is None:
-            return False
-    return True

@@ -35,8 +35,9 @@ from .engine import STOPPED, Engine, Outcome
 from .executors.cluster.terms import ClusterTerms, saved_terms
 from .gates import GateResults, Gates, check_gates
 from .judgeable import check_judgeable
+from .known import known_turns
 from .opening import demand_price, items_of, opened, price_for
-from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
+from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, judge_configs, needed_judges
@@ -112,8 +113,14 @@ class PreparedRun:
         return missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
 
     def estimate(self) -> Estimate:
-        """The calls it takes, and what they may cost."""
-        return estimate(self.plan, price_for)
+        """The calls it takes, and what they may cost; what the cache has is not asked."""
+        return estimate(self.plan, price_for, judge_configs(self.plan, self.project.settings), self._known())
+
+    def _known(self) -> KnownTurns:
+        if not self.terms.use_cache or not self.project.has_store:
+            return KnownTurns()
+        with Reader(self.project.store) as reader:
+            return known_turns(self.plan, self.project, reader, self.terms.max_cost)
 
     @property
     def destinations(self) -> Mapping[str, Mapping[str, str | None]]:
@@ -703,4 +710,5 @@ def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
         if price is not None:
             read = estimate_tokens(item.units[row.turn].prompt or "") + (row.output_tokens or TYPICAL_ANSWER_TOKENS)
             cost += judged * ((read + 600) * price.input_per_million + 80 * price.output_per_million) / 1e6
-    return Estimate(0, calls, cost if price is not None or not calls else None, plan.cautions())
+    unpriced = (plan.judge.name,) if plan.judge and calls and price is None else ()
+    return Estimate(0, calls, cost, plan.cautions(), unpriced)

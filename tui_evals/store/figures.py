@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
@@ -221,6 +223,19 @@ def compared(ask: Ask, run: int) -> Iterator[ComparedRow]:
     )
     for start in _pages(ask, run):
         yield from map(ComparedRow._make, ask(query, [run, start, start + _PAGE]))
+
+
+def latencies(ask: Ask, run: int) -> dict[int, array[float]]:
+    """The milliseconds to each answer of each target, by its number; those from the cache are left out."""
+    query = (
+        "SELECT target, latency_ms FROM answers WHERE run = ? AND pos >= ? AND pos < ? "
+        "AND latency_ms IS NOT NULL AND from_cache = 0"
+    )
+    by_target: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
+    for start in _pages(ask, run):
+        for target, latency in ask(query, [run, start, start + _PAGE]):
+            by_target[target].append(latency)
+    return dict(by_target)
 
 
 def _pages(ask: Ask, run: int) -> range:

@@ -196,6 +196,10 @@ class Reader:
         query = "SELECT text, reply FROM replies WHERE run = ? AND pass = ? AND key = ?"
         return next((answer_record("", *body) for body in self.query(query, [run, number, key])), None)
 
+    def latencies(self, run: int) -> Mapping[int, Sequence[float]]:
+        """The milliseconds to each answer of each target of a run, by its number."""
+        return figures.latencies(self.query, run)
+
     def largest_answers(self, run: int) -> dict[tuple[str, str], int]:
         """The tokens of the largest answer of each target and judge of a run, by kind and name."""
         return figures.largest_answers(self.query, run)
@@ -514,6 +518,11 @@ class Reader:
         for cache_key, recipe, target, created, *body in self.query(query, [key]):
             return Cached(cache_key, recipe, target, created, answer_record(*body))
         return None
+
+    def cached_keys(self, keys: Sequence[str]) -> set[str]:
+        """Those of some keys under which an answer is cached."""
+        query = "SELECT c.key FROM json_each(?) k CROSS JOIN cache c ON c.key = k.value"
+        return {key for (key,) in self.query(query, [json.dumps(keys)])}
 
     def cache_holds(self, target: str) -> bool:
         """Whether anything that a target said is cached."""

@@ -32,6 +32,9 @@ class RunDefaults:
     concurrency: int | None = None
     repeats: int = 1
     max_cost: float | None = None
+    confirm_cost: float = 1.0
+    """US dollars above which the workbench does not start a run by a single key; `confirm_calls` the same of calls."""
+    confirm_calls: int = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,8 @@ class _Run(_Part):
     concurrency: int | None = Field(None, ge=1)
     repeats: int = Field(1, ge=1)
     max_cost: float | None = Field(None, ge=0)
+    confirm_cost: float = Field(1.0, ge=0)
+    confirm_calls: int = Field(500, ge=0)
 
 
 class _Judge(_Part):

@@ -260,6 +260,11 @@ ACTIONS: tuple[Action, ...] = (
     Action("runs", "baseline", "b", "baseline", "Make this run the baseline of later ones, or take that back."),
     Action("runs", "label", "L", "label", "Label answers of this run blind, without seeing what the judges said."),
     Action("runs", "filter", "slash", "filter", "Show only runs with these words."),
+    Action("runs", "battle", "B", "battle", "Let a judge choose between the answers of the runs that = compares."),
+    Action("runs", "search", "S", "search", "Find answers of all runs by what stands in them."),
+    Action(
+        "runs", "trend", "T", "trend", "How the runs of this dataset did, one after the other, as bars with intervals."
+    ),
     Action("compare", "wide", "w", "wide", "Show the line over the whole screen, or not; enter does the same."),
     Action("compare", "broken", "b", "broken", "Show only what passed and fails now.", True),
     Action("compare", "fixed", "f", "fixed", "Show only what failed and passes now.", True),

@@ -7,7 +7,7 @@ import asyncio
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.answers import rejudged_change
-from tui_evals.present.figures import estimate_sentence
+from tui_evals.present.estimates import estimate_sentence
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.rejudging import Rejudging, prepare_rejudging, rejudge
 from tui_evals.store.database import StoreError
@@ -62,7 +62,7 @@ async def _agreed(pane: Pane, work: Rejudging) -> bool:
     """Whether it may be done: what judges cost is said before, and what needs a yes is asked for."""
     estimate = work.estimate()
     if estimate.judge_calls:
-        says = estimate_sentence(0, estimate.judge_calls, estimate.cost)
+        says = estimate_sentence(estimate)
         question = f"Judge the answer to {work.rows[0].name} again: {says}."
         if await pane.app.push_screen_wait(Confirm("judge again", question, "do it")) is not True:
             return False

@@ -68,6 +68,8 @@ def _current_values(settings: Settings, theme: str) -> dict[str, Any]:
         "concurrency": settings.run.concurrency,
         "repeats": settings.run.repeats,
         "budget": settings.run.max_cost,
+        "confirm dollars": settings.run.confirm_cost,
+        "confirm calls": settings.run.confirm_calls,
         "durable": settings.durable or None,
     }
 
@@ -84,16 +86,19 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
         Field("concurrency", "whole", "Calls in flight at once, per target.", default="10"),
         Field("repeats", "whole", "How often each item is asked."),
         Field("budget", "number", "Stop a run before it spends more US dollars.", default="none"),
+        Field("confirm dollars", "number", "A run above these US dollars is not started by enter alone.", default="1"),
+        Field("confirm calls", "whole", "Nor is one above so many calls.", default="500"),
         Field("durable", "yes", "Whether answers survive a power cut too, for some speed.", default="no"),
     )
 
 
 def _faults(values: Values) -> Faults:
-    return {
+    found = {
         name: "more than 0"
         for name in ("concurrency", "repeats", "budget")
         if values.get(name) is not None and values[name] <= 0
     }
+    return found | {name: "not below 0" for name in ("confirm dollars", "confirm calls") if (values.get(name) or 0) < 0}
 
 
 async def show_permissions(desk: Desk) -> None:

@@ -33,7 +33,8 @@ from tui_evals.compare.statistics import Interval, percent
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.present.columns import table, wrap
-from tui_evals.present.figures import counted, estimated_cost
+from tui_evals.present.estimates import estimated_cost
+from tui_evals.present.figures import counted
 from tui_evals.present.pace import Pace, pace_parts
 from tui_evals.present.runs import destination_lines
 from tui_evals.runs.approving import missing_of_targets
@@ -450,7 +451,7 @@ def _pair_duel(
 
 def _say_plan(prepared: PreparedBattle, due: Sequence[DueBout], reader: Reader, here: Project, as_json: bool) -> int:
     sent = destinations([prepared.judge], here.environment)
-    estimate = estimate_battle(due, prepared.criteria, reader, price_for(prepared.judge))
+    estimate = estimate_battle(due, prepared.criteria, reader, prepared.judge.name, price_for(prepared.judge))
     pairs = sum(len(duel.pairs) for duel in prepared.duels)
     equal = sum(len(duel.equal) for duel in prepared.duels)
     if as_json:
@@ -458,9 +459,10 @@ def _say_plan(prepared: PreparedBattle, due: Sequence[DueBout], reader: Reader, 
         calls = {"judge_calls": estimate.judge_calls, "cost": estimate.cost}
         say_json({**counts, **calls, "judge": prepared.judge.name, "destinations": sent})
         return 0
+    cost = estimated_cost(estimate.known_cost, estimate.unpriced)
     say(
         f"{pairs:,} pairs of answers, {equal:,} of them equal and {pairs - equal - len(due):,} decided earlier: "
-        f"{estimate.judge_calls:,} judge calls, {estimated_cost(estimate.cost)}; repairs and retries may add some"
+        f"{estimate.judge_calls:,} judge calls, {cost}; repairs and retries may add some"
     )
     for line in destination_lines(sent):
         say(line)

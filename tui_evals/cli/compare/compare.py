@@ -22,7 +22,15 @@ from tui_evals.compare.verdicts import NAMES, difference_sentence
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.answers import preview_text
 from tui_evals.present.columns import cut, table, wrap
-from tui_evals.present.comparisons import KIND_LOOKS, difference_text, kind_counts, kind_text, label_lines, stop_notes
+from tui_evals.present.comparisons import (
+    KIND_LOOKS,
+    difference_text,
+    kind_counts,
+    kind_text,
+    label_lines,
+    stop_notes,
+    usage_lines,
+)
 from tui_evals.present.grid import NoColumn, columns_meant
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.reports.comparison import columns_document, document
@@ -205,6 +213,9 @@ def _say_numbers(comparison: Comparison, why: str) -> None:
     room = columns()
     for number, line in enumerate(run_table(comparison, room)):
         say(line, dim=number == 0)
+    for used in usage_lines(comparison.sides):
+        for line in wrap(used, room):
+            say(line)
     for note in (why, *stop_notes(side.run for side in comparison.sides), *caveats(comparison)):
         for line in wrap(note, room) if note else ():
             say(line, dim=True)

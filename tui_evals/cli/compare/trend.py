@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tui_evals.compare.trend import (
     draw_bars,
     evaluator_trend,
     every_run,
+    finished_runs,
     item_trend,
     known_span,
     pass_rate_trend,
@@ -85,8 +86,7 @@ def _finished_runs(reader: Reader, word: str | None, limit: int) -> tuple[str, l
         os.path.isfile(word or "") or any(key(run.source) == dataset_name for run in every_run(reader))
     ):
         dataset_name = key(_run_or_stop(reader, word).source)
-    finished = (run for run in every_run(reader) if run.status == "finished" and key(run.source) == dataset_name)
-    return dataset_name, list(islice(finished, limit))[::-1]
+    return dataset_name, finished_runs(reader, dataset_name, key, limit)
 
 
 def _run_or_stop(reader: Reader, word: str | None) -> RunRow:

@@ -14,7 +14,8 @@ from tui_evals.generate.reviewing import known_rule_evals, known_test_evals
 from tui_evals.generate.shapes import rule_lines
 from tui_evals.generate.steps import Step
 from tui_evals.generate.work import MAX_RULES, PROMPT, Generation
-from tui_evals.present.figures import counted, duration, estimated_cost
+from tui_evals.present.estimates import estimated_cost
+from tui_evals.present.figures import counted, duration
 from tui_evals.present.runs import destination_lines
 from tui_evals.text.money import money
 

@@ -17,7 +17,7 @@ from tui_evals.cli.approving import approve
 from tui_evals.cli.output import Stop, keep_output_to_ourselves, say, say_end, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.causes import cause_texts
-from tui_evals.present.figures import estimate_sentence
+from tui_evals.present.estimates import estimate_sentence
 from tui_evals.present.measures import target_measures
 from tui_evals.present.runs import destination_lines, look_sentence, overshoot_sentence, totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
@@ -174,13 +174,14 @@ def say_estimate(
         items = len(plan.dataset.items) if plan.only is None else len(plan.only)
         targets = [target.name for target in plan.targets]
         judge = plan.judge.name if plan.judge else None
-        calls = {"answers": estimate.answers, "judge_calls": estimate.judge_calls, "cost": estimate.cost}
+        known = {"cached": estimate.cached, "all_looked_up": estimate.all_looked_up}
+        money = {"cost": estimate.cost, "known_cost": estimate.known_cost, "unpriced": estimate.unpriced}
+        calls = {"answers": estimate.answers, "judge_calls": estimate.judge_calls, **known, **money}
         unjudgeable = [asdict(obstacle) for obstacle in obstacles]
         about = {"items": items, "targets": targets, "judge": judge, "unjudgeable": unjudgeable}
         say_json_line({**calls, **about, "destinations": destinations})
         return code
-    takes = estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost)
-    say(f"{takes}; repairs and retries may add some")
+    say(f"{estimate_sentence(estimate)}; repairs and retries may add some")
     for line in destination_lines(destinations):
         say(line)
     return code

@@ -18,7 +18,7 @@ from tui_evals.compare.runs import ComparedLine, Comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import histograms, percent
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.present.comparisons import difference_text
+from tui_evals.present.comparisons import difference_text, usage_lines
 from tui_evals.text.measures import Measure, parse_measure
 from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading
@@ -64,10 +64,11 @@ def chart_rows(comparison: Comparison, width: int) -> list[Row]:
 
 
 def _runs(comparison: Comparison, width: int) -> list[Row]:
-    return [
+    names = [
         row((f"{name} ", "accent"), fit(f"{side.run.name} {side.run.key}", width - 2, "strong"))
         for name, side in zip(NAMES, comparison.sides, strict=False)
     ]
+    return names + [row(line) for used in usage_lines(comparison.sides) for line in wrapped(used, width)]
 
 
 # -- tests

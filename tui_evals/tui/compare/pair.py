@@ -37,71 +37,76 @@ from .state import JudgedLine, LineTexts
 
 
 @dataclass(frozen=True, slots=True)
-class _FacingThree:
-    """A line of what was expected, and what faces it in two answers."""
+class _FacingSeveral:
+    """A line of the first text, and what faces it in the others."""
 
-    expected: DiffSide | None
-    sides: tuple[DiffSide | None, DiffSide | None]
-    kinds: tuple[Kind, Kind]
+    first: DiffSide | None
+    sides: tuple[DiffSide | None, ...]
+    kinds: tuple[Kind, ...]
 
 
-class ThreeColumns(BlockRows[_FacingThree]):
-    """What was expected and two answers, each wrapped to a third of the width and marked against the first column."""
+class TextColumns(BlockRows[_FacingSeveral]):
+    """A text and those it is compared with, each in a column of its own and marked against the first."""
 
-    def __init__(self, facing: Sequence[_FacingThree], third: int) -> None:
-        self._third = third
-        super().__init__(facing, lambda one: _ThreeFacing(one, third))
+    def __init__(self, facing: Sequence[_FacingSeveral], column: int) -> None:
+        self._column = column
+        super().__init__(facing, lambda one: _SeveralFacing(one, column))
 
     @classmethod
-    def of(cls, one: Diff, other: Diff, width: int) -> Self | None:
-        """From the diffs of one text with two others; None where they cut that text into other pieces."""
-        facing = _merged(one, other) if one.unit == other.unit else None
-        return None if facing is None else cls(facing, max((width - 5) // 3, 1))
+    def of(cls, diffs: Sequence[Diff], width: int) -> Self | None:
+        """From the diffs of one text with the others; None where they cut that text into other pieces."""
+        facing = _merged(diffs) if len({diff.unit for diff in diffs}) == 1 else None
+        signs_and_lines = 2 * len(diffs) + 1
+        return None if facing is None else cls(facing, max((width - signs_and_lines) // (len(diffs) + 1), 1))
 
     def titles(self, *names: str) -> Row:
-        """What stands above the three columns."""
+        """What stands above the columns."""
         pieces = [
-            piece for name in names for piece in (Piece("│", "dim"), Piece(" "), fit(name, self._third, "accent"))
+            piece for name in names for piece in (Piece("│", "dim"), Piece(" "), fit(name, self._column, "accent"))
         ]
         return row(*pieces[1:])
 
 
-class _ThreeFacing(LazyRows):
-    """What faces what in three columns, as high as the highest of them."""
+class _SeveralFacing(LazyRows):
+    """What faces what in all columns, as high as the highest of them."""
 
-    def __init__(self, facing: _FacingThree, third: int) -> None:
-        self._third = third
-        columns: list[tuple[DiffSide | None, Style, str]] = [(facing.expected, "", " ")]
+    def __init__(self, facing: _FacingSeveral, column: int) -> None:
+        self._column = column
+        columns: list[tuple[DiffSide | None, Style, str]] = [(facing.first, "", " ")]
         columns += [(side, "changed", SIGNS[kind]) for side, kind in zip(facing.sides, facing.kinds, strict=True)]
         self._cuts = [
-            (None if side is None else StyledLines(side_parts(side, style, True), third), sign)
+            (None if side is None else StyledLines(side_parts(side, style, True), column), sign)
             for side, style, sign in columns
         ]
-        self._ground: Ground = "" if facing.kinds == ("same", "same") else "changed"
+        self._ground: Ground = "" if set(facing.kinds) == {"same"} else "changed"
 
     def __len__(self) -> int:
         return max(len(cut) for cut, _ in self._cuts if cut is not None)
 
     def row_at(self, number: int) -> Row:
-        """A line of all three, each with its sign."""
+        """A line of all columns, each with its sign."""
         pieces: list[Piece] = []
         for cut, sign in self._cuts:
             line = cut[number] if cut is not None and number < len(cut) else ()
             signed = sign if line or (cut is None and not number) else " "
-            pieces += [Piece("│", "dim"), Piece(signed, "strong"), *filled_up(line, self._third)]
+            pieces += [Piece("│", "dim"), Piece(signed, "strong"), *filled_up(line, self._column)]
         return Row(tuple(pieces[1:]), None, self._ground)
 
 
-def _merged(one: Diff, other: Diff) -> list[_FacingThree] | None:
-    """Two diffs of the same text by its lines; None where they cut it into other lines."""
-    (heads, rest), (others, others_rest) = _by_left(one), _by_left(other)
-    if [head.left and head.left.text for _, head in heads] != [head.left and head.left.text for _, head in others]:
+def _merged(diffs: Sequence[Diff]) -> list[_FacingSeveral] | None:
+    """Diffs of the same text by its lines; None where they cut it into other lines."""
+    heads, rests = zip(*map(_by_left, diffs), strict=True)
+    cuts = {tuple(head.left and head.left.text for _, head in own) for own in heads}
+    if len(cuts) > 1:
         return None
-    facing: list[_FacingThree] = []
-    for (before, head), (before_other, another) in zip(heads, others, strict=True):
-        facing += _extra(before, before_other)
-        facing.append(_FacingThree(head.left, (head.right, another.right), (head.kind, another.kind)))
-    return facing + _extra(rest, others_rest)
+    facing: list[_FacingSeveral] = []
+    for line in zip(*heads, strict=True):
+        facing += _extra([before for before, _ in line])
+        sides = [head for _, head in line]
+        facing.append(
+            _FacingSeveral(sides[0].left, tuple(one.right for one in sides), tuple(one.kind for one in sides))
+        )
+    return facing + _extra(rests)
 
 
 def _by_left(diff: Diff) -> tuple[list[tuple[list[Facing], Facing]], list[Facing]]:
@@ -117,22 +122,22 @@ def _by_left(diff: Diff) -> tuple[list[tuple[list[Facing], Facing]], list[Facing
     return heads, before
 
 
-def _extra(one: Sequence[Facing], other: Sequence[Facing]) -> list[_FacingThree]:
-    """What only the answers have, side by side."""
+def _extra(others: Sequence[Sequence[Facing]]) -> list[_FacingSeveral]:
+    """What only the other texts have, side by side."""
     return [
-        _FacingThree(
+        _FacingSeveral(
             None,
-            (left.right if left else None, right.right if right else None),
-            (left.kind if left else "same", right.kind if right else "same"),
+            tuple(one.right if one else None for one in line),
+            tuple(one.kind if one else "same" for one in line),
         )
-        for left, right in zip_longest(one, other)
+        for line in zip_longest(*others)
     ]
 
 
 Beside = Literal["runs", "first", "later"]
 BESIDE: tuple[Beside, ...] = ("runs", "first", "later")
-THREE_COLUMNS_FROM = 120
-"""Cells from which three columns can be read."""
+_COLUMNS_FROM = {3: 120, 4: 156, 5: 196}
+"""Cells from which so many columns can be read; of a terminal with 160 its edges leave a little less."""
 
 _REASON, _REASON_LINES = 600, 3
 
@@ -230,17 +235,23 @@ def _texts(line_texts: LineTexts, view: PairView, later: int, width: int) -> Seq
     if view.beside != "runs":
         run, text = ("A", first) if view.beside == "first" else (name, other)
         return _two(expected, text, "expected", run, view.unified, width)
-    if (
-        width >= THREE_COLUMNS_FROM
-        and not view.unified
-        and first is not None
-        and other is not None
-        and expected is not None
-    ):
-        three = ThreeColumns.of(diff_texts(expected, first), diff_texts(expected, other), width)
-        if three is not None:
-            return [[three.titles("expected", "A", name)], three]
+    if not view.unified and (columns := _columns(line_texts, later, width)) is not None:
+        return columns
     return _two(first, other, "A", name, view.unified, width)
+
+
+def _columns(line_texts: LineTexts, later: int, width: int) -> Sequence[Rows] | None:
+    """What was expected beside the answers of all runs, or of the two where that is too much; None without room."""
+    texts, expected = line_texts.texts, line_texts.expected
+    reference = [] if expected is None else [("expected", expected)]
+    for numbers in (range(len(texts)), (0, later)):
+        answers = [(NAMES[number], text) for number in numbers if (text := texts[number]) is not None]
+        shown = reference + answers
+        if len(answers) == len(numbers) and len(shown) > 2 and width >= _COLUMNS_FROM[len(shown)]:
+            (_, first), *others = shown
+            if (columns := TextColumns.of([diff_texts(first, text) for _, text in others], width)) is not None:
+                return [[columns.titles(*(name for name, _ in shown))], columns]
+    return None
 
 
 def _two(left: str | None, right: str | None, one: str, other: str, unified: bool, width: int) -> Sequence[Rows]:

@@ -15,7 +15,7 @@ from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, difference_sentence, measured_sentence
 from tui_evals.present.columns import GAP, Column, Names, cell_width, elide, fit_columns, names_of
-from tui_evals.present.comparisons import KIND_LOOKS, difference_verdict, direction, stop_notes
+from tui_evals.present.comparisons import KIND_LOOKS, difference_verdict, direction, stop_notes, usage_lines
 from tui_evals.present.figures import number
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.text.safe import safe_line
@@ -53,6 +53,7 @@ def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
         for name, against in zip(NAMES[1:], comparison.against, strict=False):
             rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, width, tall)]
     rows.append(_counts(comparison, width))
+    rows += [row(fit(used, width, "dim")) for used in islice(usage_lines(comparison.sides), None if tall else 1)]
     rows += [row(fit(note, width, "error")) for note in stop_notes(side.run for side in comparison.sides)]
     shown = [(name, test) for name, one in zip(NAMES[1:], comparison.against, strict=False) for test in one.tests]
     shown = [(name, test) for name, test in shown if test.shown]

@@ -86,6 +86,7 @@ async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str)
 
 
 _BESIDE = 100  # columns from which the line in full stands beside the list
+_WHOLE = 160  # columns from which the answers of three runs and what was expected have one each
 _TALL = 30  # lines from which there is room for more than the verdict
 
 _CSS = """
@@ -159,8 +160,9 @@ class CompareScreen(FeatureScreen):
         self.tell(self._why)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room, and as much of a head as there is room for."""
-        self.set_class(event.size.width >= _BESIDE, "beside")
+        """Beside each other where there is room, unless the texts of several runs can use the whole width."""
+        whole = len(self._ids) > 2 and event.size.width >= _WHOLE and event.size.height >= _TALL
+        self.set_class(event.size.width >= _BESIDE and not whole, "beside")
         self._head()
 
     def _head(self) -> None:

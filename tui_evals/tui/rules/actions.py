@@ -198,7 +198,7 @@ async def run_tests(screen: RulesView, positions: tuple[int, ...] | None, says: 
     if reason := why_no_run(desk):
         screen.tell(reason, "warn")
         return
-    if await start(desk, Selection(positions, says), desk.session.values.get("form")):
+    if await start(desk, Selection(positions, says)):
         screen.leave()
 
 

@@ -15,7 +15,8 @@ from typing import IO, Any, Literal
 
 from tui_evals.datasets.editing import Editing
 from tui_evals.interpreter import python_command
-from tui_evals.present.figures import counted, estimated_cost
+from tui_evals.present.estimates import estimated_cost
+from tui_evals.present.figures import counted
 from tui_evals.present.runs import destination_lines
 from tui_evals.private_files import make_private_folder, private_opener
 

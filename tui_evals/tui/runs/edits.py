@@ -127,7 +127,7 @@ def why_not(action: str, listed: ListedRun | None, chosen: Callable[[], ChosenRu
         return _NO_RUN
     if action == "baseline":
         return why_no_baseline(listed)
-    return _ALONE if action == "compare" and chosen() is None else None
+    return _ALONE if action in ("compare", "battle") and chosen() is None else None
 
 
 def runs_to_compare(

@@ -19,9 +19,10 @@ from tui_evals.store.records import RunRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.messages import CompareRuns, LabelRun, OpenRun, Place
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.rows import Rows
+from tui_evals.tui.rows import Rows, row, wrapped
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.widgets.pasting import LineInput
@@ -121,6 +122,7 @@ class RunsPane(Pane):
         self._marks: tuple[int, ...] = ()
         self._drawn: tuple[object, ...] = ()
         self._followed: int | None = None
+        self._searched = ""
 
     def compose(self) -> ComposeResult:
         """The runs, what there is to read about one, and a line for the filter."""
@@ -232,7 +234,7 @@ class RunsPane(Pane):
 
     def why_not(self, action: str) -> str | None:
         """Nothing can be done with no run, nor compared with only one."""
-        ready = action == "filter" or self._runs is None
+        ready = action in ("filter", "search") or self._runs is None
         return None if ready else edits.why_not(action, self._listed(), self.chosen)
 
     def chosen(self) -> ChosenRuns | None:
@@ -271,6 +273,46 @@ class RunsPane(Pane):
         """Type words that must stand in a run."""
         self.entry.display = True
         give_keys(self.entry)
+
+    async def do_search(self) -> None:
+        """Find answers of all runs, and go to the one that is chosen."""
+        # Imported when it is wanted, because it would hold up every first picture.
+        from .search import find_answer
+
+        try:
+            self._searched, chosen = await find_answer(self.app, self.watching.database, self._searched)
+        except StoreError as problem:
+            self.say(str(problem), "error")
+            return
+        if chosen is not None:
+            self.post_message(OpenRun(*chosen))
+
+    async def do_battle(self) -> None:
+        """Let a judge choose between the answers of runs."""
+        # Imported when it is wanted, as above.
+        from .battle import fight
+
+        chosen = self.chosen()
+        refused = await fight(self.app, self.workspace, chosen) if chosen is not None else None
+        if refused:
+            self.app.push_screen(
+                Reading("why no battle was begun", lambda width: [row(line) for line in wrapped(refused, width)])
+            )
+
+    async def do_trend(self) -> None:
+        """Read how the runs of the dataset did, one after the other."""
+        listed = self._listed()
+        if listed is None:
+            return
+        # Imported when it is wanted, as above.
+        from .trend import read_trend
+
+        try:
+            trend = await asyncio.to_thread(read_trend, self.watching.database, self.workspace.root, listed.dataset)
+        except StoreError as problem:
+            self.say(str(problem), "error")
+            return
+        self.app.push_screen(Reading(f"trend of {listed.dataset}", trend.rows))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while one types."""

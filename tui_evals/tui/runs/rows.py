@@ -77,12 +77,12 @@ class RunRows(Sequence[Row]):
 
 
 def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
-    """The header of a suite: its name and how its last finished runs went, the oldest left."""
-    finished = [one.rate for one in runs if one.run.status == "finished" and one.rate is not None]
+    """The header of a suite: its name and how its last finished runs went, the oldest left, baselines flagged."""
     # Imported when it is wanted, because it would hold up every first picture.
     from tui_evals.compare.trend import draw_bars
 
-    line = draw_bars(finished[:_TREND][::-1])
+    finished = [one for one in runs if one.run.status == "finished" and one.rate is not None]
+    line = "".join(BASELINE[0] * one.baseline + draw_bars([one.rate]) for one in reversed(finished[:_TREND]))
     room = max(width - len(line) - 2, 1)
     return row(fit(name, room, "title"), " ", (line, "accent"), " ", ground="title")
 

@@ -13,7 +13,8 @@ from typing import Any
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
-from tui_evals.present.figures import counted, estimate_sentence
+from tui_evals.present.estimates import estimate_sentence, why_think_twice
+from tui_evals.present.figures import counted
 from tui_evals.present.runs import destination_lines, stop_reason
 from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
 from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
@@ -37,7 +38,7 @@ from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
-from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.config import RunDefaults, Settings, find_target
 from tui_evals.text.money import money
 from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.chosen_answers import ChosenAnswers, items_of
@@ -45,14 +46,14 @@ from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
 from tui_evals.tui.rows import row, wrapped
 from tui_evals.tui.widgets.dialogs import Confirm, Reading
-from tui_evals.tui.widgets.form import DONE, Faults, Field, Form, Values
+from tui_evals.tui.widgets.form import DONE, LEAVE, Faults, Field, Form, Values
 from tui_evals.tui.workspace import Selection
 
 from .refusals import why_no_run
 
 WITHOUT = "without judges"
 UNJUDGED = "unjudged too"
-REFUSALS = (CannotPlan, ConfigurationError, DatasetError)
+REFUSALS = (CannotPlan, ConfigurationError, DatasetError, StoreError)
 """Everything that can keep a run from being planned; each is one sentence."""
 
 
@@ -97,7 +98,7 @@ def _split(text: object) -> list[str]:
 
 def price_words(estimate: Estimate) -> str:
     """What a run will take, as a sentence, and what one should know before."""
-    return ". ".join((estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost), *estimate.cautions))
+    return ". ".join((estimate_sentence(estimate), *estimate.cautions))
 
 
 _PAUSE = 0.2
@@ -112,12 +113,15 @@ _UNJUDGED = Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it
 """A field of its own kind: it is there only where something cannot be judged."""
 
 
-def fields_of(settings: Settings) -> tuple[Field, ...]:
-    """The fields, with the targets of the configuration to choose from."""
+def fields_of(settings: Settings, last: Sequence[str] = ()) -> tuple[Field, ...]:
+    """The fields, with the targets of the configuration and those asked last to choose from."""
     known = tuple(dict.fromkeys((*settings.targets, "demo")))
+    asked = f" Last asked: {', '.join(last)}." if last else ""
+    about = f"What answers: targets of .evals/config.toml, and the offline demo.{asked}"
+    offered = tuple(dict.fromkeys((*settings.targets, *last, "demo")))
     default = settings.run
     return (
-        Field("targets", "several", "What answers: targets of .evals/config.toml, and the offline demo.", known),
+        Field("targets", "several", about, offered),
         Field("other targets", "text", "More of them by commas: openai/gpt-4o-mini, replay:answers.csv, command:…"),
         Field("judge", "choice", "The target that judges where an evaluator asks one.", (*known, WITHOUT)),
         Field("repeats", "whole", "How often each item is asked.", default=str(default.repeats)),
@@ -142,7 +146,7 @@ def faults_of(values: Values) -> Faults:
 
 
 class RunForm(Form):
-    """Says what the run costs each time a value changes; the answer is the values."""
+    """Says what the run costs each time a value changes; the answer is the values, once that is known."""
 
     def __init__(
         self,
@@ -150,11 +154,14 @@ class RunForm(Form):
         fields: Sequence[Field],
         values: dict[str, Any],
         prepare_run: Callable[[Mapping[str, Any]], Awaitable[PreparedRun]],
+        limits: RunDefaults,
     ) -> None:
         fields = (*fields, _UNJUDGED) if values.get(UNJUDGED) else fields
-        super().__init__(f"run {says}", fields, values, check=self._faults, done="start", says="…")
+        super().__init__(f"run {says}", fields, values, check=self._faults, done="start", says="…", leave="cancel")
         self._prepare_run = prepare_run
+        self._limits = limits
         self._refused: dict[str, str] = {}
+        self._priced = False
 
     def on_mount(self) -> None:
         """The cursor begins where enter starts the run, once it can be started."""
@@ -167,12 +174,19 @@ class RunForm(Form):
 
     def values_changed(self) -> None:
         """Work out again what it comes to."""
-        self._refused = {}
+        self._refused, self._priced = {}, False
         if faults_of(self.values):
             self.redraw("")
             return
         self.redraw("working out what it costs…")
         self.run_worker(self._price(), group="price", exclusive=True, exit_on_error=False)
+
+    def action_take(self) -> None:
+        """Start it, unless nobody knows yet what it costs."""
+        if self._take_line() and not self._priced and not self._faults(self.values):
+            self.say("what it costs is still being worked out; nothing is started before you can see it")
+        else:
+            super().action_take()
 
     async def _price(self) -> None:
         await asyncio.sleep(_PAUSE)
@@ -194,7 +208,12 @@ class RunForm(Form):
             self._lines.show(self._rows)
         else:
             remarks = "".join(f". {remark}" for remark in _remarks(prepared, estimate))
-            self.redraw(f"{price_words(estimate)}; repairs and retries may add some{remarks}")
+            reason = why_think_twice(estimate, self._limits.confirm_cost, self._limits.confirm_calls)
+            twice = f". Cancel stands first, for {reason}: k goes to start" if reason else ""
+            self._says = f"{price_words(estimate)}; repairs and retries may add some{remarks}{twice}"
+            self._priced = True
+            self._lines.show(self._rows, at=LEAVE if reason and self._lines.key is DONE else None)
+            self.say(self._help)
 
 
 def _remarks(prepared: PreparedRun, estimate: Estimate) -> list[str]:
@@ -218,31 +237,36 @@ async def run(app: Desk) -> None:
     if app.front in ("results", "detail") and shown is not None:
         await start(app, chosen, _values(shown), shown.key, stays=True)
         return
-    await start(app, chosen, app.session.values.get("form"))
+    await start(app, chosen)
 
 
 async def start(
     app: Desk,
     chosen: Selection,
-    values: Mapping[str, Any] | None,
+    values: Mapping[str, Any] | None = None,
     parent: str | None = None,
     *,
     stays: bool = False,
 ) -> bool:
-    """Run a selection after the form; whether a run was begun. With `stays` the run on screen stays there."""
+    """Run a selection after the form, which begins with some values or the usual ones; whether a run was begun.
+
+    With `stays` the run on screen stays there.
+    """
     editing = app.workspace.editing
     if editing is None:
         return False
     file, data = editing.document.file, editing.data
     settings = app.workspace.settings
-    begun = dict(values or _defaults(app))
-    offered = offered_targets(begun, settings)
+    last = app.session.values.get("form") or {}
+    begun = dict(values or first_values(last, settings))
+    offered = offered_targets((*_named(begun), *_named(last)), settings)
 
     async def prepare_run(entered: Mapping[str, Any]) -> PreparedRun:
         order = RunOrder(data, file, chosen.items, entered, parent, offered)
         return await asyncio.to_thread(lambda: prepare(order.request(app.workspace.root), app.workspace.project()))
 
-    form = RunForm(chosen.says, fields_of(settings), begun, prepare_run)
+    fields = fields_of(settings, tuple(_targets(last)))
+    form = RunForm(chosen.says, fields, begun, prepare_run, settings.run)
     entered = await app.push_screen_wait(form)
     if entered is None:
         return False
@@ -256,13 +280,32 @@ async def start(
     return await _start_prepared(app, prepared, stays=stays)
 
 
-def offered_targets(values: Mapping[str, Any], settings: Settings) -> dict[str, TargetConfig]:
-    """The targets that a form offers before anybody types: from the settings, a stored run, or the form of before."""
+def first_values(last: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """What the form begins with: as the last run was started, but with the targets that the configuration names."""
+    found: dict[str, Any] = {"judge": settings.judge} if settings.judge else {}
+    found |= last
+    if configured := list(settings.run.targets) or list(settings.targets)[:1]:
+        found |= {"targets": configured}
+        found.pop("other targets", None)
+    return found
+
+
+def _targets(values: Mapping[str, Any]) -> list[str]:
+    """The words for targets among the values of a form."""
     named = values.get("targets")
-    words = [*(named if isinstance(named, list | tuple) else ()), *_split(values.get("other targets"))]
+    return [*(named if isinstance(named, list | tuple) else ()), *_split(values.get("other targets"))]
+
+
+def _named(values: Mapping[str, Any]) -> list[str]:
+    """The same with the word for the judge."""
+    return [word for word in (*_targets(values), values.get("judge")) if isinstance(word, str)]
+
+
+def offered_targets(words: Iterable[str], settings: Settings) -> dict[str, TargetConfig]:
+    """The targets that a form offers before anybody types: from the settings, a stored run, or the form of before."""
     found: dict[str, TargetConfig] = {}
-    for word in (*words, values.get("judge")):
-        if isinstance(word, str) and word not in settings.words | settings.targets.keys():
+    for word in words:
+        if word not in settings.words | settings.targets.keys():
             with suppress(ConfigurationError):  # said where the form is planned
                 found[word] = find_target(word, settings, "the project's store")
     return found
@@ -279,17 +322,6 @@ async def _start_prepared(app: Desk, prepared: PreparedRun, *, stays: bool = Fal
         _refused(app, str(problem))
         return False
     return await _execute_apart(app, job.run, ["resume", job.run.key], "runs", stays=stays)
-
-
-def _defaults(app: Desk) -> dict[str, Any]:
-    settings = app.workspace.settings
-    found: dict[str, Any] = {}
-    targets = list(settings.run.targets) or list(settings.targets)[:1]
-    if targets:
-        found["targets"] = targets
-    if settings.judge:
-        found["judge"] = settings.judge
-    return found
 
 
 async def _execute_apart(

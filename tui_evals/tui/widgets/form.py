@@ -64,6 +64,7 @@ class Form(Dialog[dict[str, Any]]):
         done: str = "take it",
         says: str = "",
         keeps: bool = False,
+        leave: str = "",
     ) -> None:
         leaving = "esc or ctrl+s takes" if keeps else "ctrl+s takes · esc leaves"
         super().__init__(title, f"enter edits · D leaves it out · tab next · {leaving}")
@@ -76,6 +77,8 @@ class Form(Dialog[dict[str, Any]]):
         self._check = check
         self._done = done
         self._says = says
+        self._leave = leave
+        """What a row says that leaves it, where there is one."""
         self._editing: Field | None = None
 
     def body(self) -> list[Widget]:
@@ -109,6 +112,8 @@ class Form(Dialog[dict[str, Any]]):
         for text, style in ((self._says, ""), (faults.get("", ""), "error")):
             rows += [row("  ", (line, style)) for line in wrapped(text, width - 2) if text]  # type: ignore[arg-type]
         rows.append(row((f"  ▸ {self._done}", "key"), key=DONE))
+        if self._leave:
+            rows.append(row((f"  ▸ {self._leave}", "key"), key=LEAVE))
         return rows
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
@@ -125,6 +130,8 @@ class Form(Dialog[dict[str, Any]]):
         name = self._lines.key
         if name is DONE:
             self.action_take()
+        elif name is LEAVE:
+            self.action_leave()
         elif isinstance(name, str):
             one = self._fields[name]
             if one.kind == "yes":
@@ -274,11 +281,11 @@ class Form(Dialog[dict[str, Any]]):
             self.dismiss(None)
 
 
-class _Done:
-    """The key of the last row."""
+class _Step:
+    """The key of a row below the fields."""
 
 
-DONE = _Done()
+DONE, LEAVE = _Step(), _Step()
 
 
 def _pretty(value: Any) -> str:
