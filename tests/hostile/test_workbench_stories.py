@@ -86,8 +86,8 @@ async def test_it_asks_once_and_again_for_what_changed(own, size):
 
 
 ASKING = {
-    "run": ("data.json", ("1", "j", "r", "enter"), "touch"),
-    "run again": ("data.json", ("4", "R", "enter"), "rerun"),
+    "run": ("data.json", ("1", "j", "r", "ctrl+s"), "touch"),
+    "run again": ("data.json", ("4", "R", "ctrl+s"), "rerun"),
     "rescore": ("data.json", ("4", "s", "y"), "rerun"),
     "resume": ("data.json", ("6", "G", "p"), "hands its work, answers included, to the cluster tcp://"),
     "playground": ("data.json", ("P", "h", "i", "f5"), "runs the command"),
@@ -95,7 +95,7 @@ ASKING = {
     "an evaluator tried": ("data.json", ("1", "j", "j", "3", "j", "t"), "runs the evaluator Mine"),
     "tests of a rule": ("tags/tags.json", ("7", "t", "enter"), "rules"),
     "inverse of a rule": ("tags/tags.json", ("7", "i", "enter"), "rules"),
-    "run of a rule": ("tags/tags.json", ("7", "r", "enter"), "runs the command"),
+    "run of a rule": ("tags/tags.json", ("7", "r", "ctrl+s"), "runs the command"),
 }
 
 
@@ -105,7 +105,7 @@ async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F81
     async with at_the_workbench(opened.root, size=(120, 40), dataset=dataset) as person:
         for key in keys:
             await person.press(key)
-            if key == "r":
+            if key in ("r", "R"):
                 await person.sees("repairs and retries may add some")
         await person.until(lambda: page_is_up(person), 20)
         assert says in words_of(person)
