@@ -28,7 +28,7 @@ GALLERY = Gallery(
         "extend-replace": Shot(_MEDIUM, ("1", *["down"] * 6, "3", "down")),
         "live-run": Shot(_LARGE, ("4", "f"), live=True),
         "diff": Shot(_MEDIUM, ("4", "n", "n", "n", "n", "5", "z")),
-        "compare": Shot(_MEDIUM, ("6", "see:house rule", "down", "down", "equals_sign", "see:broken", "n")),
+        "compare": Shot(_MEDIUM, ("6", "see:■ finished", "down", "down", "equals_sign", "see:broken", "n")),
         "write": Shot(_LARGE, ("1", "Z", *["down"] * 3, "2")),
         "answers-beside": Shot(_LARGE, ("4", "Z", "Z", "Z", "n", "5")),
         "wide": Shot(_HUGE, ("4", "n")),

@@ -18,12 +18,12 @@ _SHOTS = {
     "judges": Shot(_SMALL, (*_OVERRIDING, "3", "down")),
     "results": Shot(_SMALL, ("4", "n")),
     "detail": Shot(_SMALL, ("4", "n", "5")),
-    "runs": Shot(_SMALL, ("6", "see:house rules", "down")),
+    "runs": Shot(_SMALL, ("6", "see:■ finished", "down")),
     # two of them
     "writing": Shot(_MEDIUM, _CONVERSATION),
     "judging": Shot(_MEDIUM, (*_OVERRIDING, "3", "m")),
     "looking": Shot(_MEDIUM, ("4", "n", "n", "n", "n")),
-    "history": Shot(_MEDIUM, ("6", "see:house rule", "space", "down")),
+    "history": Shot(_MEDIUM, ("6", "see:■ finished", "space", "down")),
     "colours-16": Shot(_MEDIUM, ("4", "n", "n", "n", "n"), theme="ansi-dark"),
     # what comes over them
     "field": Shot(_SMALL, (*_OVERRIDING, "enter", "enter", "x")),
@@ -33,8 +33,8 @@ _SHOTS = {
     "add-evaluator": Shot(_SMALL, ("down", "3", "a")),
     "options": Shot(_SMALL, (*_OVERRIDING, "3", "down", "enter")),
     "settings": Shot(_SMALL, ("comma",)),
-    "compare": Shot(_SMALL, ("6", "see:house rules", *["space"] * 4, "equals_sign", "see:broken", "n")),
-    "charts": Shot(_SMALL, ("6", "see:house rules", "equals_sign", "see:broken", "h", "see:pass rate")),
+    "compare": Shot(_SMALL, ("6", "see:■ finished", *["space"] * 4, "equals_sign", "see:broken", "n")),
+    "charts": Shot(_SMALL, ("6", "see:■ finished", "equals_sign", "see:broken", "h", "see:pass rate")),
     "playground": Shot(
         _SMALL, ("P", "see:talking to", "Q", "L", "question_mark", "ctrl+j", "see:tokens"), "wishes-as-json"
     ),

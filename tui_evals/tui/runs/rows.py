@@ -107,7 +107,7 @@ def run_columns(runs: Sequence[ListedRun], width: int, now: float) -> RunColumns
     columns = (
         column("age", 98),
         column("key", 97),
-        Column("name", "", names.wanted, 99, 6),
+        Column("name", "", names.wanted, 99, 14),
         column("signs", 96, 3),
         column("status", 100),
         column("rate", 95),
