@@ -106,11 +106,11 @@ def run_columns(runs: Sequence[ListedRun], width: int, now: float) -> RunColumns
 
     columns = (
         column("age", 98),
-        column("key", 97),
+        column("key", 95),
         Column("name", "", names.wanted, 99, 14),
-        column("signs", 96, 3),
+        column("signs", 97, 3),
         column("status", 100),
-        column("rate", 95),
+        column("rate", 96),
         column("counts", 90),
         column("cost", 89),
         column("reason", 87, _REASON),
