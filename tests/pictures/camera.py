@@ -63,7 +63,9 @@ async def take(shot: Shot, base: Path, folder: Path, kept: str | None = None) ->
 
 async def _goes_on(person: Person, run: UnderWay) -> None:
     """Nine more answers come in the next five seconds."""
-    await person.sees("running 14/33")  # the results themselves, whose pace begins here; the list of runs may say it before
+    await person.sees(
+        "running 14/33"
+    )  # the results themselves, whose pace begins here; the list of runs may say it before
     run.project.clock.now += 5.0
     await run.go_on(14, 23)
     await person.sees("running 23/33")
