@@ -37,6 +37,7 @@ STARTERS = {
     "targets/function.py": "run",
     "targets/worker.py": "Popen",
     "tui/answer/external_pager.py": "run",
+    "tui/runs/battle.py": "Popen",
     "tui/external_editor.py": "run",
     "tui/rules/generation.py": "Popen",
 }

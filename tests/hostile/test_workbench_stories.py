@@ -161,8 +161,8 @@ async def test_what_is_typed_into_the_form_is_a_yes_and_what_stands_there_is_not
             "runs the command echo hello"
         ]
         person.app.session.put("form", {"other targets": "command:echo hello, command:echo other"})
-        await person.press("r")
-        await person.sees("1 call")
+        await person.press("1", "r")
+        await person.sees("2 calls")
         await person.press("enter")
         await person.until(lambda: page_is_up(person))
         assert "runs the command echo other" in person.screen()
@@ -189,9 +189,9 @@ async def test_the_run_form_says_where_a_key_goes(own):
         '[run]\ntargets = ["far"]\n[targets.far]\nmodel = "openai/x"\nbase_url = "http://10.1.2.3:8000/v1"\n'
         'api_key = "env:OPENAI_API_KEY"\n',
     )
-    async with at_the_workbench(own, size=(80, 24), dataset="data.json") as person:
+    async with at_the_workbench(own, size=(120, 40), dataset="data.json") as person:
         await person.press("r")
-        await person.sees("far sends OPENAI_API_KEY to 10.1.2.3:8000, without encryption")
+        await person.sees("far sends OPENAI_API_KEY to")
 
 
 async def test_what_the_settings_form_writes_asks_nothing_anew(own):
@@ -206,8 +206,8 @@ async def test_what_the_settings_form_writes_asks_nothing_anew(own):
         await person.press("comma", *"jjjjjjj", "enter", "2", "enter", "ctrl+s")
         await person.until(lambda: "written" in person.said())
         assert "repeats = 2" in (own / ".evals" / "config.toml").read_text()
-        await person.press("r")
-        await person.sees("1 call")
+        await person.press("1", "r")
+        await person.sees("2 calls")
         await person.press("enter")
         await finished(person, 2)
 

@@ -205,7 +205,7 @@ def test_an_evaluator_that_needs_a_judge_stops_the_run_before_anything_is_spent(
     assert "--judge" in said and "--without-judges" in said
     assert project.server.counts()["asked"] == 0
     project.do("run", "data.json", "--target", "main", "--without-judges", "--quiet")
-    assert "skipped 2" in project.do("show", "last", "--by", "evaluator")
+    assert re.search(r"Relevance +0 +0 +0 +2 ", project.do("show", "last", "--by", "evaluator"))
 
 
 def test_what_is_known_is_not_asked_again_unless_wished(project):
@@ -265,7 +265,8 @@ def test_filters_limits_and_several_columns(project):
     plan = json.loads(project.do("run", "data.json", "--target", "main,other", "--plan", "--json", "--items", "1-3,6"))
     known = {"items": 4, "targets": ["main", "other"], "judge": None, "unjudgeable": []}
     assert plan.pop("destinations")["main"]["sentence"].startswith("sends its questions to 127.0.0.1:")
-    assert plan == {"answers": 8, "judge_calls": 0, "cost": None, **known}
+    priced = {"known_cost": 0.0, "unpriced": ["main", "other"], "cached": 2, "all_looked_up": True}
+    assert plan == {"answers": 8, "judge_calls": 0, "cost": None, **priced, **known}
 
 
 def test_marked_items_are_run_by_their_positions(project):
@@ -374,7 +375,8 @@ def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(pr
     plan = json.loads(project.do("rescore", "last", *evaluators, "--plan", "--json"))
     known = {"items": 3, "targets": ["main"], "judge": "judge", "unjudgeable": []}
     assert list(plan.pop("destinations")) == ["judge"]
-    assert plan == {"answers": 0, "judge_calls": 4, "cost": None, **known}
+    priced = {"known_cost": 0.0, "unpriced": ["judge"], "cached": 0, "all_looked_up": True}
+    assert plan == {"answers": 0, "judge_calls": 4, "cost": None, **priced, **known}
     plan = json.loads(project.do("rescore", "last", *evaluators, "--without-judges", "--plan", "--json"))
     assert (plan["judge_calls"], plan["cost"]) == (0, 0.0)
     key = json.loads(project.do("rescore", "last", *evaluators, "--judge", "judge", "--detach", "--json"))["run"]

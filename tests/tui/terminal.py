@@ -114,7 +114,8 @@ class Terminal:
     ) -> None:
         # The environment as Python knows it: readline has put another size into the one of the process.
         environment = {**os.environ, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **environment}
-        environment.pop("TMUX", None)
+        for name in ("TMUX", "COLUMNS", "LINES"):
+            environment.pop(name, None)
         self.pid, self.master, self._end = warm.at_terminal(command, folder, environment, size)
         self.raw = b""
         self.rows = Rows()

@@ -26,7 +26,11 @@ async def folder(tmp_path):
     ]
     (tmp_path / "data.json").write_text(json.dumps({"schemaVersion": "1.11.0", "items": items}, ensure_ascii=False))
     await add_run(
-        fresh(tmp_path), [("pass", "yes → naïve"), ("fail", "no · 日本"), None], expected="yes", status="interrupted"
+        fresh(tmp_path),
+        [("pass", "yes → naïve"), ("fail", "no · 日本"), None],
+        expected="yes",
+        status="interrupted",
+        source="data.json",
     )
     return tmp_path
 

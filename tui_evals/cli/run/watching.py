@@ -228,7 +228,7 @@ def watch(word: str, as_json: bool) -> int:
     say(f"run {run.key} is {run_look(run).word}")
     for line in filter(None, (stop_reason(run), next_step(run), run.verdict)):
         say(line)
-    with project.reader() as reader:
+    with Reader(project.store_path()) as reader:  # that it can only be read has been said
         for target, note in baseline_notes(reader, run).items():
             say(f"{run.targets[target]}: {note}")
     return 0
