@@ -191,7 +191,7 @@ async def test_the_run_form_says_where_a_key_goes(own):
     )
     async with at_the_workbench(own, size=(120, 40), dataset="data.json") as person:
         await person.press("r")
-        await person.sees("far sends OPENAI_API_KEY to")
+        await person.sees("OPENAI_API_KEY to 10.1.2.3:8000, without")
 
 
 async def test_what_the_settings_form_writes_asks_nothing_anew(own):
