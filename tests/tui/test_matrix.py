@@ -1,5 +1,7 @@
 """The matrix of a run: what stands where at which width, and a person who looks for what the models disagree on."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.cli.past import Said, past
@@ -8,13 +10,14 @@ from tests.store.helpers import judged
 from tests.tui.hostile import BYTES, MARKUP
 from tests.tui.stored_runs import answer
 from tests.tui.story import at_the_workbench
+from tui_evals.present.columns import names_of
 from tui_evals.present.grid import named_columns
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.grid import GridCell, GridLine
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.screen import CompareScreen
-from tui_evals.tui.matrix.rows import beside, head_rows, layout, text_rows
+from tui_evals.tui.matrix.rows import MatrixRows, beside, head_rows, layout, text_rows
 from tui_evals.tui.matrix.screen import MatrixScreen
 from tui_evals.tui.matrix.state import AnswerText
 from tui_evals.tui.rows import row_text
@@ -50,6 +53,19 @@ def test_answers_of_different_length_stand_in_columns_of_one_width():
     rows = [row_text(one) for one in text_rows(line, COLUMNS[:3], 0, texts, 100)]
     assert {row.index("│") for row in rows} == {32}
     assert "not asked" in rows[1] and len(rows) > 4
+
+
+@pytest.mark.parametrize("width", [80, 120, 160, 220])
+def test_items_and_columns_that_begin_alike_are_told_apart(width):
+    """At 80 columns every item was `refund-case-…`."""
+    items = [f"refund-policy-case-{number:04}" for number in range(30)]
+    columns = named_columns(a_run(targets=tuple(f"m/assistant-of-the-shop-{word}" for word in ("one", "two"))))
+    shown = layout(width, columns, 0, 1, 0, names_of(items))
+    pages = SimpleNamespace(rows=items, line=lambda number: GridLine(number, 0, items[number], "", {}))
+    names = [row_text(MatrixRows(pages, shown).row_at(number))[: shown.name].rstrip() for number in range(30)]
+    assert [name[-4:] for name in names] == [item[-4:] for item in items]
+    heads = row_text(head_rows(shown)[0])
+    assert "one" in heads and "two" in heads
 
 
 def stored(folder, monkeypatch):

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from tui_evals.present.columns import AS_THEY_ARE, Names, cell_width, told_apart
 from tui_evals.present.grid import GridColumn, cell_look, cell_score, line_name
 from tui_evals.present.runs import Column
 from tui_evals.store.database import StoreError
@@ -18,9 +19,12 @@ _LEAST, _MOST = 15, 26
 """Cells of a column."""
 _BESIDE = 50
 """Cells that an answer needs beside another one."""
+_WORDS = len("95 % interval")
+_TURN = len(".10")
+_LEAST_NAME = 8
 _VERDICT = 10
 """Cells of a status, so that the scores stand below each other."""
-_EDGE, _GAP = "│", " │ "
+_EDGE, _GAP, _MARK = "│", " │ ", "▪ "
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Layout:
     shown: int
     name: int
     cell: int
+    names: Names = AS_THEY_ARE
+    """How items are called."""
 
     @property
     def seen(self) -> range:
@@ -45,20 +51,30 @@ class Layout:
         return Piece(_EDGE, "accent") if number in (self.cursor, self.cursor + 1) else Piece(" ")
 
 
-def layout(width: int, columns: tuple[GridColumn, ...], cursor: int, marked: int | None, first: int) -> Layout:
+def layout(
+    width: int,
+    columns: tuple[GridColumn, ...],
+    cursor: int,
+    marked: int | None,
+    first: int,
+    names: Names = AS_THEY_ARE,
+) -> Layout:
     """What fits a width so that the column under the cursor is in sight, from another one on only where it has to."""
-    name = max(8, min(24, width // 6))
+    name = max(_LEAST_NAME, min(max(names.wanted + _TURN, _WORDS), width // 4))
     room = width - name - 1
     shown = max(1, min(len(columns), room // (_LEAST + 1)))
     first = min(first, cursor, len(columns) - shown)
     first = max(first, cursor - shown + 1, 0)
-    return Layout(columns, cursor, marked, first, shown, name, max(1, min(_MOST, room // shown - 1)))
+    return Layout(columns, cursor, marked, first, shown, name, max(1, min(_MOST, room // shown - 1)), names)
 
 
 def head_rows(shown: Layout) -> list[Row]:
     """What stands above the columns: names, rates, intervals, and what they cost in money and time."""
     columns = [shown.columns[number] for number in shown.seen]
-    names = [("▪ " if number == shown.marked else "") + shown.columns[number].short for number in shown.seen]
+    heads = [column.short for column in shown.columns]
+    if any(cell_width(head) > shown.cell - len(_MARK) for head in heads):
+        heads = told_apart(heads, shown.cell - len(_MARK))
+    names = [(_MARK if number == shown.marked else "") + heads[number] for number in shown.seen]
     hidden = "" if len(columns) == len(shown.columns) else _hidden(shown)
     texts: Sequence[tuple[str, Sequence[str], Style]] = (
         ("item", names, "strong"),
@@ -109,7 +125,7 @@ class MatrixRows(LazyRows):
 
 def _line_row(line: GridLine, shown: Layout) -> Row:
     verdict = min(_VERDICT, shown.cell)
-    pieces = [fit(line_name(line) or "deleted", shown.name)]
+    pieces = [Piece(shown.names.fit(line_name(line) or "deleted", shown.name))]
     for number in shown.seen:
         cell = line.cells.get(shown.columns[number].place)
         pieces.append(shown.edge(number))

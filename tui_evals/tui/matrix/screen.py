@@ -12,6 +12,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from tui_evals.present.columns import AS_THEY_ARE
 from tui_evals.present.grid import GridColumn, named_columns
 from tui_evals.present.status import OVER
 from tui_evals.store.database import StoreError
@@ -31,7 +32,7 @@ from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
 from .rows import Layout, MatrixRows, beside, head_rows, layout, place_of, text_rows
-from .state import CellPages, GridView, read_columns, read_rows, read_texts
+from .state import CellPages, GridView, read_columns, read_names, read_rows, read_texts
 
 _AGAIN = 2.0
 """Seconds between two looks at a run that goes on."""
@@ -66,6 +67,7 @@ class MatrixScreen(FeatureScreen):
         self._reader: Reader | None = None
         self._run: RunRow | None = None
         self._columns: tuple[GridColumn, ...] = ()
+        self._names = AS_THEY_ARE
         self._pages: CellPages | None = None
         self._view = GridView()
         self._cursor, self._first = 0, 0
@@ -110,6 +112,8 @@ class MatrixScreen(FeatureScreen):
             if self._reader is None:
                 self._open()
             rows = await asyncio.to_thread(read_rows, self.database, self._number, view)
+            if self._pages is None:
+                self._names = await asyncio.to_thread(read_names, self.database, self._number)
         except (LookupError, FilterError, StoreError) as problem:
             self.tell(str(problem), "error")
             if self._pages is None:
@@ -171,7 +175,7 @@ class MatrixScreen(FeatureScreen):
         self.lines.show(lambda width: [row((line, "error" if wrong else "dim")) for line in wrapped(text, width)])
 
     def _layout(self, width: int) -> Layout:
-        shown = layout(width, self._columns, self._cursor, self._marked, self._first)
+        shown = layout(width, self._columns, self._cursor, self._marked, self._first, self._names)
         self._first = shown.first
         return shown
 

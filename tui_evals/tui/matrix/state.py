@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui_evals.present.answers import answer_reason, error_text, missing_text, shortened
+from tui_evals.present.columns import Names, names_of
 from tui_evals.present.grid import GridColumn, grid_columns
 from tui_evals.present.status import ANSWER_LOOKS, Look
 from tui_evals.store.filters import parse_filter
@@ -39,6 +40,12 @@ def read_rows(database: Path, run: int, view: GridView) -> list[GridRow]:
     """The rows of a run; FilterError says what is wrong with the filter."""
     with Reader(database) as reader:
         return reader.grid_rows(run, parse_filter(view.text) if view.text else None, view.order)
+
+
+def read_names(database: Path, run: int) -> Names:
+    """How the items of a run are called together."""
+    with Reader(database) as reader:
+        return names_of(reader.names(run))
 
 
 def read_columns(database: Path, run: RunRow) -> tuple[GridColumn, ...]:
