@@ -33,6 +33,8 @@ class Request:
     turn: int = 0
     repeat: int = 0
     variables: Mapping[str, Any] = field(default_factory=dict)
+    session: Any = None
+    """What the target's last reply in this conversation gave as its session; None before one did."""
 
 
 MAX_TOKENS = 100_000_000
@@ -47,6 +49,10 @@ class Usage:
 
     input_tokens: int
     output_tokens: int
+    cached_tokens: int = 0
+    """Those of the input that the provider had cached, and bills for less."""
+    reasoning_tokens: int = 0
+    """Those of the output that the model thought with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,10 @@ class Reply:
     diagnostics: Mapping[str, Any] | None = None
     seconds: float | None = field(default=None, compare=False)
     """How long the network took, where the target has measured that; else asking it took no longer than the network."""
+    first_token_seconds: float | None = field(default=None, compare=False)
+    """How long it took until the first piece of the answer came, where the answer is streamed."""
+    session: Any = None
+    """What the target wants to be given with the next question of the same conversation; JSON data."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
 
