@@ -29,6 +29,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Behaviour, Call, completion, refused
+from tests.server_rules import refused_parameter, thinks_first
 
 
 @dataclass
@@ -97,7 +98,10 @@ async def chat(http: web.Request) -> web.StreamResponse:
     state.in_flight += 1
     state.peak = max(state.peak, state.in_flight)
     try:
-        kind = kind_of(call, question.asked)
+        if (refusal := refused_parameter(body, behaviour.rules)) is not None:
+            state.met["parameter"] += 1
+            return refusal
+        kind = "length" if thinks_first(body, behaviour.rules) else kind_of(call, question.asked)
         state.met[kind] += 1
         if kind in KINDS and kind not in UNBILLED:
             state.billed.update(completion(call)["usage"])

@@ -47,6 +47,8 @@ class Behaviour:
     """Answers are filled up to this many characters."""
     tokens: int | None = None
     """The tokens of each answer as the server counts them, whatever it says."""
+    rules: str = ""
+    """By what rules its parameters are refused, as in `server_rules`."""
     markers: bool = True
     """Whether markers in questions count; not for a judge who reads the questions of others."""
 

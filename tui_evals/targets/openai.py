@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import aiohttp
 from yarl import URL
@@ -13,6 +16,7 @@ from .chat import completion_body, demand_reference, parse_body, resolve_referen
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .providers import PROVIDERS
 from .reaching import missing_key, proxy_of
+from .takes import REFUSALS, Fitting
 from .worker import json_line
 
 
@@ -34,15 +38,30 @@ class OpenAI:
         self._url = (self._base / "chat/completions").with_query(self._base.query)
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
+        self._fitting = Fitting(config)
 
     async def ask(self, request: Request) -> Reply:
-        """The answer to one request, or TargetError; one attempt, within the target's timeout."""
+        """The answer to one request, or TargetError; one attempt, within the target's timeout.
+
+        A question that is refused for one of its parameters is put again without that.
+        """
+        while True:
+            body = completion_body(self._config, self._model, request)
+            changes = self._fitting.fit(body)
+            started = time.perf_counter()
+            reply = await self._ask_once(body)
+            if reply is not None:
+                seconds = time.perf_counter() - started
+                return replace(reply, changes=changes, seconds=seconds) if changes else reply
+
+    async def _ask_once(self, sent: Mapping[str, Any]) -> Reply | None:
+        """The answer, None where the model refused a parameter that it is spared from now on."""
         key = self._key()
         failures = Failures(self._where, self._environment, (*self._secrets, *filter(None, [key])))
         headers = {"Content-Type": "application/json"}
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
-        data = json_line(completion_body(self._config, self._model, request))
+        data = json_line(sent)
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
                 body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY, failures)
@@ -50,6 +69,8 @@ class OpenAI:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
             raise _connection_error(failures, error) from None
+        if response.status in REFUSALS and self._fitting.learn((body or b"").decode("utf-8", "replace"), sent):
+            return None
         return _parse_response(response, body, failures)
 
     async def close(self) -> None:

@@ -25,11 +25,11 @@ from tui_evals.targets.base import (
     TargetConfig,
     TargetError,
     attempt_clock,
-    short_question,
 )
 from tui_evals.targets.config import is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.targets.permissions import Destination, destination
+from tui_evals.targets.takes import judging_params, short_question
 from tui_evals.text.money import money
 
 
@@ -168,7 +168,7 @@ async def _canaries(config: TargetConfig, here: Project, root: Path) -> tuple[Ca
     problems: Counter[str] = Counter()
 
     async def ask(question: Question) -> str:
-        params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
+        params = judging_params(config, question.max_tokens)
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
             async with attempt_clock(target, config.timeout):
