@@ -27,8 +27,9 @@ class OpenAI:
         demand_reference(config)
         provider, slash, model = config.model.partition("/")
         known = PROVIDERS.get(provider) if slash else None
-        self._provider = known or PROVIDERS["openai"]
-        self._model = model if known else config.model
+        ours = known if known is not None and known.ours else None
+        self._provider = ours or PROVIDERS["openai"]
+        self._model = model if ours else config.model
         self._config = config
         self._environment = environment
         written = self._base_url()
@@ -104,10 +105,10 @@ class OpenAI:
             return resolve_reference(config.api_key, self._environment, "api_key", config.name)
         if config.base_url is not None:
             return None
-        variable = f"{self._provider.variables}_API_KEY"
-        key = self._environment.get(variable) or None
-        if key is None and str(self._base) == PROVIDERS["openai"].url:
-            raise missing_key(config, [variable])
+        variables = self._provider.keys or (f"{self._provider.variables}_API_KEY",)
+        key = next(filter(None, map(self._environment.get, variables)), None)
+        if key is None and self._provider.keys and str(self._base) == self._provider.url:
+            raise missing_key(config, variables[:1])
         return key
 
     def check(self) -> str | None:
