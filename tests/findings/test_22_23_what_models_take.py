@@ -23,7 +23,13 @@ def judged_by(project, model="gpt-5-mini", more="", **behaviour):
 
 def test_a_reasoning_model_answers_judges_and_is_checked_within_a_budget(project):
     judged_by(project)
-    assert "✓ judge" in project.do("targets", "check", "judge")
+    checked = project.do("targets", "check", "judge")
+    assert f"asked    OpenAI chat completions at {project.server.url}/chat/completions" in checked
+    assert "tools    ✗ answered without calling the tool" in checked and "judging  ✓ takes the" in checked
+    assert "✓ judge" in checked and "  temperature is not sent, for the model takes none" in checked
+    as_data = json.loads(project.do("targets", "check", "judge", "--json"))
+    assert [probe["works"] for probe in as_data["probes"]] == [False, False, True]
+    assert as_data["protocol"] == "OpenAI chat completions" and len(as_data["changes"]) == 2
     said = project.do("run", "data.json", "--target", "main", "--max-cost", 5)
     assert "judge: max_tokens is sent as max_completion_tokens" in said
     assert "judge: temperature is not sent, for the model takes none" in said

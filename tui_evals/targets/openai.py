@@ -37,6 +37,7 @@ class OpenAI:
         self._login = aiohttp.encode_basic_auth(written.user, written.password or "") if written.user else None
         self._secrets = tuple(url_secrets(str(written)))
         self._url = (self._base / "chat/completions").with_query(self._base.query)
+        self.url = str(self._url.with_query(None))
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
         self._fitting = Fitting(config)
