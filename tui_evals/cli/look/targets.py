@@ -23,11 +23,12 @@ from tui_evals.targets.base import (
     Price,
     Request,
     TargetConfig,
+    TargetContext,
     TargetError,
     attempt_clock,
 )
 from tui_evals.targets.config import is_model
-from tui_evals.targets.opening import open_target
+from tui_evals.targets.opening import open_target, target_kind
 from tui_evals.targets.permissions import Destination, destination
 from tui_evals.targets.takes import judging_params
 from tui_evals.text.money import money
@@ -132,6 +133,9 @@ def _say_unanswered(name: str, here: Project, message: str, to: Destination | No
 
 
 async def _probed(config: TargetConfig, here: Project) -> Probed:
+    kind = target_kind(config)
+    if kind.check is not None:
+        kind.check(config, TargetContext(environment=here.environment, root=here.root, load_items=items_of))
     target = open_target(config, here.environment, here.root, items_of)
     try:
         return await probe(config, target)
