@@ -8,6 +8,9 @@ from tests.runs.conftest import FREE
 from tui_evals.targets.base import Request, TargetConfig
 from tui_evals.targets.openai import OpenAI
 from tui_evals.targets.takes import Fitting, judging_params, short_question, takes_of
+from tui_evals.tui.rows import row_text
+from tui_evals.tui.runs.history import ListedRun
+from tui_evals.tui.runs.rows import about_lines
 
 JUDGED = {"default_evaluators": {"Relevance": {}}}
 VERDICT = '{"score": 5, "reason": "good"}'
@@ -37,8 +40,13 @@ def test_a_reasoning_model_answers_judges_and_is_checked_within_a_budget(project
     sent = project.server.last()["body"]
     assert sent["max_completion_tokens"] > 2000 and not {"temperature", "max_tokens"} & sent.keys()
     assert "temperature is not sent" in project.do("show", "last")
-    project.do("report", "last", "-o", "out.html")
-    assert "max_tokens is sent as max_completion_tokens" in (project.folder / "out.html").read_text()
+    for name in ("out.html", "out.md"):
+        project.do("report", "last", "-o", name)
+        assert "max_tokens is sent as max_completion_tokens" in (project.folder / name).read_text()
+    with project.reader() as reader:
+        listed = ListedRun(reader.find_run("last"), None)
+    assert any("temperature is not sent" in row_text(row) for row in about_lines(listed, "", 100))
+    assert "temperature is not sent" in json.dumps(json.loads(project.do("show", "last", "--json"))["run"]["config"])
 
 
 def test_what_a_model_refuses_is_learnt_once_said_and_no_failure(project):

@@ -37,6 +37,8 @@ CANARY = "sk-canary-7f3a9d52c1"
 ENVIRONMENT = {
     **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ},
     "THE_VARIABLE": CANARY,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    **{f"AWS_{name}_FILE": "/nowhere" for name in ("SHARED_CREDENTIALS", "CONFIG")},
     "OPENAI_API_KEY": "sk-of-the-provider-itself",
 }
 WAYS = {"ours": OpenAI, "litellm": ThroughLitellm}
@@ -476,6 +478,15 @@ async def test_what_is_missing_is_found_before_anybody_is_asked(settings, enviro
     config = TargetConfig(name="x", **settings)
     with pytest.raises(ConfigurationError, match=words):
         target_kind(config).check(config, TargetContext(environment=environment, root=Path(), load_items=list))
+
+
+async def test_a_login_that_is_missing_is_said_in_our_words(server):
+    if find_spec("boto3") is None:
+        pytest.skip("boto3, with which Bedrock is asked, is not installed here")
+    async with opened("litellm", server, model="bedrock/amazon.nova-lite-v1:0", base_url=None, api_key=None) as target:
+        with pytest.raises(TargetError, match=r"bedrock was not asked: no AWS credentials .* AWS_PROFILE\.$") as caught:
+            await target.ask(said("hello"))
+    assert caught.value.code == "agentAuthenticationError"
 
 
 @pytest.mark.parametrize(("model", "package"), [("bedrock/x", "boto3"), ("vertex_ai/x", "google-auth")])

@@ -32,7 +32,9 @@ _LEARNABLE = _SAMPLING | LENGTHS | {"seed", "stop", "repetition_penalty", "paral
 """Parameters without which a question is still the same question."""
 _OF_OPENAI = ("", "openai", "azure")
 _REASONING_FAMILY = re.compile(r"(ft:)?(o\d|gpt-([5-9]|\d\d))(?!\w)")
-_CLAUDE_THROUGH = frozenset(("anthropic", "bedrock", "vertex_ai", "azure_ai", "databricks"))
+_WITHOUT_JSON = ("anthropic", "bedrock")
+"""Whose way through litellm drops a wish for JSON that comes without a schema, as does that of these for Claude."""
+_CLAUDE_THROUGH = ("vertex_ai", "azure_ai", "databricks")
 _ROLE = re.compile(r"messages\[\d+\]\.role")
 _REFUSES = re.compile(
     r"unsupported|not support|n['’]t support|deprecated for this model|not permitted|extra_forbidden|unrecognized"
@@ -77,7 +79,7 @@ def takes_of(config: TargetConfig) -> Takes:
         sampling=entry.get("supports_sampling_params") is not False and not (family and thinks),
         thinks=thinks and (asked_to or not claude),
         system=_system_role(entry, provider, family),
-        json=not (claude and provider in _CLAUDE_THROUGH),
+        json=provider not in _WITHOUT_JSON and not (claude and provider in _CLAUDE_THROUGH),
         schema=not of_openai or not entry or entry.get("supports_response_schema") is True or family,
         longest=longest if isinstance(longest, int) else None,
     )

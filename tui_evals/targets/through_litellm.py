@@ -162,6 +162,9 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
         case "connection":
             nobody_there, sent = report.get("nobody_there", False), report.get("sent", False)
             return failures.unreachable(report["text"], report["retryable"], nobody_there, sent=sent)
+        case "login":
+            message = f"{failures.where} was not asked: {report['text']}."
+            return TargetError("agentAuthenticationError", message, unbilled=True)
         case "long":
             return failures.too_long()
         case "unreadable":
@@ -303,6 +306,8 @@ def _describe_failure(error: Exception) -> dict[str, Any]:
     if any(type(link).__name__ == "ImageFetchError" for link in links):
         text = "it would have to fetch an address in the message from this machine; give the file as a data: URL"
         return {"kind": "unasked", "text": text}
+    if missing := next(filter(None, (_NO_LOGIN.get(type(link).__name__) for link in links)), ""):
+        return {"kind": "login", "text": missing}
     for link in links:
         if isinstance(link, httpx.HTTPStatusError):
             return _status_failure(link.response)
@@ -319,8 +324,6 @@ def _describe_failure(error: Exception) -> dict[str, Any]:
         return {"kind": "unreadable", "text": str(error)}
     if status in (401, 403, 404, 429, 502, 503, 504):
         return {"kind": "status", "status": status, "retry_after": None, "text": str(error)}
-    if missing := next(filter(None, (_NO_LOGIN.get(type(link).__name__) for link in links)), ""):
-        return {"kind": "unasked", "text": missing}
     return {"kind": "unasked", "text": _own_words(str(error))}
 
 
