@@ -458,6 +458,24 @@ async def test_what_litellm_or_its_provider_refuses_is_learnt(server):
     assert server.counts()["asked"] == 1 and server.last()["body"]["messages"][0]["role"] == "developer"
 
 
+async def test_litellms_advice_about_settings_of_its_own_is_no_advice_here(server):
+    async with opened(
+        "litellm", server.origin, model="azure/gpt-5-mini", params={"reasoning_effort": "xhigh"}
+    ) as target:
+        with pytest.raises(TargetError, match="reasoning_effort=xhigh is not supported") as caught:
+            await target.ask(said("hello"))
+    assert "drop" not in str(caught.value) and "litellm." not in str(caught.value)
+
+
+async def test_openrouter_says_what_a_question_cost(server):
+    environment = {"OPENROUTER_BASE_URL": server.url, "OR_API_KEY": CANARY}
+    config = TargetConfig(name="x", model="openrouter/maker/model")
+    assert destination(config, environment).key == "OR_API_KEY"
+    async with opened("ours", server, environment, model=config.model, base_url=None, api_key=None) as target:
+        assert (await target.ask(said("hello"))).model == "maker/model"
+    assert server.last()["body"]["usage"] == {"include": True} and CANARY in server.last()["headers"]["Authorization"]
+
+
 async def test_json_that_a_provider_would_drop_is_asked_for_by_an_instruction(server):
     async with opened("litellm", server.origin, model="anthropic/claude-x") as target:
         reply = await target.ask(said("hello", response_format="json"))

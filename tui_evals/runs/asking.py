@@ -28,7 +28,7 @@ from tui_evals.targets.base import (
     TargetConfig,
     TargetError,
 )
-from tui_evals.targets.takes import ANSWER_TOKENS, has_length, longest_unlimited, short_question, with_room
+from tui_evals.targets.takes import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
 
 from .budget import BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, WaitTooLong, one_attempt, persistent
@@ -141,7 +141,8 @@ class PricedTarget:
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
-        params = {**self.config.params, **request_params}
+        merged = {**self.config.params, **request_params}
+        params = {name: value for name, value in merged.items() if UNSET not in (value, self.config.params.get(name))}
         if self.budget.most is not None and not has_length(params):
             params["max_tokens"] = with_room(self.config, ANSWER_TOKENS)
         return params

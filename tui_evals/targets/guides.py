@@ -49,8 +49,9 @@ GUIDES: Mapping[str, Guide] = {
         "azure/MY-DEPLOYMENT",
         base_url="https://MY-RESOURCE.openai.azure.com",
         variables=(("AZURE_API_VERSION", "the version of the API, where it has to be a certain one"),),
-        note="The model is the name of your deployment. What a deployment takes is learnt from its refusals, and its "
-        "price has to be configured: price = { input_per_million = …, output_per_million = … }",
+        note="The model is the name of your deployment. What it takes is learnt from its refusals; one that thinks "
+        'gets room for that with params = { reasoning_effort = "medium" }. For --max-cost it needs a price: '
+        "price = { input_per_million = …, output_per_million = … }",
     ),
     "gemini": Guide("Google Gemini (AI Studio)", "gemini", "gemini/gemini-2.5-flash"),
     "vertex": Guide(

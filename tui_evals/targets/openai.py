@@ -48,7 +48,7 @@ class OpenAI:
         A question that is refused for one of its parameters is put again without that.
         """
         while True:
-            body = completion_body(self._config, self._model, request)
+            body = {**self._provider.asks_besides, **completion_body(self._config, self._model, request)}
             changes = self._fitting.fit(body)
             started = time.perf_counter()
             reply = await self._ask_once(body)

@@ -192,7 +192,8 @@ def _usual_key(config: TargetConfig, environment: Mapping[str, str]) -> str | No
         return None
     prefix = variables_of(provider)
     if speaks_openai(config):
-        return f"{prefix}_API_KEY" if environment.get(f"{prefix}_API_KEY") else None
+        usual = PROVIDERS[provider].keys or (f"{prefix}_API_KEY",)
+        return next(filter(environment.get, usual), None)
     beginnings = tuple(f"{name}_" for name in (prefix, *_OTHER_NAMES.get(provider, ())))
     names = [f"{beginning}API_KEY" for beginning in beginnings]
     names += sorted(name for name in environment if name.startswith(beginnings) and _is_key(name, beginnings))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from .base import TargetConfig
 
@@ -21,6 +22,8 @@ class Provider:
     """Its usual address, where our own client asks it."""
     ours: bool = False
     """Whether our own client asks it, rather than litellm."""
+    asks_besides: Mapping[str, Any] = field(default_factory=dict)
+    """What our own client writes into every question to it."""
     protocol: str = CHAT_COMPLETIONS
     keys: tuple[str, ...] = ()
     """The variables of which it needs one; litellm itself says so only once it is asked, after seconds."""
@@ -40,6 +43,7 @@ PROVIDERS: Mapping[str, Provider] = {
         url="https://openrouter.ai/api/v1",
         ours=True,
         keys=("OPENROUTER_API_KEY", "OR_API_KEY"),
+        asks_besides={"usage": {"include": True}},  # it says what a question cost
     ),
     "hosted_vllm": Provider(variables="HOSTED_VLLM", ours=True),
     "lm_studio": Provider(variables="LM_STUDIO", url="http://127.0.0.1:1234/v1", ours=True),

@@ -68,11 +68,13 @@ def takes_of(config: TargetConfig) -> Takes:
     provider, slash, name = config.model.partition("/")
     provider, name = (provider, name) if slash else ("", config.model)
     entry = _entry(config.model, provider, name)
-    effort = config.params.get("reasoning_effort", entry.get("default_reasoning_effort"))
-    claude, of_openai = "claude" in name, provider in _OF_OPENAI
-    family = of_openai and _REASONING_FAMILY.match(name) is not None and "gpt-5-chat" not in name
-    asked_to = bool(config.params.get("reasoning_effort") or config.params.get("thinking"))
-    thinks = (family or bool(entry.get("supports_reasoning"))) and effort != "none" and "gpt-5-chat" not in name
+    params = {name: value for name, value in config.params.items() if value != UNSET}
+    effort = params.get("reasoning_effort", entry.get("default_reasoning_effort"))
+    asked_to = bool(params.get("reasoning_effort") or params.get("thinking"))
+    claude, chats, of_openai = "claude" in name, "gpt-5-chat" in name, provider in _OF_OPENAI
+    family = of_openai and not chats and _REASONING_FAMILY.match(name) is not None
+    reasons = family or asked_to or (entry.get("supports_reasoning") is True and not chats)
+    thinks = reasons and effort != "none"
     longest = entry.get("max_output_tokens")
     return Takes(
         length="max_completion_tokens" if family else "max_tokens",
