@@ -31,6 +31,14 @@ def test_the_manual_says_what_to_type(shell, folder):
     assert wrong.code == 2 and "did you mean 'anthropic'" in wrong.err
 
 
+@pytest.mark.parametrize("command", ["targets", "judge"])
+def test_a_missing_key_is_found_by_checks_before_anybody_is_asked(shell, folder, monkeypatch, command):
+    for name in ("MISTRAL_API_KEY", "MISTRAL_AZURE_API_KEY", "MISTRAL_API_BASE", "MISTRAL_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    done = shell(command, "check", "mistral/mistral-small-latest")
+    assert done.code == 3 and "needs a key. Set MISTRAL_API_KEY in the environment" in done.err
+
+
 @pytest.mark.parametrize("name", GUIDES)
 def test_every_guide_is_a_configuration_that_is_read(name, tmp_path):
     (tmp_path / ".evals").mkdir()

@@ -159,8 +159,10 @@ def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
 def changed(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, Sequence[str]]]) -> list[None]:
     """What of the questions to targets of a run is not sent as it stands, each said once: run, target, in words."""
     for run, target, changes in rows:
-        (text,) = connection.execute("SELECT config FROM runs WHERE id = ?", [run]).fetchone()
-        config = json.loads(text)
+        found = connection.execute("SELECT config FROM runs WHERE id = ?", [run]).fetchone()
+        if found is None:  # it was deleted meanwhile
+            continue
+        config = json.loads(found[0])
         known = config.setdefault(CHANGES, {})
         known[target] = list(dict.fromkeys((*known.get(target, ()), *changes)))
         connection.execute("UPDATE runs SET config = ? WHERE id = ?", [json.dumps(config, ensure_ascii=False), run])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from tui_evals.cli.approving import approve
@@ -22,6 +21,7 @@ from tui_evals.targets.base import (
     ConfigurationError,
     Price,
     Request,
+    Target,
     TargetConfig,
     TargetContext,
     TargetError,
@@ -132,11 +132,16 @@ def _say_unanswered(name: str, here: Project, message: str, to: Destination | No
     return 3
 
 
-async def _probed(config: TargetConfig, here: Project) -> Probed:
+def _open(config: TargetConfig, here: Project) -> Target:
+    """The target, once nothing is known to keep it from answering; ConfigurationError says what is missing."""
     kind = target_kind(config)
     if kind.check is not None:
         kind.check(config, TargetContext(environment=here.environment, root=here.root, load_items=items_of))
-    target = open_target(config, here.environment, here.root, items_of)
+    return open_target(config, here.environment, here.root, items_of)
+
+
+async def _probed(config: TargetConfig, here: Project) -> Probed:
+    target = _open(config, here)
     try:
         return await probe(config, target)
     finally:
@@ -153,7 +158,7 @@ def check_judge_named(name: str | None, env_name: str | None, trusting: bool, as
     approve(missing_of_targets(here, [config]), here.root)
     keep_output_to_ourselves()
     try:
-        report, problems = asyncio.run(_canaries(config, here, here.root))
+        report, problems = asyncio.run(_canaries(config, here))
     except ConfigurationError as problem:
         raise Stop(f"✗ {config.name} ({config.model}): {problem}", 3) from None
     told = [f"{count}× no reply: {problem}" for problem, count in problems.items()]
@@ -174,9 +179,9 @@ def check_judge_named(name: str | None, env_name: str | None, trusting: bool, as
     return 0 if report.trusted else 1
 
 
-async def _canaries(config: TargetConfig, here: Project, root: Path) -> tuple[CanaryReport, Counter[str]]:
+async def _canaries(config: TargetConfig, here: Project) -> tuple[CanaryReport, Counter[str]]:
     """The report, and each reason why the judge gave no reply with how often it did not."""
-    target = open_target(config, here.environment, root, items_of)
+    target = _open(config, here)
     problems: Counter[str] = Counter()
 
     async def ask(question: Question) -> str:
