@@ -21,7 +21,8 @@ KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("evaluators_mode", "allowed_tools_mode"), "line"),
     **dict.fromkeys(("tags", "ideal", "allowed_tools", "default_allowed_tools", "metadata.tags"), "lines"),
     **dict.fromkeys(("weight", "threshold", "repeats"), "number"),
-    **dict.fromkeys(("variables", "messages", "tools", "extensions", "metadata.extensions", "metadata"), "json"),
+    **dict.fromkeys(("variables", "matrix", "messages", "tools"), "json"),
+    **dict.fromkeys(("extensions", "metadata.extensions", "metadata"), "json"),
     "response_format": "format",
 }
 

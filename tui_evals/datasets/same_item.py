@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .matrix import item_in_file
+
 Unit = Mapping[str, Any]
 
 
@@ -16,6 +18,7 @@ def units(item: Unit) -> Sequence[Unit]:
 
 def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
     """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
+    item = item_in_file(item)
     name = item.get("testId")
     if isinstance(name, str) and name:
         named = [number for number, one in enumerate(items) if isinstance(one, dict) and one.get("testId") == name]

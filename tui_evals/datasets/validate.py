@@ -20,6 +20,7 @@ from tui_evals.text.nearest import did_you_mean
 from . import portable
 from .document import Document
 from .layout import Path
+from .matrix import matrix_problems
 from .model import TURN_ONLY_FIELDS, Dataset, Item, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
@@ -124,6 +125,7 @@ class Checker:
             if version_problem(data.get("schemaVersion")) is None:  # another version may well have other fields
                 problems += _placed(checks, "fields")
             problems += [*_null_problems(data, (), Dataset), *_between_items(checks)]
+            problems += matrix_problems(data, own=False)
             problems += [*_schema_problems(data, self._schemas), *_placed(checks, "schemas")]
             problems += _default_evaluator_problems(data, catalogue, custom)
             problems += _placed(checks, "evaluators")
@@ -164,7 +166,7 @@ class Checker:
             return _ItemCheck(None, fields, (), (), (), (), (), (), None)
         units = list(_units(item, (), item.get("turns")))
         own = [((*path, "evaluators"), unit["evaluators"]) for path, unit in units if "evaluators" in unit]
-        shape = tuple(_shape_problems(item, has_prompt))
+        shape = (*_shape_problems(item, has_prompt), *matrix_problems(item, own=True))
         around = tuple(problem for path, unit in units for problem in _unit_problems(unit, path))
         schemas = tuple(_schema_problems(item, self._schemas))
         evaluators = tuple(_evaluator_problems(own, catalogue, custom, self._known))
@@ -411,12 +413,20 @@ def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Pa
 def _shape_problems(item: dict[str, Any], has_prompt: bool) -> Iterator[Problem]:
     if "turns" not in item:
         if "prompt" not in item and "messages" not in item and not has_prompt:
-            yield Problem("has neither prompt nor turns; give it one of them")
+            yield _no_question(item)
         return
     if "prompt" in item:
         yield Problem("has both prompt and turns; keep one of them")
     for name in sorted(TURN_ONLY_FIELDS & item.keys() - {"prompt"}):
         yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about")
+
+
+def _no_question(item: Mapping[str, Any]) -> Problem:
+    """An item that asks nothing by itself, which is a fault unless it fills in a prompt that the run names."""
+    if item.get("variables") or item.get("matrix"):
+        message = "has variables only; run it with a prompt (--prompt FILE), or name one as prompt_file of the dataset"
+        return Problem(message, severity="warning")
+    return Problem("has neither prompt nor turns; give it one of them")
 
 
 def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) -> Iterator[Problem]:

@@ -294,5 +294,5 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
 
 def _without_common_words(names: Sequence[str]) -> list[str]:
     both = _common(min(names), max(names)) if len(names) > 1 else ""
-    start = max((place + 1 for place, sign in enumerate(both) if sign in "_-. /:"), default=0)
+    start = max((place + 1 for place, sign in enumerate(both) if sign in "_-. /:@"), default=0)
     return [name[start:] or name for name in names]

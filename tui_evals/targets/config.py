@@ -15,6 +15,7 @@ from tui_evals.text.nearest import did_you_mean
 
 from .base import ConfigurationError, Price, TargetConfig
 from .prices import similar_model
+from .sweep import split_word, varied
 
 if TYPE_CHECKING:
     from .config_model import ConfigModel, TargetModel
@@ -171,12 +172,15 @@ def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str)
 
 
 def find_target(word: str, settings: Settings, where: str = str(FILE)) -> TargetConfig:
-    """The target a word means: a section of the configuration, else a model by its spelling.
+    """The target a word means: a section of the configuration, else a model by its spelling; `@NAME=VALUE` varies it.
 
     `where` is the file that says the word; it is empty where somebody typed it, which is a yes for what it does.
     """
     if word in settings.targets:
         return settings.targets[word]
+    of, params = split_word(word)
+    if params:
+        return varied(find_target(of, settings, where), params)
     if is_model(word):
         concurrency = settings.run.concurrency or _CONCURRENCY
         return TargetConfig(name=word, model=word, concurrency=concurrency, where=where)

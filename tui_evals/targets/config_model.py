@@ -38,7 +38,8 @@ def _check_url(value: str) -> str:
     return value
 
 
-def _check_params(value: dict[str, Any]) -> dict[str, Any]:
+def check_params(value: dict[str, Any]) -> dict[str, Any]:
+    """The params of a target, unless they hold what must not be sent or stored there."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -93,7 +94,7 @@ class TargetModel(_Part):
     model: str = Field(min_length=1)
     base_url: Annotated[str, AfterValidator(_check_url)] | None = None
     api_key: Annotated[str, AfterValidator(_check_reference)] | None = None
-    params: Annotated[dict[str, Any], AfterValidator(_check_params)] = {}
+    params: Annotated[dict[str, Any], AfterValidator(check_params)] = {}
     concurrency: int | None = Field(None, ge=1)
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)

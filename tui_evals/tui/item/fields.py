@@ -29,13 +29,13 @@ JUDGING = ("evaluators", "default_evaluators")
 
 _BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
-    *("prompt", "expected_response", "context", "messages", "variables", "testId", "name", "description"),
+    *("prompt", "expected_response", "context", "messages", "variables", "matrix", "testId", "name", "description"),
     *("category", "tags", "notes", "ideal", "tools", "response_format", "weight", "threshold", "repeats"),
     *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
 )
 _DATASET = (
     *("metadata.name", "metadata.description", "metadata.tags", "description", "prompt_file", "messages"),
-    *("variables", "tools", "response_format", "repeats", "default_allowed_tools", "default_evaluators"),
+    *("variables", "matrix", "tools", "response_format", "repeats", "default_allowed_tools", "default_evaluators"),
 )
 _ABOUT = {
     "description": "What it is about.",
