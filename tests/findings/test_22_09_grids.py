@@ -7,8 +7,12 @@ import json
 import pytest
 
 from tests.runs.conftest import FREE
+from tui_evals.present.columns import short_names
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
+from tui_evals.targets.base import TargetConfig
+from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.sweep import split_word, swept
 
 
 @pytest.fixture
@@ -146,3 +150,30 @@ def test_a_matrix_asks_every_combination_and_leaves_the_file_as_it_is(project, s
 def test_what_is_wrong_with_a_matrix_is_said_where_it_stands(project, item, says):
     write(project, [{"prompt": "hello", **item}])
     assert says in project.do("validate", "bare.json", code=2)
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (["p/gpt@temperature=0", "p/gpt@temperature=0.7"], ("temperature=0", "temperature=0.7")),
+        (["gpt@seed=1@temperature=0", "gpt@seed=1@temperature=1"], ("temperature=0", "temperature=1")),
+        (["gpt", "gpt@temperature=1"], ("gpt", "gpt@temperature=1")),
+        (["v/claude@20240620", "v/claude@20250101"], ("claude@20240620", "claude@20250101")),
+        (["a@temperature=0", "b@temperature=0"], ("a@temperature=0", "b@temperature=0")),
+    ],
+)
+def test_columns_are_named_by_what_differs(names, short):
+    assert short_names(names) == short
+
+
+def test_a_word_says_which_target_and_what_is_varied_of_it():
+    assert split_word("vertex_ai/claude@20240620") == ("vertex_ai/claude@20240620", {})
+    assert split_word("vertex_ai/claude@20240620@top_p=1") == ("vertex_ai/claude@20240620", {"top_p": 1})
+    assert split_word("gpt@stream=false@effort=low@t=0.50") == ("gpt", {"stream": False, "effort": "low", "t": 0.5})
+    assert split_word("command:send --to a@b=c") == ("command:send --to a@b=c", {})
+    main = TargetConfig(name="main", model="openai/x", params={"seed": 1, "temperature": 1})
+    made = swept([main], {"temperature": (0, 0.7), "seed": (2,)})
+    assert [one.name for one in made] == ["main@temperature=0@seed=2", "main@temperature=0.7@seed=2"]
+    assert made[1].params == {"seed": 2, "temperature": 0.7}
+    settings = Settings(targets={"main": main})
+    assert find_target(made[1].name, settings) == made[1] and swept([*made, *made], {}) == made

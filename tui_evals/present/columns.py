@@ -279,6 +279,19 @@ def _common(first: str, last: str) -> str:
     return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
+def short_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of prompts or targets without what they share: folders or the provider, or what is varied of one target."""
+    if len(names) < 2:
+        return tuple(names)
+    parts = [name.split("@") for name in names]
+    if len({first for first, *_ in parts}) == 1 and all("=" in "".join(rest) for _, *rest in parts):
+        same = set[str].intersection(*(set(rest) for _, *rest in parts))
+        return tuple("@".join(part for part in rest if part not in same) for _, *rest in parts)
+    if len({name.rpartition("/")[0] for name in names}) > 1:
+        return tuple(names)
+    return tuple(name.rpartition("/")[2] for name in names)
+
+
 def told_apart(names: Sequence[str], width: int) -> list[str]:
     """Names as headings, cut to a width: without the words that all begin with, or all that begin alike."""
     rests = _without_common_words([safe_line(name, 200) for name in names])

@@ -13,6 +13,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.nearest import did_you_mean
 
+from .columns import short_names
 from .figures import duration
 from .measures import column_measures
 from .runs import Column, Cost, column_names, run_cost
@@ -86,13 +87,6 @@ def named_columns(run: RunRow) -> tuple[GridColumn, ...]:
         short = " · ".join(parts) or name
         columns.append(GridColumn((prompt, target), name, short, Rate(0, 0), Cost(0.0), None))
     return tuple(columns)
-
-
-def short_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names without the folders or the provider they share."""
-    if len(names) < 2 or len({name.rpartition("/")[0] for name in names}) > 1:
-        return tuple(names)
-    return tuple(name.rpartition("/")[2] for name in names)
 
 
 def cell_look(cell: GridCell) -> Look:

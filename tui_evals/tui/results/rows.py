@@ -18,6 +18,7 @@ from tui_evals.present.columns import (
     elide,
     fit_columns,
     names_of,
+    short_names,
     told_apart,
 )
 from tui_evals.present.figures import compact, duration, number
@@ -93,7 +94,7 @@ class Layout:
 
 def layout(width: int, run: RunRow, several: RunExtent, offset: int = 0) -> Layout:
     """What fits a width, with so many shifting columns left out on the left."""
-    targets = _without_provider(run.targets)
+    targets = short_names(run.targets)
     fixed, shifting = list(_fixed(width, targets, run.prompts, several)), list(_shifting(several))
     # There is always room for the beginning of an answer, unless it would be no more than a word.
     answer = Column("answer", "answer", max(_PREVIEW, width // 5) if width >= _WIDE else 1, 98, rest=True)
@@ -152,13 +153,6 @@ def _shifting(several: RunExtent) -> Iterable[Column]:
         yield Column("cost", "cost", 8, after - 1, right=True)
     if several.tokens:
         yield Column("output_tokens", "tokens", 9, after - 2, right=True)
-
-
-def _without_provider(names: Sequence[str]) -> tuple[str, ...]:
-    """Names without the provider they share."""
-    if len(names) < 2 or len({name.rpartition("/")[0] for name in names}) > 1:
-        return tuple(names)
-    return tuple(name.rpartition("/")[2] for name in names)
 
 
 def heading(shown: Layout, sort: str | None = None, descending: bool = False) -> Row:
