@@ -284,6 +284,9 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
     with connection:
         connection.execute("ALTER TABLE runs DROP COLUMN verdict")
         connection.execute("ALTER TABLE answers DROP COLUMN ending")
+        for table in ("answers", "calls"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN cached_tokens")
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN reasoning_tokens")
         connection.execute("ALTER TABLE runs DROP COLUMN waiting")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_pass")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_total")

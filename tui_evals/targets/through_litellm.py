@@ -77,15 +77,22 @@ class ThroughLitellm:
             raise failures.timed_out(self._config.timeout) from None
         if done is None:
             raise failures.unreachable("the process that runs litellm ended; asking again starts another")
+        started, seconds = done.get("started"), done.get("seconds")
         if "failure" in done:
-            raise _target_error(done["failure"], failures, self._config.timeout)
+            report = done["failure"]
+            if report["kind"] == "status" and (blocked := failures.blocked(report["status"], report["text"])):
+                return replace(blocked, started=started, seconds=seconds)
+            error = _target_error(report, failures, self._config.timeout)
+            error.started, error.seconds = started, seconds
+            raise error
         try:
             reply = parse_completion(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
-        cost = (done["cost"] if reply.usage else None) or reply.cost
-        return replace(reply, cost=cost, seconds=done["seconds"])
+        listed = done["cost"] if reply.usage and self._config.price is None else None
+        cost = listed if reply.cost is None else reply.cost
+        return replace(reply, cost=cost, started=started, seconds=seconds)
 
     async def close(self) -> None:
         """Leave the child process; the last target to leave ends it."""
@@ -167,10 +174,11 @@ def _import_litellm() -> Any:
 
 @dataclass
 class _CallClock:
-    """The clock of one job: it runs while a call is out, and keeps how long the last one took."""
+    """The clock of one job: it runs while a call is out, and keeps when the last one began and how long it took."""
 
     limit: float
     deadline: asyncio.Timeout
+    started: float | None = None
     seconds: float | None = None
 
 
@@ -191,11 +199,12 @@ def _watch_calls() -> None:
         clock = _clock.get()
         if clock is None:
             return await send(self, request, **options)
-        started = time.perf_counter()
+        began, clock.started = time.perf_counter(), time.time()
         clock.deadline.reschedule(asyncio.get_running_loop().time() + clock.limit)
-        response = await send(self, request, **options)
-        clock.seconds = time.perf_counter() - started
-        return response
+        try:
+            return await send(self, request, **options)
+        finally:
+            clock.seconds = time.perf_counter() - began
 
     httpx.AsyncClient.send = watched  # type: ignore[method-assign]
 
@@ -203,12 +212,13 @@ def _watch_calls() -> None:
 async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
     """Do one job; its failure is reported, not raised."""
     try:
-        done = json_line({"number": job["number"], **await _complete(litellm, job)})
+        done = await _complete(litellm, job)
     except Exception as error:
-        done = json_line({"number": job["number"], "failure": _describe_failure(error)})
-    if len(done) > MAX_BODY:
-        done = json_line({"number": job["number"], "failure": {"kind": "long"}})
-    writer.write(done)
+        done = {"failure": _describe_failure(error)}
+    clock = _clock.get()
+    known = {"number": job["number"], **({"started": clock.started, "seconds": clock.seconds} if clock else {})}
+    line = json_line({**known, **done})
+    writer.write(line if len(line) <= MAX_BODY else json_line({**known, "failure": {"kind": "long"}}))
 
 
 async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
@@ -227,12 +237,11 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         "_skip_mcp_handler": True,
     }
     async with asyncio.timeout(limit + _AROUND_CALL) as deadline:
-        clock = _CallClock(limit, deadline)
-        _clock.set(clock)  # each job is a task, with a context of its own
+        _clock.set(_CallClock(limit, deadline))  # each job is a task, with a context of its own
         answer = await litellm.acompletion(**{**job["call"], **settings})
     # By its own table; for some models that are not in it litellm says 0.
     cost = answer._hidden_params.get("response_cost") or None
-    return {"answer": answer.model_dump(), "cost": cost, "seconds": clock.seconds}
+    return {"answer": answer.model_dump(), "cost": cost}
 
 
 def _describe_failure(error: Exception) -> dict[str, Any]:

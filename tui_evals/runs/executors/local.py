@@ -179,7 +179,8 @@ class LocalExecutor:
         try:
             timed = await priced.ask(request, self._sink, _InFlight(self._sink, cell.answers[turn]))
         except TargetError as problem:
-            return _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback), None
+            failed_record = _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback)
+            return replace(failed_record, attempts=problem.attempts), None
         return _answer_record(timed, sent), key
 
 
@@ -224,6 +225,8 @@ def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
         diagnostics=reply.diagnostics,
         input_tokens=reply.usage.input_tokens if reply.usage else None,
         output_tokens=reply.usage.output_tokens if reply.usage else None,
+        cached_tokens=reply.usage.cached_tokens if reply.usage else 0,
+        reasoning_tokens=reply.usage.reasoning_tokens if reply.usage else 0,
         cost=timed.cost,
         latency_ms=timed.latency_ms,
         attempts=timed.attempts,
@@ -239,4 +242,5 @@ def _from_cache(cached: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
 
 
 def _failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: str | None = None) -> AnswerRecord:
-    return AnswerRecord(text=None, request=sent, code=code, message=message, traceback=traceback)
+    """An answer that is none; until somebody asked for it there was no attempt."""
+    return AnswerRecord(text=None, request=sent, code=code, message=message, traceback=traceback, attempts=0)
