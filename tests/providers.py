@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import sleep
@@ -24,13 +24,18 @@ class Provider:
     document: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     latency: float = 0.0
+    first: list[Any] = field(default_factory=list)
+    """Documents that the first requests are answered with, one each."""
     asked: list[tuple[str, Any]] = field(default_factory=list)
     """The path and the body of every request."""
 
-    def says(self, document: Any, status: int = 200, latency: float = 0.0, **headers: str) -> None:
-        """What every request is answered from now on."""
+    def says(
+        self, document: Any, status: int = 200, latency: float = 0.0, first: Sequence[Any] = (), **headers: str
+    ) -> None:
+        """What every request is answered from now on, but for the first ones."""
         self.document, self.status, self.latency = document, status, latency
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.first = list(first)
         self.asked.clear()
 
 
@@ -45,13 +50,15 @@ def speaking() -> Iterator[Provider]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             provider.asked.append((self.path, json.loads(body)))
             sleep(provider.latency)
-            said = json.dumps(provider.document).encode()
-            self.send_response(provider.status)
+            status, document = (200, provider.first.pop(0)) if provider.first else (provider.status, provider.document)
+            said = json.dumps(document).encode()
+            self.send_response(status)
             for name, value in {"Content-Type": "application/json", **provider.headers}.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
+            with suppress(OSError):  # who asked waited no longer
+                self.end_headers()
+                self.wfile.write(said)
 
         def log_message(self, *_: object) -> None:
             pass

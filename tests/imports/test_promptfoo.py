@@ -49,6 +49,7 @@ EQUALS = {
     "{type: starts-with, value: a, metric: Start}": {"Start": {"type": "StartsWith", "value": "a"}},
     "{type: regex, value: 'a+'}": {"Regex": {"pattern": "a+"}},
     "{type: is-json}": {"JsonValid": {}},
+    "{type: finish-reason, value: stop}": {"FinishReason": {"allowed": ["stop"]}},
     "{type: is-json, value: {required: [a]}}": {"JsonSchema": {"schema": {"required": ["a"]}}},
     "{type: latency, threshold: 100}": {"Latency": {"threshold": 100}},
     "{type: cost, threshold: 0.01}": {"Cost": {"threshold": 0.01}},

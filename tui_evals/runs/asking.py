@@ -186,7 +186,10 @@ class PricedTarget:
         return TimedReply(reply, 1000 * account.took, attempts, account.cost)
 
     def _is_fatal(self, problem: TargetError, answers_before: int) -> bool:
-        """A wrong key, model or address, or nobody there, before the target ever answered: more asking cannot help."""
+        """Whether more asking cannot help: every question is refused, or the target never answered any.
+
+        That is how a wrong key, model or address shows, and nobody there.
+        """
         if problem.hopeless:
             return True
         if self.answers:
