@@ -10,7 +10,7 @@ from typing import Any
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text.chats import question_text
-from tui_evals.text.endings import ENDINGS, ending_word
+from tui_evals.text.endings import BLOCKED, ENDINGS, ending_word
 from tui_evals.text.measures import parse_measure, score_figures
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
@@ -180,7 +180,7 @@ def missing_text(row: AnswerRow, record: AnswerRecord | None) -> str:
         return "Nobody has been asked yet." if row.status == "pending" else "There is no answer in the store."
     if record.text is None or record.text.strip():
         return ""
-    blocked = (record.diagnostics or {}).get("blocked")
+    blocked = (record.diagnostics or {}).get(BLOCKED)
     if isinstance(blocked, str):
         return f"The answer is empty: {blocked}."
     return f"The answer is empty: {ENDINGS[row.ending]}." if row.ending in ENDINGS else "The answer is empty."

@@ -29,9 +29,9 @@ from tui_evals.targets.base import (
     TargetError,
     short_question,
 )
-from tui_evals.text.endings import ending_word
+from tui_evals.text.endings import BLOCKED, ending_word
 
-from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
+from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost, reading_costs
 from .limits import Room, WaitTooLong, one_attempt, persistent
 from .outage import IS_THERE, Outage
 
@@ -241,7 +241,8 @@ class _Account:
             self._priced.largest_answer = max(self._priced.largest_answer, usage.output_tokens)
         may_cost = None
         if self.cost is None and not (isinstance(outcome, TargetError) and outcome.unbilled):
-            may_cost = self._out or self._bound() or None
+            refused = isinstance(outcome, Reply) and BLOCKED in (outcome.diagnostics or {})
+            may_cost = (self._reading() if refused else self._out or self._bound()) or None
         self._settle(
             CallRecord(
                 answer=self._answer,
@@ -294,6 +295,10 @@ class _Account:
         """What an attempt can cost, as far as that can be said; nothing where no price is known."""
         priced = self._priced
         return 0.0 if priced.price is None else most_it_can_cost(self.request, priced.price, priced.largest_answer)
+
+    def _reading(self) -> float:
+        """What the question alone can cost, of which a filter left no answer."""
+        return 0.0 if self._priced.price is None else reading_costs(self.request, self._priced.price)
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from tui_evals.text.endings import BLOCKED
+
 from .base import ErrorCode, Reply, TargetError
 from .refusals import Refusal, error_message, pause_in, refusal_of
 
@@ -78,7 +80,7 @@ class Failures:
         if refusal_of(status, body) != "filter":
             return None
         said = f"{self.where} answered {status}: {self._error_text(body)}"
-        return Reply(text="", finish_reason="content_filter", diagnostics={"blocked": said})
+        return Reply(text="", finish_reason="content_filter", diagnostics={BLOCKED: said})
 
     def _redirected(self, status: int, location: str | None) -> TargetError:
         """An answer that sends one elsewhere, which is not followed: whoever is there would be given the key."""

@@ -10,6 +10,8 @@ ENDINGS: Mapping[str, str] = {
     "refusal": "refused by the model",
 }
 """How an answer can end that is none as it was asked for, and what that means."""
+BLOCKED = "blocked"
+"""The diagnostic that holds what a provider said whose filter refused the question instead of answering it."""
 _NAMES: Mapping[str, str] = {
     **dict.fromkeys(("end", "eos", "end_turn", "stop_sequence", "complete", "completed"), "stop"),
     **dict.fromkeys(("function_call", "tool_use"), "tool_calls"),
