@@ -78,7 +78,7 @@ def test_a_filter_that_answers_by_an_error_is_an_answer_with_an_end(shell, provi
     assert len(provider.asked) == 3, "nobody asks a filter twice"
     assert re.search(r"perhaps <?\$0\.0001", detail), "what a filter read may be billed, and no answer"
     provider.says(AZURE_BLOCKED, 400)
-    assert shell("run", "data.json", "--no-cache").code == 0
+    assert shell("run", "data.json").code == 0 and len(provider.asked) == 3, "it is in no cache"
 
 
 REFUSALS = {

@@ -25,7 +25,7 @@ from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import number
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
-from tui_evals.store.records import CallRecord, RunRow, ScoreRecord
+from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
 from tui_evals.text.measures import score_figures
@@ -125,11 +125,7 @@ def attempt_rows(detail: Detail, width: int) -> Iterator[Rows]:
     for attempt in detail.earlier:
         yield paragraph(earlier_text(attempt), width, "dim")
     for call in detail.calls:
-        yield _attempt_rows(call, width)
-
-
-def _attempt_rows(call: CallRecord, width: int) -> Rows:
-    return paragraph(attempt_text(call), width, "error" if call.code else "")
+        yield paragraph(attempt_text(call), width, "error" if call.code else "")
 
 
 _NOTHING: tuple[object, ...] = ("", [], {})
