@@ -80,14 +80,13 @@ def answer_facts(
         model=f"answered by {record.model}" if record.model and not row.scripted else "",
         attempts=_several(row.attempts, "attempts"),
         calls=_several(calls, "calls in all"),
-        ending=_ending(row, record),
+        ending=ending_text(row.ending or ending_word(record.finish_reason)),
         judged=rejudged_text(rejudged) if rejudged is not None else "",
     )
 
 
-def _ending(row: AnswerRow, record: AnswerRecord) -> str:
-    """How the answer ended, where that is not as usual."""
-    word = row.ending or ending_word(record.finish_reason)
+def ending_text(word: str) -> str:
+    """How an answer ended, where that is not as usual."""
     return ENDINGS.get(word) or (f"ended with {word}" if word not in ("", "stop") else "")
 
 
