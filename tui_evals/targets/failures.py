@@ -56,7 +56,8 @@ class Failures:
         """An HTTP status other than success."""
         if 300 <= status < 400:
             return self._redirected(status, location)
-        refusal = refusal_of(status, body)
+        wait = retry_seconds(retry_after)
+        refusal = refusal_of(status, body, wait)
         passing = refusal == "" and (status in (408, 409, 429) or status >= 500)
         usual = _ADVICE.get(status, "It may pass; ask again." if passing else "Check the question and its parameters.")
         code = _CODES.get(status, "agentRequestFailed")
@@ -66,7 +67,7 @@ class Failures:
             code,
             f"{self.where} answered {status}: {self._error_text(body)}. {_HOPELESS.get(refusal, usual)}",
             retryable=passing,
-            retry_after=(pause_in(body) if retry_after is None else retry_seconds(retry_after)) if passing else None,
+            retry_after=(pause_in(body) if wait is None else wait) if passing else None,
             status=status,
             unbilled=status not in _LOST_ANSWERS,
             hopeless=refusal in _HOPELESS,

@@ -38,8 +38,8 @@ _WORDS: Mapping[Refusal, re.Pattern[str]] = {
 }
 """What the message says of a provider that has no code for it."""
 _PAUSE = re.compile(
-    r"\b(?:try again|retry) (?:in|after) (?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?"
-    r"(?:(?P<s>\d+(?:\.\d+)?) ?(?P<unit>ms|s))?",
+    r"\b(?:try again|retry) (?:in|after) (?:(?P<h>\d+) ?h ?)?(?:(?P<m>\d+) ?m(?!s) ?)?"
+    r"(?:(?P<s>\d+(?:\.\d+)?)(?: ?(?P<unit>ms|s)|(?! ?[a-z\d])))?",
     re.IGNORECASE,
 )
 """How long to wait, as OpenAI, Azure, Groq and Google say it in a sentence."""
@@ -52,8 +52,8 @@ def error_message(body: str) -> str:
     return message if isinstance(message, str) else body
 
 
-def refusal_of(status: int, body: str) -> Refusal:
-    """Why the provider will answer this question never, or no question at all."""
+def refusal_of(status: int, body: str, pause: float | None = None) -> Refusal:
+    """Why the provider will answer this question never, or no question at all; `pause` is what a header asks for."""
     if not 400 <= status < 500:
         return ""
     error = _error(body)
@@ -68,7 +68,7 @@ def refusal_of(status: int, body: str) -> Refusal:
     if status == 402:
         return "credit"
     # Google names a pause of seconds all the same; who says how long a day's quota takes to fill up is waited for.
-    daily = "PerDay" in body or ("per day" in message and pause_in(body) is None)
+    daily = "PerDay" in body or ("per day" in message and pause is None and pause_in(body) is None)
     return "quota" if status == 429 and daily else ""
 
 
