@@ -605,4 +605,4 @@ def test_the_one_way_in_which_answers_may_end_is_written() -> None:
     tests: Any = load_mapping(write_config(data)[0])[0]["tests"]
     assert tests[0]["assert"] == [{"type": "finish-reason", "value": "length"}]
     data["items"][1]["evaluators"] = {"FinishReason": {}}
-    assert [loss.what for loss in write_config(data)[1].of("left out")][0] == "FinishReason"
+    assert "FinishReason" in [loss.what for loss in write_config(data)[1].of("left out")]

@@ -70,7 +70,7 @@ class Failures:
             retry_after=(pause_in(body) if wait is None else wait) if passing else None,
             status=status,
             unbilled=status not in _LOST_ANSWERS,
-            hopeless=refusal in _HOPELESS,
+            hopeless=refusal in _HOPELESS and status != 401,  # which gateways say of one of their keys, now and then
         )
 
     def blocked(self, status: int, body: str) -> Reply | None:
