@@ -75,6 +75,8 @@ class Reply:
     """How long it took until the first piece of the answer came, where the answer is streamed."""
     session: Any = None
     """What the target wants to be given with the next question of the same conversation; JSON data."""
+    changes: tuple[str, ...] = ()
+    """What of the question was not sent as it stood, in words."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
 
@@ -113,12 +115,6 @@ class TargetError(Exception):
         self.started: float | None = None
         self.seconds: float | None = None
         """When the question went out, and how long that took, where the target knows better than whoever asks it."""
-
-
-def short_question(config: TargetConfig) -> Request:
-    """A cheap question, which tells whether the target is there."""
-    messages = ({"role": "user", "content": "Reply with the word ready."},)
-    return Request(messages=messages, params={**config.params, "max_tokens": 16})
 
 
 class Target(Protocol):
