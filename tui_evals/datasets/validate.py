@@ -20,7 +20,7 @@ from tui_evals.text.nearest import did_you_mean
 from . import portable
 from .document import Document
 from .layout import Path
-from .model import TURN_ONLY_FIELDS, Dataset, Item, Turn
+from .model import TURN_ONLY_FIELDS, Dataset, Item, ToolResult, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
@@ -362,6 +362,8 @@ def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
     """The fields that are allowed at a path where an unknown one stands."""
     if model is not Dataset:
         return frozenset(model.model_fields)
+    if len(path) >= 2 and path[-2] == "tool_results":
+        return frozenset(ToolResult.model_fields)
     if len(path) >= 4 and path[2] == "turns":
         return frozenset(Turn.model_fields)
     return frozenset(Item.model_fields)

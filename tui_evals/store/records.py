@@ -22,6 +22,7 @@ ENDINGS: Mapping[str, str] = {
     "length": "cut off at the limit of tokens",
     "content_filter": "cut by the provider's content filter",
     "refusal": "refused by the model",
+    "max_steps": "stopped at the most steps it may take",
 }
 """How an answer can end that is none as it was asked for, and what that means."""
 
@@ -80,6 +81,9 @@ class AnswerRecord:
     scripted: bool = False
     model: str | None = None
     finish_reason: str | None = None
+    steps: tuple[Mapping[str, Any], ...] = ()
+    """Of an answer that took tools: each time the model was asked, in order, with what it said and what the tools gave
+    to its calls; `runs/tool_loop.py` writes them."""
     code: str | None = None
     message: str | None = None
     traceback: str | None = None
