@@ -24,7 +24,7 @@ from .model import TURN_ONLY_FIELDS, Dataset, Item, ToolResult, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
-from .tools import schema_problems, tool_problems
+from .tools import result_problems, schema_problems, tool_problems
 from .versions import CURRENT_VERSION
 
 _TYPE_WORDS = {
@@ -125,6 +125,7 @@ class Checker:
                 problems += _placed(checks, "fields")
             problems += [*_null_problems(data, (), Dataset), *_between_items(checks)]
             problems += [*_schema_problems(data, self._schemas), *_placed(checks, "schemas")]
+            problems += result_problems(data)
             problems += _default_evaluator_problems(data, catalogue, custom)
             problems += _placed(checks, "evaluators")
         portability: list[Problem] = []

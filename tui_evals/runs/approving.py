@@ -30,7 +30,7 @@ from tui_evals.targets.permissions import (
 from .executors.cluster.terms import ClusterTerms
 from .plan import Plan
 from .project import Project
-from .toolbox import dataset_settings
+from .toolbox import dataset_permissions, dataset_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,11 @@ def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> l
         with suppress(ConfigurationError):  # said where it is used
             configs.append(find_target(word, settings))
     registry = project.registry
-    return [*missing_of_targets(project, configs), *untrusted_evaluators(project, registry.by_name, registry)]
+    more_wanted = dataset_permissions(project.root)
+    return [
+        *missing_of_targets(project, configs, more_wanted),
+        *untrusted_evaluators(project, registry.by_name, registry),
+    ]
 
 
 def untrusted_evaluators(project: Project, names: Iterable[str], registry: Registry) -> list[Permission]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tui_evals.datasets.discover import dataset_files
 from tui_evals.datasets.model import Dataset, Item, ToolResult, Turn
 from tui_evals.datasets.resolve import allowed_tools
 from tui_evals.datasets.validate import problem_of
 from tui_evals.evaluators.tools import contains_json
 from tui_evals.targets.base import ConfigurationError, TargetConfig, ToolSettings
+from tui_evals.targets.permissions import Permission, tool_permissions
 from tui_evals.targets.tools.opening import check_sources, open_sources
 from tui_evals.targets.tools.source import ToolOutcome, ToolSource, defined_name
 from tui_evals.text import strictjson
@@ -154,6 +157,20 @@ def dataset_settings(dataset: Dataset) -> ToolSettings:
     return ToolSettings(
         functions=dataset.tool_functions, mcp=(servers,) if isinstance(servers, str) else tuple(servers)
     )
+
+
+def dataset_permissions(root: Path) -> Iterator[Permission]:
+    """What the tools of the datasets in a project would do that needs a yes; nothing of them is run to find out."""
+    for file in dataset_files(root):
+        with suppress(OSError, ValueError, RecursionError):  # said where it is opened
+            text = file.read_text(encoding="utf-8") if file.suffix == ".json" else ""
+            if '"mcp"' not in text and '"tool_functions"' not in text:
+                continue
+            data = strictjson.loads(text)
+            if isinstance(data, dict):
+                given = {name: data[name] for name in ("mcp", "tool_functions") if name in data}
+                settings = dataset_settings(Dataset.model_validate({**given, "items": [{"prompt": "-"}]}))
+                yield from tool_permissions(settings, str(file.relative_to(root)), root)
 
 
 def open_toolbox(dataset: Dataset, config: TargetConfig, environment: Mapping[str, str], root: Path) -> Toolbox | None:
