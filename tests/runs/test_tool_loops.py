@@ -79,8 +79,11 @@ def test_scripted_results_answer_in_order_and_by_what_fits(project):
 def test_the_turns_of_a_conversation_see_the_steps_before_them(project):
     project.configure(FREE)
     turns = [{"prompt": '[[agent]] call find {"id": 7}'}, {"prompt": "[[agent]] and now?"}]
-    ask(project, items=[{"testId": "talk", "turns": turns}], tool_results=RESULTS[1:2])
+    hostile = "Ada \x1b]52;c;aGk=\x07"
+    ask(project, items=[{"testId": "talk", "turns": turns}], tool_results=[{"tool": "find", "result": hostile}])
     run(project, code=0)
+    shown = project.do("show", "last", "--item", "talk")
+    assert "← Ada" in shown and not {"\x1b", "\x07"} & set(shown)
     roles = [message["role"] for message in project.server.last()["body"]["messages"]]
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
     assert [len(detail.answer.steps) for detail in details(project)] == [2, 1]

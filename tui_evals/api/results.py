@@ -40,6 +40,8 @@ class Answer:
     input_tokens: int | None = None
     output_tokens: int | None = None
     from_cache: bool = False
+    steps: tuple[Mapping[str, Any], ...] = ()
+    """The way to the answer, where it took tools: what the model said each time, its calls and what they gave."""
     id: int = field(default=0, repr=False, compare=False)
     """Its number in the store."""
 
@@ -158,5 +160,6 @@ def _answer(run: RunRow, told: Told) -> Answer:
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
         from_cache=row.from_cache,
+        steps=record.steps if record is not None else (),
         id=row.id,
     )

@@ -173,9 +173,11 @@ def dataset_permissions(root: Path) -> Iterator[Permission]:
                 yield from tool_permissions(settings, str(file.relative_to(root)), root)
 
 
-def open_toolbox(dataset: Dataset, config: TargetConfig, environment: Mapping[str, str], root: Path) -> Toolbox | None:
+def open_toolbox(
+    dataset: Dataset | None, config: TargetConfig, environment: Mapping[str, str], root: Path
+) -> Toolbox | None:
     """The tools of a target, its own before the dataset's; None where neither says anything of tools."""
-    own, common = config.tools or ToolSettings(), dataset_settings(dataset)
+    own, common = config.tools or ToolSettings(), dataset_settings(dataset) if dataset else ToolSettings()
     if config.tools is None and not _gives(common):
         return None
     sources = [source for each in (own, common) for source in open_sources(each, environment, root, config.timeout)]
@@ -183,9 +185,12 @@ def open_toolbox(dataset: Dataset, config: TargetConfig, environment: Mapping[st
     return Toolbox(sources, own, scripted, config.timeout)
 
 
-def check_tools(dataset: Dataset, configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path) -> None:
+def check_tools(
+    dataset: Dataset | None, configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path
+) -> None:
     """ConfigurationError says what keeps the tools of a run from being used; nothing is started, imported or asked."""
-    check_sources(dataset_settings(dataset), environment, root)
+    if dataset is not None:
+        check_sources(dataset_settings(dataset), environment, root)
     for config in configs:
         if config.tools is not None:
             check_sources(config.tools, environment, root)

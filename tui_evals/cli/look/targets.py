@@ -17,6 +17,7 @@ from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
+from tui_evals.runs.toolbox import check_tools, open_toolbox
 from tui_evals.targets.base import (
     ConfigurationError,
     Price,
@@ -30,6 +31,7 @@ from tui_evals.targets.base import (
 from tui_evals.targets.config import is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.targets.permissions import Destination, destination
+from tui_evals.targets.tools.source import defined_name
 from tui_evals.text.money import money
 
 
@@ -98,6 +100,8 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         if to is not None and not as_json:
             say(f"{config.name} {to.sentence}", dim=True, err=True)
         keep_output_to_ourselves()
+        check_tools(None, [config], here.environment, here.root)
+        tools = asyncio.run(_offered_tools(config, here))
         reply = asyncio.run(_one_call(config, here))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
         return _say_unanswered(name, here, str(problem), to, as_json)
@@ -105,10 +109,13 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
     if as_json:
         about = {"target": config.name, "model": config.model, "answers": True, "text": reply.text}
         sent = to.data if to is not None else None
-        say_json({**about, "usage": asdict(usage) if usage else None, "message": None, "destination": sent})
+        called = {"tools": tools} if config.tools is not None else {}
+        say_json({**about, "usage": asdict(usage) if usage else None, "message": None, "destination": sent, **called})
         return 0
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
     say(f"✓ {config.name} ({config.model}) answers: {cell(reply.text, 60)!r}, {tokens}", fg="green")
+    for tool, approved in tools.items():
+        say(f"  tool {cell(tool, 60)}{'' if approved else ': not approved, so it is not called'}", dim=not approved)
     return 0
 
 
@@ -120,6 +127,20 @@ def _say_unanswered(name: str, here: Project, message: str, to: Destination | No
     about = {"target": name, "model": model, "answers": False, "text": None, "usage": None, "message": message}
     say_json({**about, "destination": to.data if to is not None else None})
     return 3
+
+
+async def _offered_tools(config: TargetConfig, here: Project) -> dict[str, bool]:
+    """The tools that the run would call for a target, and whether the configuration approves each."""
+    toolbox = open_toolbox(None, config, here.environment, here.root)
+    if toolbox is None:
+        return {}
+    try:
+        definitions, owners = await toolbox.offered()
+    finally:
+        await toolbox.close()
+    approved, said = toolbox.settings.approved or (), toolbox.settings.approved is not None
+    names = filter(None, map(defined_name, definitions))
+    return {name: name in approved or (name not in owners and not said) for name in names}
 
 
 async def _one_call(config: TargetConfig, here: Project) -> Reply:
