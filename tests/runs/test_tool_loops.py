@@ -49,6 +49,7 @@ def test_scripted_results_answer_in_order_and_by_what_fits(project):
     project.configure(FREE, timeout=0.5)
     first = '[[agent]] call find {"id": 7} call find {"id": 7, "more": 1} call find {"id": 85} call find {"id": 9}'
     ask(project, first, "[[agent]] call pay {} call gone {} call find broken", tool_results=RESULTS)
+    assert "2 calls and up to 18 more after tools, free" in run(project, "--plan", code=0)
     run(project, code=0)
     one, two = details(project)
     nothing = "no result is written for this call of find"

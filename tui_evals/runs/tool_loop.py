@@ -24,6 +24,9 @@ from .asking import REPLY, PricedTarget, cache_key
 from .prompting import messages_of_step
 from .toolbox import Definition, Script, TurnTools, scripted_outcome
 
+MAX_RESULT = 1_000_000
+"""Characters of a tool's result that a model is told."""
+
 AskModel = Callable[[Request], Awaitable[AnswerRecord]]
 """The reply of the model to one request, or TargetError."""
 
@@ -134,7 +137,7 @@ class ToolLoop:
         """Make a call, and write into it what came of it."""
         began = time.monotonic()
         outcome, source = await self._outcome(call, place, offer)
-        call["result"], call["by"] = outcome.text, source
+        call["result"], call["by"] = _cut(outcome.text), source
         call["ms"] = round(1000 * (time.monotonic() - began), 1)
         if outcome.failed:
             call["failed"] = True
@@ -212,6 +215,12 @@ def _step(reply: AnswerRecord, number: int) -> dict[str, Any]:
     ]
     facts = {name: value for name, value in took.items() if value is not None}
     return {"text": reply.text, "calls": calls, **facts, **({"from_cache": True} if reply.from_cache else {})}
+
+
+def _cut(text: str) -> str:
+    """A result as the model is told of it; what no model reads is left out, and said to be."""
+    more = len(text) - MAX_RESULT
+    return text if more <= 0 else f"{text[:MAX_RESULT]}\n… and {more:,} more characters"
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:

@@ -129,22 +129,31 @@ def tools_of_turn(dataset: Dataset, item: Item, unit: Item | Turn, toolbox: Tool
 
     Where somebody says which tools are approved, these are. Elsewhere those are that are scripted, which do nothing.
     """
-    settings = toolbox.settings if toolbox is not None else ToolSettings()
     results = (*(item.tool_results or ()), *(dataset.tool_results or ()), *(toolbox.results if toolbox else ()))
     if not results and not (toolbox is not None and toolbox.has_sources):
         return None
+    settings = toolbox.settings if toolbox is not None else ToolSettings()
     said = (dataset.default_allowed_tools, unit.allowed_tools, settings.approved)
     approved: Iterable[str] = (result.tool for result in results)
     if any(each is not None for each in said):
         approved = allowed_tools(dataset, unit, settings.approved or ())
-    steps = item.max_steps or dataset.max_steps or settings.max_steps or MAX_STEPS
-    return TurnTools(results, frozenset(approved), steps)
+    return TurnTools(results, frozenset(approved), _max_steps(dataset, item, settings))
+
+
+def _max_steps(dataset: Dataset, item: Item, settings: ToolSettings) -> int:
+    return item.max_steps or dataset.max_steps or settings.max_steps or MAX_STEPS
+
+
+def most_steps(dataset: Dataset, item: Item, config: TargetConfig) -> int:
+    """How often a target may be asked in a turn of an item."""
+    return _max_steps(dataset, item, config.tools or ToolSettings()) if has_tools(dataset, item, config) else 1
 
 
 def has_tools(dataset: Dataset, item: Item, config: TargetConfig) -> bool:
     """Whether the engine calls tools for an item when it is put to a target."""
-    settings = (config.tools, dataset_settings(dataset))
-    return bool(item.tool_results or dataset.tool_results) or any(each and _gives(each) for each in settings)
+    if item.tool_results or dataset.tool_results or dataset.tool_functions or dataset.mcp:
+        return True
+    return config.tools is not None and _gives(config.tools)
 
 
 def _gives(settings: ToolSettings) -> bool:
