@@ -185,6 +185,21 @@ def test_functions_of_the_project_are_tools(project):
     assert "there is no file agent_tools.py" in run(project, code=3)
 
 
+def test_a_tool_that_is_stood_in_for_is_never_called(project):
+    with_functions(project, approved=["find"])
+    results_of_one = [{"tool": "find", "arguments": {"id": 1}, "result": "written"}]
+    ask(project, '[[agent]] call find {"id": 1} call find {"id": 2}', tools=[], tool_results=results_of_one)
+    run(project, code=0)
+    assert results(details(project)[0]) == ["written", "no result is written for this call of find"]
+    assert not (project.folder / "calls.txt").exists()
+
+
+def test_what_gives_tools_is_named_when_a_target_is_checked(project):
+    with_functions(project, approved=["find"])
+    said = project.do("targets", "check", "main")
+    assert "✓ main" in said and "tool find\n" in said and "tool pay: not approved, so it is not called" in said
+
+
 def test_a_killed_run_asks_and_calls_nothing_twice(project):
     with_functions(project)
     ask(project, '[[agent]] call find {"id": 1} call block {} call find {"id": 2}', tools=[])
@@ -216,6 +231,10 @@ def test_a_target_may_bring_scripted_tools_in_a_file(project):
     (project.folder / "tools.json").write_text('{"tool_results": [{"tool": "find"}]}')
     project.configure(f'{FREE}[targets.main.tools]\nscripted = "tools.json"', retries=0)
     assert "give result or error" in run(project, code=3)
+    (project.folder / "outside.json").symlink_to("/etc/hostname")
+    project.configure(f'{FREE}[targets.main.tools]\nscripted = "outside.json"', retries=0)
+    assert "are no file of the project" in run(project, code=3)
+    project.configure(f'{FREE}[targets.main.tools]\nscripted = "tools.json"', retries=0)
     (project.folder / "tools.json").write_text('{"tool_results": [{"tool": "pay", "result": 1}], "tools": []}')
     run(project, code=0)
     assert results(details(project)[0]) == ["x" * 10]

@@ -151,11 +151,11 @@ class ToolLoop:
         if arguments is None:
             return ToolOutcome("the arguments are not a JSON object", failed=True), ""
         scripted = self._script.take(name, arguments)
+        if scripted is None and name in self._script.names:  # nobody calls the tool that is stood in for
+            return ToolOutcome(f"no result is written for this call of {name}", failed=True), ""
         owner = offer.owners.get(name)
         if scripted is None and owner is None:
-            known = name in self._script.names
-            why = f"no result is written for this call of {name}" if known else f"there is no tool {name} to call"
-            return ToolOutcome(why, failed=True), ""
+            return ToolOutcome(f"there is no tool {name} to call", failed=True), ""
         source = "scripted" if scripted is not None or owner is None else owner.name
         limit = self._priced.config.timeout
         try:

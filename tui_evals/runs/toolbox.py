@@ -190,7 +190,7 @@ def open_toolbox(
     if config.tools is None and not _gives(common):
         return None
     sources = [source for each in (own, common) for source in open_sources(each, environment, root, config.timeout)]
-    scripted = None if own.scripted is None else _read_scripted(root / own.scripted)
+    scripted = None if own.scripted is None else _read_scripted(own.scripted, root)
     return Toolbox(sources, own, scripted, config.timeout)
 
 
@@ -204,14 +204,17 @@ def check_tools(
         if config.tools is not None:
             check_sources(config.tools, environment, root)
             if config.tools.scripted is not None:
-                _read_scripted(root / config.tools.scripted)
+                _read_scripted(config.tools.scripted, root)
 
 
-def _read_scripted(file: Path) -> ScriptedFile:
+def _read_scripted(name: str, root: Path) -> ScriptedFile:
+    file = root / name
+    if not file.resolve().is_relative_to(root.resolve()):
+        raise ConfigurationError(f"the scripted tools in {name} are no file of the project in {root}; copy it there")
     try:
         return ScriptedFile.model_validate(strictjson.loads(file.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, strictjson.JsonError) as problem:
-        raise ConfigurationError(f"the scripted tools in {file} cannot be read: {problem}") from None
+        raise ConfigurationError(f"the scripted tools in {name} cannot be read: {problem}") from None
     except ValidationError as problem:
         first = problem_of(problem.errors(include_url=False)[0], ScriptedFile)
-        raise ConfigurationError(f"the scripted tools in {file} cannot be used: {first}") from None
+        raise ConfigurationError(f"the scripted tools in {name} cannot be used: {first}") from None
