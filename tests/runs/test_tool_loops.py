@@ -197,7 +197,7 @@ def test_a_tool_that_is_stood_in_for_is_never_called(project):
 def test_what_gives_tools_is_named_when_a_target_is_checked(project):
     with_functions(project, approved=["find"])
     said = project.do("targets", "check", "main")
-    assert "✓ main" in said and "tool find\n" in said and "tool pay: not approved, so it is not called" in said
+    assert "✓ main" in said and "calls    find\n" in said and "pay: not approved, so it is not called" in said
 
 
 def test_a_killed_run_asks_and_calls_nothing_twice(project):
