@@ -148,6 +148,11 @@ class Terminal:
         """The text without the sequences that place and colour it; of a row of which a part was drawn, all of it."""
         return self.shown_since(0)
 
+    @property
+    def seen_last(self) -> str:
+        """What to look at where something never showed: the screen, or what came where nothing was placed on it."""
+        return self.rows.screen or self.shown[-3000:]
+
     def shown_since(self, since: int) -> str:
         """The same of what came after a place."""
         rows = (text for offset, text in self.rows.told if offset >= since)
@@ -178,15 +183,15 @@ class Terminal:
         """Read until a pattern shows in what came after a place."""
         deadline = time.monotonic() + seconds
         while not re.search(pattern, self.shown_since(since)):
-            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
-            assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.seen_last}"
+            assert self.read(), f"ended before {pattern!r} showed:\n{self.seen_last}"
 
     def until(self, condition: Callable[[], Any], seconds: float = 40.0) -> None:
         """Read until something has come true."""
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, f"it never came true:\n{self.shown[-3000:]}"
-            assert self.read(), f"ended before it came true:\n{self.shown[-3000:]}"
+            assert time.monotonic() < deadline, f"it never came true:\n{self.seen_last}"
+            assert self.read(), f"ended before it came true:\n{self.seen_last}"
 
     def calm(self, quiet: float = 0.4, seconds: float = 20.0) -> None:
         """Read until nothing has come for a moment."""
@@ -206,8 +211,8 @@ class Terminal:
         while not re.search(pattern, self.shown_since(since)):
             if time.monotonic() - last > 0.5 and re.search(pattern, self.rows.screen):
                 return
-            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
-            assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.seen_last}"
+            assert self.read(), f"ended before {pattern!r} showed:\n{self.seen_last}"
             if len(self.raw) != size:
                 last, size = time.monotonic(), len(self.raw)
 
@@ -215,7 +220,7 @@ class Terminal:
         """Read to the end; the exit code."""
         deadline = time.monotonic() + seconds
         while self.read():
-            assert time.monotonic() < deadline, f"it never ended:\n{self.shown[-3000:]}"
+            assert time.monotonic() < deadline, f"it never ended:\n{self.seen_last}"
         if self.code is None:
             self.code = self._end()
         return self.code

@@ -36,6 +36,7 @@ from .state import CellPages, GridView, read_columns, read_names, read_rows, rea
 
 _AGAIN = 2.0
 """Seconds between two looks at a run that goes on."""
+_TYPING_PAUSE = 0.1
 _HEAD = 5
 _NEED_CELL = frozenset(("read", "wide"))
 _ORDERS: Mapping[GridOrder, str] = {
@@ -73,6 +74,8 @@ class MatrixScreen(FeatureScreen):
         self._cursor, self._first = 0, 0
         self._marked: int | None = None
         self._version = -1
+        self._text_before = ""
+        """The filter from before one began to type, which escape brings back."""
 
     def compose(self) -> ComposeResult:
         """What stands above the columns, the rows, the answers of one, and the keys."""
@@ -102,12 +105,13 @@ class MatrixScreen(FeatureScreen):
 
     # -- reading
 
-    def _read(self, view: GridView) -> None:
-        reading = self._arrange(view)
+    def _read(self, view: GridView, pause: float = 0.0) -> None:
+        reading = self._arrange(view, pause)
         self.run_worker(reading, group="matrix", name="reading the matrix", exclusive=True, exit_on_error=False)
 
-    async def _arrange(self, view: GridView) -> None:
+    async def _arrange(self, view: GridView, pause: float) -> None:
         """Show these rows in this order; what stands above them is counted behind the first picture."""
+        await asyncio.sleep(pause)
         try:
             if self._reader is None:
                 self._open()
@@ -258,8 +262,14 @@ class MatrixScreen(FeatureScreen):
         if self._pages is not None:
             self._draw()
 
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """Show only rows with an answer that it lets through, once typing pauses."""
+        event.stop()
+        if self.entry.display:
+            self._read(replace(self._view, text=event.text), _TYPING_PAUSE)
+
     def on_filter_line_given(self, event: FilterLine.Given) -> None:
-        """Show only rows with an answer that it lets through."""
+        """Keep it."""
         event.stop()
         self._close_entry()
         self._read(replace(self._view, text=event.text))
@@ -268,7 +278,7 @@ class MatrixScreen(FeatureScreen):
 
     def why_not(self, action: str) -> str | None:
         """What cannot be done before the run is read, or where there is nothing under the cursor."""
-        if action in ("leave", "help"):
+        if action in ("leave", "help", "filter"):
             return None
         if self._pages is None:
             return "the run is still being read"
@@ -323,6 +333,7 @@ class MatrixScreen(FeatureScreen):
 
     def do_filter(self) -> None:
         """Type a filter."""
+        self._text_before = self._view.text
         self.entry.begin(self._view.text)
 
     def do_read(self) -> None:
@@ -362,6 +373,7 @@ class MatrixScreen(FeatureScreen):
         """Out of the filter, then back to the grid, then to the workbench."""
         if self.entry.display:
             self._close_entry()
+            self._read(replace(self._view, text=self._text_before))
         elif self.has_class("full"):
             self.do_wide()
         elif self._view.text:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from tui_evals.text.safe import changes_of, safe
@@ -28,7 +31,9 @@ def _count(number: int, thing: str) -> str:
 
 
 class LineInput(Input):
-    """A line to type in; a paste of several lines becomes one."""
+    """A line to type in; a paste of several lines becomes one, and tab takes what is written, as enter does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab,shift+tab", "submit", "take", show=False)]
 
     def on_paste(self, event: events.Paste) -> None:
         """In place of Textual's own, which lets through what a terminal obeys and drops all lines but the first."""
