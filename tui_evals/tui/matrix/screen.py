@@ -14,6 +14,7 @@ from textual.binding import BindingType
 
 from tui_evals.present.columns import AS_THEY_ARE
 from tui_evals.present.grid import GridColumn, named_columns
+from tui_evals.present.runs import rejudged_sentence
 from tui_evals.present.status import OVER
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError
@@ -70,7 +71,8 @@ class MatrixScreen(FeatureScreen):
         self._columns: tuple[GridColumn, ...] = ()
         self._names = AS_THEY_ARE
         self._pages: CellPages | None = None
-        self._view = GridView()
+        self._view = self._wanted = GridView()
+        """What is shown, and what is to be: it may still be read while the next key comes."""
         self._cursor, self._first = 0, 0
         self._marked: int | None = None
         self._version = -1
@@ -106,6 +108,7 @@ class MatrixScreen(FeatureScreen):
     # -- reading
 
     def _read(self, view: GridView, pause: float = 0.0) -> None:
+        self._wanted = view
         reading = self._arrange(view, pause)
         self.run_worker(reading, group="matrix", name="reading the matrix", exclusive=True, exit_on_error=False)
 
@@ -119,6 +122,7 @@ class MatrixScreen(FeatureScreen):
             if self._pages is None:
                 self._names = await asyncio.to_thread(read_names, self.database, self._number)
         except (LookupError, FilterError, StoreError) as problem:
+            self._wanted = self._view
             self.tell(str(problem), "error")
             if self._pages is None:
                 self._say(f"The run cannot be shown: {problem}.", wrong=True)
@@ -206,7 +210,11 @@ class MatrixScreen(FeatureScreen):
         title = f"Matrix of {run.name} ({run.key}) · {count:,} {'row' if count == 1 else 'rows'}"
         words = f" · {self._view.words}" if self._view.words else ""
         going = "" if run.status in OVER else f" · {run.status}"
-        return [row((title, "title"), (words, "accent"), (going, "running")), *head_rows(self._layout(width))]
+        rejudged = f" · {sentence}" if (sentence := rejudged_sentence(run)) else ""
+        return [
+            row((title, "title"), (words, "accent"), (going, "running"), (rejudged, "warn")),
+            *head_rows(self._layout(width)),
+        ]
 
     def _rows(self, width: int) -> Rows:
         if self._pages is None:
@@ -266,13 +274,13 @@ class MatrixScreen(FeatureScreen):
         """Show only rows with an answer that it lets through, once typing pauses."""
         event.stop()
         if self.entry.display:
-            self._read(replace(self._view, text=event.text), _TYPING_PAUSE)
+            self._read(replace(self._wanted, text=event.text), _TYPING_PAUSE)
 
     def on_filter_line_given(self, event: FilterLine.Given) -> None:
         """Keep it."""
         event.stop()
         self._close_entry()
-        self._read(replace(self._view, text=event.text))
+        self._read(replace(self._wanted, text=event.text))
 
     # -- doing
 
@@ -329,12 +337,12 @@ class MatrixScreen(FeatureScreen):
         entries = [Entry(order, order, what) for order, what in _ORDERS.items()]
         order: GridOrder | None = await self.app.push_screen_wait(Menu("Sort by", entries))
         if order is not None:
-            self._read(replace(self._view, order=order))
+            self._read(replace(self._wanted, order=order))
 
     def do_filter(self) -> None:
         """Type a filter."""
-        self._text_before = self._view.text
-        self.entry.begin(self._view.text)
+        self._text_before = self._wanted.text
+        self.entry.begin(self._text_before)
 
     def do_read(self) -> None:
         """Leave, with the answer under the cursor in pane 5."""
@@ -373,10 +381,10 @@ class MatrixScreen(FeatureScreen):
         """Out of the filter, then back to the grid, then to the workbench."""
         if self.entry.display:
             self._close_entry()
-            self._read(replace(self._view, text=self._text_before))
+            self._read(replace(self._wanted, text=self._text_before))
         elif self.has_class("full"):
             self.do_wide()
-        elif self._view.text:
-            self._read(replace(self._view, text=""))
+        elif self._wanted.text:
+            self._read(replace(self._wanted, text=""))
         else:
             self.dismiss(None)
