@@ -19,12 +19,11 @@ SIZES = [(120, 40), *(pytest.param(size, marks=pytest.mark.soak) for size in ((8
 
 
 @pytest.fixture
-def project(tmp_path, one_server):
+def project(tmp_path, server):
     """Two runs whose names begin alike: on Monday three of twelve items fail, on Tuesday all of the second target."""
-    one_server.reset()
-    made = Project(tmp_path, one_server)
+    made = Project(tmp_path, server)
     (tmp_path / ".evals").mkdir()
-    targets = [TARGET.format(name=name, url=one_server.url) for name in ("one", "two")]
+    targets = [TARGET.format(name=name, url=server.url) for name in ("one", "two")]
     (tmp_path / ".evals" / "config.toml").write_text("".join((*targets, RUN)))
     items = [
         {
@@ -38,7 +37,7 @@ def project(tmp_path, one_server):
     data["default_evaluators"].pop("ExactMatch")
     (tmp_path / "data.json").write_text(json.dumps(data))
     made.do("run", "data.json", "--quiet", "--name", f"{SHARED}monday", code=None)
-    one_server.behave("two", say="I cannot tell.")
+    server.behave("two", say="I cannot tell.")
     made.do("run", "data.json", "--quiet", "--no-cache", "--name", f"{SHARED}tuesday", code=None)
     return made
 
