@@ -228,6 +228,13 @@ class Terminal:
     def kill(self, number: int = signal.SIGKILL) -> None:
         os.kill(self.pid, number)
 
+    def hang_up(self) -> int:
+        """The line drops: there is no terminal any more; the exit code of whoever sat at it."""
+        os.close(self.master)
+        self.master = -1
+        self.code = self._end()
+        return self.code
+
     def left_on(self) -> set[str]:
         """The modes that were switched on and not off again; the cursor counts when it stays hidden."""
         on: set[str] = set()
@@ -244,7 +251,8 @@ class Terminal:
             if self.code is None:
                 os.kill(self.pid, signal.SIGKILL)
                 self._end()
-        os.close(self.master)
+        if self.master >= 0:
+            os.close(self.master)
 
     def __enter__(self) -> Terminal:
         return self
