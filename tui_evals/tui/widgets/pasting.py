@@ -22,7 +22,7 @@ def fit_paste(text: str, *, one_line: bool = False) -> tuple[str, str]:
         changes.append(f"without {_count(len(sequences), 'escape sequence')}")
     if spelt:
         changes.append(f"with {_count(len(spelt), 'character')} spelt out, such as {safe(spelt[0])}")
-    says = f"pasted {', '.join(changes)}; e edits a field in $EDITOR, which takes it as it is" if changes else ""
+    says = f"pasted {', '.join(changes)}" if changes else ""
     return (" ".join(fit.split()) if one_line else fit), says
 
 
