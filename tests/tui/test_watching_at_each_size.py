@@ -55,7 +55,7 @@ def test_runs_are_watched_read_mended_and_compared(project, size):
         def sees(keys, *patterns):
             """Press keys; all of this stands on the screen then."""
             terminal.press(keys)
-            terminal.until(lambda: all(re.search(pattern, flat()) for pattern in patterns), 15)
+            terminal.until(lambda: all(re.search(pattern, flat()) for pattern in patterns))
 
         terminal.wait("all keys")
         sees("1", f"statuses of {tuesday.key}", r"…-0000 \[\[say")
