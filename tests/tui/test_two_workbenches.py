@@ -38,7 +38,8 @@ def test_two_workbenches_and_a_command_see_the_same_numbers_and_a_dropped_line_l
         sees(first, "p", r"▸ running \d+/40")
         first.hang_up()
         project.server.behave(latency=0)
-        assert running.wait(60) == 0
+        running.communicate(timeout=60)
+        assert running.returncode == 0
         sees(second, "", "■ finished 40/40", "✓ 30 pass ✗ 10 fail")
         second.press("q")
         assert second.end() == 0
