@@ -86,6 +86,7 @@ def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
         "response_format": dict(form) if isinstance(form, Mapping) else form,
         "params": dict(request.params),
         "repeat": request.repeat,
+        **({} if request.session is None else {"session": request.session}),
     }
 
 

@@ -80,6 +80,8 @@ class AnswerRecord:
     scripted: bool = False
     model: str | None = None
     finish_reason: str | None = None
+    session: Any = None
+    """What the target wants to be given with the next question of the same conversation."""
     code: str | None = None
     message: str | None = None
     traceback: str | None = None

@@ -68,6 +68,7 @@ said = st.builds(
     scripted=st.booleans(),
     model=st.none() | wild,
     finish_reason=st.none() | wild,
+    session=data,
 )
 failed = st.builds(
     AnswerRecord, text=st.none(), request=objects, code=st.just("agentRequestFailed"), message=st.none() | wild
