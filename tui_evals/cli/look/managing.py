@@ -147,10 +147,5 @@ def cache_why(word: str, item: str, turn: int) -> None:
             is_cached = reader.cache_get(key) is not None
             say(f"{run.targets[row.target]}: key {key[:16]}…, {'kept' if is_cached else 'not kept'}", bold=True)
             say_json(recipe(identity, request))
-    say(
-        strictjson.dumps(
-            {
-                "made of": "target, messages, tools, response_format, params, repeat, session of the conversation; any change asks anew"
-            }
-        )
-    )
+    parts = "target, messages, tools, response_format, params, repeat, session of the conversation"
+    say(strictjson.dumps({"made of": f"{parts}; any change asks anew"}))
