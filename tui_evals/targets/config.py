@@ -56,6 +56,12 @@ class Settings:
         return frozenset(named.union(*(target.header_variables for target in self.targets.values())))
 
     @property
+    def secret_variables(self) -> frozenset[str]:
+        """The variables among them that are sent as keys, whatever they are called."""
+        keys = (target.api_key.removeprefix("env:") for target in self.targets.values() if target.api_key)
+        return frozenset(keys).union(*(target.header_variables for target in self.targets.values()))
+
+    @property
     def words(self) -> frozenset[str]:
         """The targets that the configuration names for runs and for judging."""
         return frozenset((*self.run.targets, *filter(None, [self.judge])))

@@ -276,6 +276,7 @@ def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
         output_tokens=reply.usage.output_tokens if reply.usage else None,
         cost=timed.cost,
         latency_ms=timed.latency_ms,
+        first_token_ms=None if reply.first_token_seconds is None else 1000 * reply.first_token_seconds,
         attempts=timed.attempts,
         scripted=reply.scripted,
         model=reply.model,
