@@ -196,7 +196,7 @@ def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str)
     headers = {**target.headers, **service.pop("headers", {})}
     http = HttpService(**service) if target.http is not None else None
     if http is not None:
-        settings = {"model": f"http:{http.url}", **settings}
+        settings = {"model": f"http:{http.url.partition('://')[2] or http.url}", **settings}
     return TargetConfig(
         **{"concurrency": run.concurrency or _CONCURRENCY, **settings},
         name=name,
