@@ -95,7 +95,7 @@ def test_no_key_is_kept_anywhere(project):
     talks(project, ["a", f"broken {CANARY}"])
     project.server.behave("service", say=f"it is {CANARY}")
     told_out = project.do("run", "data.json", "-t", "bot", "--quiet", "-o", "out.json", "-o", "out.csv", code=None)
-    told_out += project.do("run", "data.json", "-t", "bot", "--detach", "--no-cache", code=None)
+    told_out += project.do("run", "data.json", "-t", "bot", "--no-cache", code=None)
     told_out += project.do("show", "last", "--item", "item0", code=None)
     assert project.server.last()["headers"]["X-Key"] == f"Bearer {CANARY}"
     shown = project.do("targets", "check", "bot")
