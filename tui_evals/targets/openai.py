@@ -10,7 +10,7 @@ from dataclasses import replace
 import aiohttp
 from yarl import URL
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetKind
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .http_calls import StreamReader, connection_error, new_pool, plain_headers, read_body, variables_in, with_headers
@@ -47,6 +47,10 @@ class OpenAI:
             headers["Authorization"] = shown
         headers = with_headers(headers, plain_headers(self._config, named))
         asked = completion_body(self._config, self._model, request)
+        if "extra_headers" in asked:
+            name = self._config.name
+            message = f"extra_headers in params would go into the body; set headers in [targets.{name}] instead"
+            raise TargetError("agentRequestFailed", message, unbilled=True)
         clock = None
         if self._config.stream:
             asked |= {"stream": True, "stream_options": {"include_usage": True}}
