@@ -55,6 +55,8 @@ CANONICAL = (
     "Latency",
     "Cost",
     "Tokens",
+    "TimeToFirstToken",
+    "TokensPerSecond",
     "FinishReason",
     "BertScore",
     "SummaryQuality",

@@ -28,7 +28,7 @@ _TEXT_FIELDS = {
     "groundtruth": "groundtruth",
     "finish_reason": "finish_reason",
 }
-_NUMBER_FIELDS = {"latency_ms": "latency_ms", "cost": "cost", "tokens": "tokens"}
+_NUMBER_FIELDS = {name: name for name in ("latency_ms", "first_token_ms", "tokens_per_second", "cost", "tokens")}
 
 
 class BadRow(ValueError):

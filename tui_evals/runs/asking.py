@@ -27,6 +27,7 @@ from tui_evals.targets.base import (
     Target,
     TargetConfig,
     TargetError,
+    Usage,
 )
 from tui_evals.targets.takes import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
 from tui_evals.text.endings import BLOCKED, ending_word
@@ -78,7 +79,10 @@ class ConversationKeys:
 
 
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    """What a cache key is made of, in words a person can compare."""
+    """What a cache key is made of, in words a person can compare.
+
+    A session is no part of it: its name is another each time, and what was said in it stands in the messages.
+    """
     form = request.response_format
     return {
         "recipe": RECIPE,
@@ -323,6 +327,8 @@ class _Account:
         if outcome.cost is not None:
             return outcome.cost
         price = self._priced.price
+        if price is not None and price.is_per_call:
+            return price.cost(Usage(0, 0))
         return price.cost(outcome.usage) if price and outcome.usage else None
 
 

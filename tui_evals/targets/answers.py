@@ -11,7 +11,9 @@ from tui_evals.text.nearest import did_you_mean
 
 from .base import MAX_TOKENS, Reply, TargetError, Usage
 
-_KEYS = ("text", "tool_calls", "usage", "cost", "model", "finish_reason", "diagnostics")
+_KEYS = ("text", "tool_calls", "usage", "cost", "model", "finish_reason", "diagnostics", "session")
+MAX_SESSION = 100_000
+"""Characters of a session; it is stored with each answer and sent with each question."""
 
 
 def one_line(text: str, limit: int = 300) -> str:
@@ -80,7 +82,20 @@ def _reply_from_object(value: object) -> Reply:
         fields["usage"] = _parse_usage(fields["usage"])
     if "cost" in fields:
         fields["cost"] = _parse_cost(fields["cost"])
+    if "session" in fields:
+        fields["session"] = parse_session(fields["session"])
     return Reply(**fields)
+
+
+def parse_session(value: object) -> Any:
+    """A session as plain JSON data, as it comes back from the store; ValueError says why it cannot be kept."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"its session is no JSON data ({problem})") from None
+    if len(text) > MAX_SESSION:
+        raise ValueError(f"its session is longer than {MAX_SESSION:,} characters; keep it there, and give its name")
+    return json.loads(text)
 
 
 def _parse_usage(value: object) -> Usage:

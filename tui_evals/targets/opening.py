@@ -25,6 +25,8 @@ _WORD = re.compile(r"[A-Za-z][\w.-]*")
 
 def target_kind(config: TargetConfig) -> TargetKind:
     """What serves a target; ConfigurationError where it is an installed package that cannot be used."""
+    if config.http is not None:
+        return _declared("service")
     kind = _kind_by_word(config.model)
     if kind is not None:
         return kind
@@ -123,12 +125,15 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
         "params": dict(config.params),
         "via": config.via,
         **({"tools": config.tools.data} if config.tools else {}),
+        **({"headers": dict(config.headers)} if config.headers else {}),
+        **({"stream": True} if config.stream else {}),
+        **({"http": config.http.data} if config.http is not None else {}),
     }
 
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
     """Where the target is asked, when that is not the provider's own address; a query is told apart, not shown."""
-    written, provider = config.base_url, provider_of(config.model)
+    written, provider = config.address, provider_of(config.model)
     if written is None and provider and ":" not in provider:
         written = environment.get(address_variable(provider, environment) or "")
     elif written is not None and written.startswith("env:"):

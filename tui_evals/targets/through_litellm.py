@@ -24,9 +24,19 @@ from yarl import URL
 
 from tui_evals.interpreter import forbid_core_dumps
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
+from .base import (
+    ConfigurationError,
+    Reply,
+    Request,
+    TargetConfig,
+    TargetContext,
+    TargetError,
+    TargetKind,
+    replace_references,
+)
 from .chat import SAMPLING_PARAMS, completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .http_calls import variables_in
 from .prices import is_known_provider, similar_provider
 from .providers import PROVIDERS, Provider, address_variable, provider_of
 from .reaching import missing_key, proxy_of
@@ -66,6 +76,7 @@ class ThroughLitellm:
 
     def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
+        _demand_whole(config)
         self._config = config
         self._environment = environment
         self._fitting = Fitting(config)
@@ -114,6 +125,7 @@ class ThroughLitellm:
     async def _do(self, call: Mapping[str, Any], worker: Worker, failures: Failures) -> dict[str, Any]:
         """What came of one call."""
         job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._address()}
+        job["headers"] = dict(self._config.headers)
         await worker.ready()
         try:
             async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
@@ -151,7 +163,8 @@ class ThroughLitellm:
         key = resolve_reference(config.api_key, environment, "api_key", config.name)
         url = resolve_reference(self._address(), environment, "base_url", config.name)
         where = urlsplit(url).netloc.rpartition("@")[2] if url else config.model.partition("/")[0]
-        return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")))
+        named = variables_in(config, environment).values()
+        return Failures(where, environment, (*filter(None, [key]), *named, *url_secrets(url or "")))
 
 
 def _is_refusal(report: Mapping[str, Any]) -> bool:
@@ -287,6 +300,9 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
         "_skip_mcp_handler": True,
     }
+    if job["headers"]:
+        headers = job["headers"].items()
+        settings["extra_headers"] = {name: replace_references(text, os.environ.__getitem__) for name, text in headers}
     async with asyncio.timeout(limit + _AROUND_CALL) as deadline:
         clock = _CallClock(limit, deadline)
         _clock.set(clock)  # each job is a task, with a context of its own
@@ -378,6 +394,8 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
 def _check(config: TargetConfig, context: TargetContext) -> str | None:
     """ConfigurationError for an unknown provider and a missing key; else the address, None behind a proxy."""
     demand_reference(config)
+    _demand_whole(config)
+    variables_in(config, context.environment)
     environment, (provider, _, _) = context.environment, config.model.partition("/")
     key = resolve_reference(config.api_key, environment, "api_key", config.name)
     address = resolve_reference(config.base_url, environment, "base_url", config.name)
@@ -402,6 +420,15 @@ def _check(config: TargetConfig, context: TargetContext) -> str | None:
     if address:
         return address if _proxy(address, environment) is None else None
     return None
+
+
+def _demand_whole(config: TargetConfig) -> None:
+    """Refuse a stream, of which litellm's process would hand on the whole only."""
+    if config.stream:
+        raise ConfigurationError(
+            f"The target {config.name}: stream = true is for endpoints of OpenAI's protocol (openai/… or a base_url) "
+            "and for http targets; leave it out."
+        )
 
 
 def _demand_module(config: TargetConfig, provider: Provider) -> None:
