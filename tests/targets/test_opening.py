@@ -38,7 +38,7 @@ KINDS = [
 async def test_a_configuration_opens_its_kind_of_target(tmp_path, configured, kind, name):
     assert kind_of(configured) == kind
     if name is None:
-        with pytest.raises(ConfigurationError, match="one required parameter"):
+        with pytest.raises(ConfigurationError, match="a target is given what its parameters name"):
             opened(tmp_path, configured)
         return
     target = opened(tmp_path, configured)
