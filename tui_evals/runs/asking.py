@@ -292,6 +292,8 @@ class _Account:
         if outcome.cost is not None:
             return outcome.cost
         price = self._priced.price
+        if price is not None and price.is_per_call:
+            return price.per_call
         return price.cost(outcome.usage) if price and outcome.usage else None
 
 

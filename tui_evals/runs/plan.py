@@ -13,7 +13,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.store.records import PlannedAnswer
-from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.targets.base import Price, TargetConfig, Usage
 from tui_evals.text.tokens import estimate_tokens
 
 from .prompting import PromptUnderTest, of_dataset
@@ -228,7 +228,7 @@ class _Bill:
         if price is None:
             self.unpriced[config.name] = None
         else:
-            self.sum += (read * price.input_per_million + written * price.output_per_million) / 1e6
+            self.sum += price.cost(Usage(read, written))
 
 
 def estimate(

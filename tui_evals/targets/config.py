@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 
-from .base import ConfigurationError, Price, TargetConfig
+from .base import ConfigurationError, HttpService, Price, TargetConfig
 from .prices import similar_model
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ class Settings:
     @property
     def variables(self) -> frozenset[str]:
         """The variables that the targets refer to."""
-        written = (value for target in self.targets.values() for value in (target.base_url, target.api_key))
-        return frozenset(value.removeprefix("env:") for value in written if value and value.startswith("env:"))
+        written = (value for target in self.targets.values() for value in (target.address, target.api_key))
+        named = {value.removeprefix("env:") for value in written if value and value.startswith("env:")}
+        return frozenset(named.union(*(target.header_variables for target in self.targets.values())))
 
     @property
     def words(self) -> frozenset[str]:
@@ -148,7 +149,10 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
     from .opening import model_forms  # when it is wanted, as above
 
     for name, target in read.targets.items():
-        if not is_model(target.model) and target.base_url is None:
+        if unfit := _unfit_setting(target):
+            setting, why = unfit
+            raise _faulty(file, text, {("targets", name, setting): f"targets.{name}.{setting}: {why}"})
+        if target.model is not None and target.http is None and not is_model(target.model) and target.base_url is None:
             near = similar_model(target.model)
             sentence = f"targets.{name}.model: {model_forms()}, or give a base_url{near}"
             raise _faulty(file, text, {("targets", name, "model"): sentence})
@@ -162,11 +166,38 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
     return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui, durable=read.store.durable)
 
 
+def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
+    """A setting that would do nothing in a section, and what to do instead."""
+    model = target.model or ""
+    if target.http is not None:
+        for setting in ("base_url", "api_key"):
+            if getattr(target, setting) is not None:
+                instead = "url" if setting == "base_url" else 'headers = { Authorization = "Bearer env:MY_KEY" }'
+                return setting, f"does nothing beside http; give {instead} in http"
+        return ("stream", 'write http.stream = "sse" or "jsonl"') if target.stream else None
+    if any("{{" in value for value in target.headers.values()):
+        return "headers", "holds {{ }}, which is filled in for http targets alone"
+    if model.partition(":")[0] in ("replay", "python", "command", "demo"):
+        given = [name for name in ("headers", "stream") if getattr(target, name)]
+        return (given[0], f"does nothing for {model}, which is not asked over HTTP") if given else None
+    return None
+
+
 def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str) -> TargetConfig:
-    settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
-    price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
+    given = target.model_dump(exclude_none=True)
+    settings = {key: value for key, value in given.items() if key not in ("price", "http", "headers")}
+    service = dict(given.get("http", {}))
+    headers = {**target.headers, **service.pop("headers", {})}
+    http = HttpService(**service) if target.http is not None else None
+    if http is not None:
+        settings = {"model": f"http:{http.url}", **settings}
     return TargetConfig(
-        **{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price, where=where
+        **{"concurrency": run.concurrency or _CONCURRENCY, **settings},
+        name=name,
+        price=Price(**given["price"]) if target.price is not None else None,
+        headers=headers,
+        http=http,
+        where=where,
     )
 
 
@@ -177,6 +208,12 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
     """
     if word in settings.targets:
         return settings.targets[word]
+    if word.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{word} is an address: how it is asked and where its answer stands is said in {FILE}, as in [targets.bot] "
+            f'http = {{ url = "{word}", body = {{ message = "{{{{ prompt }}}}" }}, answer = "$.text" }}; '
+            'an endpoint of OpenAI\'s protocol is model = "openai/NAME" with its base_url'
+        )
     if is_model(word):
         concurrency = settings.run.concurrency or _CONCURRENCY
         return TargetConfig(name=word, model=word, concurrency=concurrency, where=where)

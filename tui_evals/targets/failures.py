@@ -20,10 +20,7 @@ _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _BEARER = re.compile(r"\bbearer\s[^\s\"']+", re.IGNORECASE)
 _NO_CREDIT = "The account is out of credit; top it up."
 _ADVICE = {
-    401: "Check the key that api_key refers to.",
     402: _NO_CREDIT,
-    403: "The key may not use this model; check its rights.",
-    404: "Check the model's name and base_url.",
     413: "The question is too long; shorten it.",
     429: "Lower concurrency or set requests_per_minute.",
 }
@@ -39,12 +36,28 @@ _CODES: dict[int, ErrorCode] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Settings:
+    """What the settings of an endpoint are called, for advice."""
+
+    address: str = "base_url"
+    key: str = "the key that api_key refers to"
+    rights: str = "The key may not use this model; check its rights."
+    name: str = "the model's name and base_url"
+    answer: str = "a chat completion"
+    shorter: str = "Set max_tokens."
+
+
+MODEL = Settings()
+
+
+@dataclass(frozen=True, slots=True)
 class Failures:
     """The failures of one endpoint, named `where`; secrets of the environment and `secrets` are kept out of them."""
 
     where: str
     environment: Mapping[str, str]
     secrets: tuple[str, ...] = ()
+    settings: Settings = MODEL
 
     def refused(self, status: int, retry_after: str | None, body: str, location: str | None = None) -> TargetError:
         """An HTTP status other than success."""
@@ -52,7 +65,8 @@ class Failures:
             return self._redirected(status, location)
         out_of_credit = status == 429 and '"insufficient_quota"' in body
         passing = status in (408, 409, 429) or status >= 500
-        advice = _ADVICE.get(status, "It may pass; ask again." if passing else "Check the question and its parameters.")
+        usual = "It may pass; ask again." if passing else "Check the question and its parameters."
+        advice = self._own_advice.get(status) or _ADVICE.get(status, usual)
         return TargetError(
             _CODES.get(status, "agentRequestFailed"),
             f"{self.where} answered {status}: {self._error_text(body)}. {_NO_CREDIT if out_of_credit else advice}",
@@ -62,18 +76,24 @@ class Failures:
             unbilled=status not in _LOST_ANSWERS,
         )
 
+    @property
+    def _own_advice(self) -> Mapping[int, str]:
+        own = self.settings
+        return {401: f"Check {own.key}.", 403: own.rights, 404: f"Check {own.name}."}
+
     def _redirected(self, status: int, location: str | None) -> TargetError:
         """An answer that sends one elsewhere, which is not followed: whoever is there would be given the key."""
         leads = f"it redirects to {self.readable(location)}" if location else "it redirects, and does not say where"
         address = (location or "").partition("?")[0].removesuffix("/chat/completions").removesuffix("/v1/messages")
         known = address != location and address.startswith("http")
-        remedy = f"Set base_url to {self.readable(address)}" if known else "Set base_url to the address it leads to"
+        remedy = f"Set {self.settings.address} to {self.readable(address) if known else 'the address it leads to'}"
         message = f"{self.where} answered {status}: {leads}. {remedy}, if it is yours; nothing was sent there."
         return TargetError("agentRequestFailed", message, status=status, unbilled=True)
 
     def unreadable(self, body: str) -> TargetError:
         """An answer that is no chat completion: servers under load send such now and then, a wrong address always."""
-        message = f"{self.where} answered what is not a chat completion: {self._error_text(body)}. Check base_url."
+        wanted, address = self.settings.answer, self.settings.address
+        message = f"{self.where} answered what is not {wanted}: {self._error_text(body)}. Check {address}."
         return TargetError("agentResponseUnparseable", message, retryable=True)
 
     def broken_off(self, body: str) -> TargetError:
@@ -84,8 +104,8 @@ class Failures:
 
     def too_long(self) -> TargetError:
         """An answer that is too long."""
-        message = f"{self.where} answered with more than {MAX_BODY // 1_000_000} MB, which was dropped. Set max_tokens."
-        return TargetError("agentResponseUnparseable", message)
+        message = f"{self.where} answered with more than {MAX_BODY // 1_000_000} MB, which was dropped."
+        return TargetError("agentResponseUnparseable", f"{message} {self.settings.shorter}")
 
     def timed_out(self, after: float) -> TargetError:
         """An answer that did not come in time."""
@@ -96,19 +116,24 @@ class Failures:
         self, reason: str, retryable: bool = True, nobody_there: bool = False, *, sent: bool = False
     ) -> TargetError:
         """A connection that could not be made, or broke once the question was `sent`."""
-        message = f"No answer from {self.where}: {self.readable(reason)}. Check base_url and that the server runs."
+        remedy = f"Check {self.settings.address} and that the server runs."
+        message = f"No answer from {self.where}: {self.readable(reason)}. {remedy}"
         return TargetError(
             "agentRequestFailed", message, retryable=retryable, nobody_there=nobody_there, unbilled=not sent
         )
 
     def readable(self, text: str) -> str:
         """The text on one line, clipped, with every secret hidden."""
-        hidden = [value for name, value in self.environment.items() if len(value) >= 8 and _SECRET_NAME.search(name)]
         # Hidden before it is clipped, or the first half of a key could remain.
+        line = " ".join(self.hidden(text).split())
+        return line if len(line) <= MAX_EXCERPT else line[: MAX_EXCERPT - 1] + "…"
+
+    def hidden(self, text: str) -> str:
+        """The text with every secret hidden."""
+        hidden = [value for name, value in self.environment.items() if len(value) >= 8 and _SECRET_NAME.search(name)]
         for secret in sorted({*hidden, *self.secrets}, key=len, reverse=True):
             text = text.replace(secret, "[hidden]")
-        line = " ".join(_BEARER.sub("Bearer [hidden]", text).split())
-        return line if len(line) <= MAX_EXCERPT else line[: MAX_EXCERPT - 1] + "…"
+        return _BEARER.sub("Bearer [hidden]", text)
 
     def _error_text(self, body: str) -> str:
         """The error in a body, in words."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import socket
+import json
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 import aiohttp
 from yarl import URL
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .http_calls import StreamReader, connection_error, new_pool, plain_headers, read_body, variables_in, with_headers
 from .providers import PROVIDERS
 from .reaching import missing_key, proxy_of
 from .worker import json_line
@@ -37,20 +40,28 @@ class OpenAI:
 
     async def ask(self, request: Request) -> Reply:
         """The answer to one request, or TargetError; one attempt, within the target's timeout."""
-        key = self._key()
-        failures = Failures(self._where, self._environment, (*self._secrets, *filter(None, [key])))
+        key, named = self._key(), variables_in(self._config, self._environment)
+        failures = Failures(self._where, self._environment, (*self._secrets, *named.values(), *filter(None, [key])))
         headers = {"Content-Type": "application/json"}
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
-        data = json_line(completion_body(self._config, self._model, request))
+        headers = with_headers(headers, plain_headers(self._config, named))
+        asked = completion_body(self._config, self._model, request)
+        clock = None
+        if self._config.stream:
+            asked |= {"stream": True, "stream_options": {"include_usage": True}}
+            clock = _FirstPiece()
+        data = json_line(asked)
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
-                body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY, failures)
+                limit = MAX_BODY if response.ok else MAX_ERROR_BODY
+                body = await read_body(response, limit, failures, clock.see if clock is not None else None)
         except TimeoutError:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _connection_error(failures, error) from None
-        return _parse_response(response, body, failures)
+            raise connection_error(failures, error) from None
+        reply = _parse_response(response, body, failures)
+        return reply if clock is None else replace(reply, first_token_seconds=clock.seconds)
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -85,6 +96,8 @@ class OpenAI:
             return None
         variable = f"{self._provider.variables}_API_KEY"
         key = self._environment.get(variable) or None
+        if any(name.lower() == "authorization" for name in config.headers):
+            return None
         if key is None and str(self._base) == PROVIDERS["openai"].url:
             raise missing_key(config, [variable])
         return key
@@ -95,35 +108,36 @@ class OpenAI:
         Nothing is sent.
         """
         self._key()
+        variables_in(self._config, self._environment)
         return str(self._base) if proxy_of(self._url, self._environment) is None else None
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._config.concurrency),
-                timeout=aiohttp.ClientTimeout(total=self._config.timeout),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                proxy=proxy_of(self._url, self._environment),
-            )
+            self._session = new_pool(self._config, self._url, self._environment)
         return self._session
 
 
-async def _read_body(response: aiohttp.ClientResponse, limit: int, failures: Failures) -> bytes | None:
-    """The body, or None if it is longer than that; the start of an error's body is enough."""
-    read = bytearray()
+class _FirstPiece:
+    """How long it takes until the first piece of an answer has come, of a stream of them."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+        self._began = time.perf_counter()
+        self._reader = StreamReader("sse")
+
+    def see(self, piece: bytes) -> None:
+        """Look at what came in, as long as nothing of the answer has."""
+        if self.seconds is None and any(_says_something(data) for _, data in self._reader.feed(piece)):
+            self.seconds = time.perf_counter() - self._began
+
+
+def _says_something(data: str) -> bool:
+    """Whether an event holds a piece of an answer; what it thought before is none."""
     try:
-        async for piece in response.content.iter_any():
-            read += piece
-            if len(read) > limit:
-                response.close()
-                return bytes(read[:limit]) if not response.ok else None
-    except TimeoutError:
-        raise
-    except (aiohttp.ClientError, OSError):
-        if not response.ok:
-            raise
-        raise failures.broken_off(read.decode("utf-8", "replace")) from None
-    return bytes(read)
+        delta = json.loads(data)["choices"][0]["delta"]
+        return any(delta.get(name) for name in ("content", "refusal", "tool_calls"))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # read as a whole, it is judged
+        return False
 
 
 def _parse_response(response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
@@ -136,18 +150,6 @@ def _parse_response(response: aiohttp.ClientResponse, body: bytes | None, failur
         return parse_body(body, response.content_type == "text/event-stream")
     except ValueError:
         raise failures.unreadable(body.decode("utf-8", "replace")) from None
-
-
-def _connection_error(failures: Failures, error: Exception) -> TargetError:
-    """A refused or broken connection may come back; a host name that does not exist will not."""
-    cause = getattr(error, "os_error", error)
-    if isinstance(cause, socket.gaierror):
-        return failures.unreachable("its host name is not known", cause.errno == socket.EAI_AGAIN)
-    if isinstance(cause, ConnectionRefusedError):
-        return failures.unreachable("it refuses connections", nobody_there=True)
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
-        return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
-    return failures.unreachable("the connection broke", sent=True)
 
 
 def _open(config: TargetConfig, context: TargetContext) -> OpenAI:

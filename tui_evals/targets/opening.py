@@ -25,6 +25,8 @@ _WORD = re.compile(r"[A-Za-z][\w.-]*")
 
 def target_kind(config: TargetConfig) -> TargetKind:
     """What serves a target; ConfigurationError where it is an installed package that cannot be used."""
+    if config.http is not None:
+        return _declared("service")
     kind = _kind_by_word(config.model)
     if kind is not None:
         return kind
@@ -122,12 +124,15 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
         "base_url": _address(config, environment or {}),
         "params": dict(config.params),
         "via": config.via,
+        **({"headers": dict(config.headers)} if config.headers else {}),
+        **({"stream": True} if config.stream else {}),
+        **({"http": config.http.data} if config.http is not None else {}),
     }
 
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
     """Where the target is asked, when that is not the provider's own address; a query is told apart, not shown."""
-    written, (provider, slash, _) = config.base_url, config.model.partition("/")
+    written, (provider, slash, _) = config.address, config.model.partition("/")
     if written is None and slash and ":" not in provider:
         variables = provider.removesuffix("_chat").upper()
         written = environment.get(f"{variables}_BASE_URL") or environment.get(f"{variables}_API_BASE")

@@ -167,9 +167,12 @@ def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destina
     """Where a target's questions go; None for one that asks nobody over the network."""
     provider, slash, _ = config.model.partition("/")
     word, colon, _ = config.model.partition(":")
-    if (colon and word in _OWN_WORDS) or not (config.base_url or (slash and ":" not in provider)):
+    if config.http is None and (
+        (colon and word in _OWN_WORDS) or not (config.base_url or (slash and ":" not in provider))
+    ):
         return None
-    key = config.api_key.removeprefix("env:") if config.api_key else _usual_key(config, environment)
+    own = config.api_key.removeprefix("env:") if config.api_key else _usual_key(config, environment)
+    key = ", ".join(dict.fromkeys(filter(None, (own, *config.header_variables)))) or None
     address, _ = _address(config, environment)
     return (
         Destination(f"the usual address of {provider}", "https", key)
@@ -187,7 +190,8 @@ def destinations(configs: Iterable[TargetConfig], environment: Mapping[str, str]
 def _usual_key(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
     """The variable whose key goes along though no setting names it."""
     provider, slash, _ = config.model.partition("/")
-    if not slash or (config.base_url is not None and (config.via == "auto" or provider == "openai")):
+    to_elsewhere = config.base_url is not None and (config.via == "auto" or provider == "openai")
+    if config.http is not None or not slash or to_elsewhere:
         return None
     prefix = _prefix(provider)
     if speaks_openai(config):
@@ -209,9 +213,9 @@ def _prefix(provider: str) -> str:
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
     """The address and the variable that gives it, where one does."""
-    if config.base_url is not None:
-        name = config.base_url.removeprefix("env:") if config.base_url.startswith("env:") else None
-        return (environment.get(name, "") if name else config.base_url) or None, name
+    if (written := config.address) is not None:
+        name = written.removeprefix("env:") if written.startswith("env:") else None
+        return (environment.get(name, "") if name else written) or None, name
     provider, slash, _ = config.model.partition("/")
     prefix = _prefix(provider) if slash else ""
     for name in (f"{prefix}_BASE_URL", f"{prefix}_API_BASE") if prefix else ():
@@ -224,6 +228,8 @@ def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str 
 def permissions_of(config: TargetConfig, environment: Mapping[str, str], root: Path) -> list[Permission]:
     """Everything a target would do that needs a yes."""
     word, colon, rest = config.model.partition(":")
+    if config.http is not None:
+        return _network_permissions(config, environment)
     if colon and word in _OWN_WORDS:
         if not config.where:
             return []
@@ -249,11 +255,12 @@ def _network_permissions(config: TargetConfig, environment: Mapping[str, str]) -
         return []
     files = environment.of_files if isinstance(environment, Variables) else {}
     _, variable = _address(config, environment)
-    where = (config.where if config.base_url is not None else "") or str(files.get(variable or "", ""))
-    if not where and config.api_key and to.key not in files and not _is_usual_key(config):
+    where = (config.where if config.address is not None else "") or str(files.get(variable or "", ""))
+    sends_own_key = config.api_key and to.key not in files and not _is_usual_key(config)
+    if not where and (sends_own_key or config.header_variables):
         where = config.where
     wanted = [_to_host(to, where)] if where and not to.is_known else []
-    if not speaks_openai(config):
+    if config.http is None and not speaks_openai(config):
         wanted += _litellm_permissions(config, to, variable, files, environment)
     return wanted
 

@@ -22,9 +22,19 @@ from yarl import URL
 
 from tui_evals.interpreter import forbid_core_dumps
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
+from .base import (
+    ConfigurationError,
+    Reply,
+    Request,
+    TargetConfig,
+    TargetContext,
+    TargetError,
+    TargetKind,
+    replace_references,
+)
 from .chat import SAMPLING_PARAMS, completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .http_calls import variables_in
 from .prices import is_known_provider, similar_provider
 from .reaching import missing_key, proxy_of
 from .worker import READY, Worker, json_line
@@ -49,6 +59,7 @@ class ThroughLitellm:
 
     def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
+        _demand_whole(config)
         self._config = config
         self._environment = environment
         self._worker: Worker | None = Worker.joined(__name__, {**environment, **_LITELLM_SETTINGS})
@@ -69,6 +80,7 @@ class ThroughLitellm:
             raise TargetError("agentRequestFailed", message, unbilled=True)
         call = completion_body(self._config, self._config.model, request)
         job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._config.base_url}
+        job["headers"] = dict(self._config.headers)
         await self._worker.ready()
         try:
             async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
@@ -104,7 +116,8 @@ class ThroughLitellm:
         key = resolve_reference(config.api_key, environment, "api_key", config.name)
         url = resolve_reference(config.base_url, environment, "base_url", config.name)
         where = urlsplit(url).netloc.rpartition("@")[2] if url else config.model.partition("/")[0]
-        return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")))
+        named = variables_in(config, environment).values()
+        return Failures(where, environment, (*filter(None, [key]), *named, *url_secrets(url or "")))
 
 
 def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float) -> TargetError:
@@ -226,6 +239,9 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
         "_skip_mcp_handler": True,
     }
+    if job["headers"]:
+        headers = job["headers"].items()
+        settings["extra_headers"] = {name: replace_references(text, os.environ.__getitem__) for name, text in headers}
     async with asyncio.timeout(limit + _AROUND_CALL) as deadline:
         clock = _CallClock(limit, deadline)
         _clock.set(clock)  # each job is a task, with a context of its own
@@ -311,6 +327,8 @@ _KEYS = {
 def _check(config: TargetConfig, context: TargetContext) -> str | None:
     """ConfigurationError for an unknown provider and a missing key; else the address, None behind a proxy."""
     demand_reference(config)
+    _demand_whole(config)
+    variables_in(config, context.environment)
     environment, (provider, _, _) = context.environment, config.model.partition("/")
     key = resolve_reference(config.api_key, environment, "api_key", config.name)
     address = resolve_reference(config.base_url, environment, "base_url", config.name)
@@ -325,6 +343,15 @@ def _check(config: TargetConfig, context: TargetContext) -> str | None:
     if key is None and provider in _KEYS and not any(map(environment.get, (*usual, *_KEYS[provider]))):
         raise missing_key(config, _KEYS[provider][:1])
     return None
+
+
+def _demand_whole(config: TargetConfig) -> None:
+    """Refuse a stream, of which litellm's process would hand on the whole only."""
+    if config.stream:
+        raise ConfigurationError(
+            f"The target {config.name}: stream = true is for endpoints of OpenAI's protocol (openai/… or a base_url) "
+            "and for http targets; leave it out."
+        )
 
 
 def _proxy(address: str, environment: Mapping[str, str]) -> str | None:

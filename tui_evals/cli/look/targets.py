@@ -73,7 +73,10 @@ def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
 
 
 def _price_text(price: Price) -> str:
-    return f"{money(price.input_per_million)} + {money(price.output_per_million)} per million tokens"
+    tokens = f"{money(price.input_per_million)} + {money(price.output_per_million)} per million tokens"
+    if not price.per_call:
+        return tokens
+    return f"{money(price.per_call)} per call" + ("" if price.is_per_call else f", {tokens}")
 
 
 def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
