@@ -29,6 +29,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Behaviour, Call, completion, refused
+from tests.server_responses import as_messages, as_response
 
 
 @dataclass
@@ -83,8 +84,19 @@ def told(content: Any) -> str:
 
 
 async def chat(http: web.Request) -> web.StreamResponse:
-    state = http.app[STATE]
+    return await answered(http, await http.json())
+
+
+async def responses(http: web.Request) -> web.StreamResponse:
+    """The same by OpenAI's Responses protocol."""
     body = await http.json()
+    response = await answered(http, {**body, "messages": as_messages(body)})
+    http.app[STATE].last["body"] = body
+    return as_response(response, body)
+
+
+async def answered(http: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+    state = http.app[STATE]
     said = [told(message["content"]) for message in body["messages"] if message["role"] == "user"]
     text = said[-1] if said else ""
     key = hashlib.sha256(json.dumps(body["messages"], sort_keys=True).encode()).hexdigest()[:12]
@@ -156,7 +168,7 @@ async def serve(host: str, port: int, start: Behaviour, until_stdin_closes: bool
     app[STATE], app[START] = State(), start
     app[STATE].behaviours["*"] = start
     app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
-    app.add_routes([web.post("/v1/messages", chat)])
+    app.add_routes([web.post("/v1/messages", chat), web.post("/v1/responses", responses)])
     app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
     app.add_routes([web.get("/control/moments", moments)])
     app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])

@@ -13,6 +13,7 @@ from tui_evals.text.nearest import did_you_mean
 
 from .base import MAX_TOKENS, Reply, TargetError, Usage
 from .chat import parse_completion
+from .responses import NotAnswered, parse_response
 
 _COUNTS = {
     "input_tokens": ("prompt_tokens", None),
@@ -73,7 +74,7 @@ def parse_reply(value: object, who: str, streamed: str = "") -> Reply:
         if isinstance(value, str):
             return Reply(text=value)
         return _reply_from_mapping(value, streamed) if isinstance(value, Mapping) else _reply_of(value, streamed)
-    except (ValueError, TypeError, RecursionError) as problem:
+    except (ValueError, TypeError, RecursionError, NotAnswered) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
 
 
@@ -135,6 +136,8 @@ def plain(value: Any) -> Any:
 
 def _completion(data: Mapping[Any, Any]) -> Reply | None:
     """The reply in what a provider's library returned; None where the data is something else."""
+    if data.get("object") == "response" and "output" in data:
+        return parse_response(data)
     return parse_completion(data) if isinstance(data.get("choices"), list) and "text" not in data else None
 
 

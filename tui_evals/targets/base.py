@@ -207,6 +207,8 @@ class TargetConfig:
     """Seconds to wait at most before the next attempt; a provider that asks for more ends the run."""
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
+    api: Literal["chat", "responses"] = "chat"
+    """Which protocol of OpenAI's our own client speaks."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every call over HTTP; env:NAME in a value stands for a variable."""
     stream: bool = False

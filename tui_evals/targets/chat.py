@@ -84,7 +84,7 @@ def parse_completion(document: Any) -> Reply:
             text=_content_text(message.get("content")) or refusal or "",
             tool_calls=tuple(map(_tool_call, message.get("tool_calls") or ())),
             usage=usage,
-            cost=_parse_cost(counted.get("cost")),
+            cost=parse_cost(counted.get("cost")),
             model=document.get("model"),
             finish_reason=choice.get("finish_reason"),
             diagnostics={name: note for name, note in notes.items() if note} or None,
@@ -127,7 +127,7 @@ def _stated(value: object) -> str:
     return "no" if value is None else str(value)[:24]
 
 
-def _parse_cost(value: object) -> float | None:
+def parse_cost(value: object) -> float | None:
     """A stated cost that can be one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None

@@ -15,6 +15,7 @@ from tui_evals.text.nearest import did_you_mean
 
 from .base import ConfigurationError, HttpService, Price, TargetConfig
 from .prices import similar_model
+from .providers import speaks_openai
 
 if TYPE_CHECKING:
     from .config_model import ConfigModel, TargetModel
@@ -175,6 +176,9 @@ def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
                 instead = "url" if setting == "base_url" else 'headers = { Authorization = "Bearer env:MY_KEY" }'
                 return setting, f"does nothing beside http; give {instead} in http"
         return ("stream", 'write http.stream = "sse" or "jsonl"') if target.stream else None
+    config = TargetConfig(name="", model=model, base_url=target.base_url, via=target.via)
+    if target.api != "chat" and not speaks_openai(config):
+        return "api", f"does nothing for {model}, which our own client of OpenAI's protocols does not ask"
     if any("{{" in value for value in target.headers.values()):
         return "headers", "holds {{ }}, which is filled in for http targets alone"
     if model.partition(":")[0] in ("replay", "python", "command", "demo"):

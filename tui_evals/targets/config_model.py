@@ -166,6 +166,7 @@ class TargetModel(_Part):
     max_outage: float = Field(300.0, ge=0)
     price: _Price | None = None
     via: Literal["auto", "litellm"] = "auto"
+    api: Literal["chat", "responses"] = "chat"
     headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = {}
     stream: bool = False
     http: _Http | None = None

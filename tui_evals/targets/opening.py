@@ -126,6 +126,7 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
         "via": config.via,
         **({"headers": dict(config.headers)} if config.headers else {}),
         **({"stream": True} if config.stream else {}),
+        **({"api": config.api} if config.api != "chat" else {}),
         **({"http": config.http.data} if config.http is not None else {}),
     }
 

@@ -37,10 +37,10 @@ _FAMILIES = {
 
 def price_of(model: str) -> Price | None:
     """The listed price of provider/model, None where none is listed."""
-    provider, slash, rest = model.partition("/")
+    provider, slash, rest = model.replace("/responses/", "/", 1).partition("/")
     if not slash:
         return _price(_entry(model))
-    entries = (_entry(model), _entry(rest))
+    entries = (_entry(f"{provider}/{rest}"), _entry(rest))
     return next((price for entry in entries if _is_of_provider(entry, provider) and (price := _price(entry))), None)
 
 

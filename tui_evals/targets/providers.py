@@ -26,3 +26,12 @@ def speaks_openai(config: TargetConfig) -> bool:
     """Whether this client serves the target, rather than litellm."""
     provider, slash, _ = config.model.partition("/")
     return config.via == "auto" and (config.base_url is not None or bool(slash and provider in PROVIDERS))
+
+
+RESPONSES_PREFIX = "responses/"
+"""How a model begins, after its provider, that is asked by OpenAI's Responses protocol."""
+
+
+def asks_responses(config: TargetConfig) -> bool:
+    """Whether the model is asked by OpenAI's Responses protocol instead of the chat completions."""
+    return config.api == "responses" or config.model.partition("/")[2].startswith(RESPONSES_PREFIX)
