@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 
-from .base import ConfigurationError, HttpService, Price, TargetConfig
+from .base import AGENTS, ConfigurationError, HttpService, Price, TargetConfig
 from .prices import similar_model
 from .providers import speaks_openai
 
@@ -169,6 +169,8 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
 
 def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
     """A setting that would do nothing in a section, and what to do instead."""
+    from .config_model import url_fault  # when it is wanted, as above
+
     model = target.model or ""
     if target.http is not None:
         for setting in ("base_url", "api_key"):
@@ -177,6 +179,8 @@ def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
                 return setting, f"does nothing beside http; give {instead} in http"
         return ("stream", 'write http.stream = "sse" or "jsonl"') if target.stream else None
     config = TargetConfig(name="", model=model, base_url=target.base_url, via=target.via)
+    if config.is_agent and (why := url_fault(model.removeprefix(AGENTS))):
+        return "model", why
     if target.api != "chat" and not speaks_openai(config):
         return "api", f"does nothing for {model}, which our own client of OpenAI's protocols does not ask"
     if any("{{" in value for value in target.headers.values()):

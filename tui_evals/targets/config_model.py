@@ -43,6 +43,15 @@ def _check_url(value: str) -> str:
     return value
 
 
+def url_fault(value: str) -> str | None:
+    """Why a text can be no address in the configuration; None where it can."""
+    try:
+        _check_url(value)
+    except ValueError as problem:
+        return str(problem)
+    return None
+
+
 def _check_params(value: dict[str, Any]) -> dict[str, Any]:
     if "extra_headers" in value:
         raise ValueError("must hold no extra_headers, which would go into the body; set headers = { … } in the section")

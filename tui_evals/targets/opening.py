@@ -18,7 +18,13 @@ from .permissions import demand_approval
 from .providers import speaks_openai
 
 GROUP = "tui_evals.targets"
-_BUILT_IN = {"replay": "replay", "python": "function", "command": "command", "demo": "demo.answering"}
+_BUILT_IN = {
+    "replay": "replay",
+    "python": "function",
+    "command": "command",
+    "a2a": "a2a",
+    "demo": "demo.answering",
+}
 """The module of each word that a model may begin with; it is imported when a model begins with that word."""
 _WORD = re.compile(r"[A-Za-z][\w.-]*")
 

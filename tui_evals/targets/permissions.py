@@ -167,9 +167,8 @@ def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destina
     """Where a target's questions go; None for one that asks nobody over the network."""
     provider, slash, _ = config.model.partition("/")
     word, colon, _ = config.model.partition(":")
-    if config.http is None and (
-        (colon and word in _OWN_WORDS) or not (config.base_url or (slash and ":" not in provider))
-    ):
+    is_own = config.http is not None or config.is_agent
+    if not is_own and ((colon and word in _OWN_WORDS) or not (config.base_url or (slash and ":" not in provider))):
         return None
     own = config.api_key.removeprefix("env:") if config.api_key else _usual_key(config, environment)
     key = ", ".join(dict.fromkeys(filter(None, (own, *config.header_variables)))) or None
@@ -191,7 +190,7 @@ def _usual_key(config: TargetConfig, environment: Mapping[str, str]) -> str | No
     """The variable whose key goes along though no setting names it."""
     provider, slash, _ = config.model.partition("/")
     to_elsewhere = config.base_url is not None and (config.via == "auto" or provider == "openai")
-    if config.http is not None or not slash or to_elsewhere:
+    if config.http is not None or config.is_agent or not slash or to_elsewhere:
         return None
     prefix = _prefix(provider)
     if speaks_openai(config):
@@ -228,7 +227,7 @@ def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str 
 def permissions_of(config: TargetConfig, environment: Mapping[str, str], root: Path) -> list[Permission]:
     """Everything a target would do that needs a yes."""
     word, colon, rest = config.model.partition(":")
-    if config.http is not None:
+    if config.http is not None or config.is_agent:
         return _network_permissions(config, environment)
     if colon and word in _OWN_WORDS:
         if not config.where:
@@ -260,7 +259,7 @@ def _network_permissions(config: TargetConfig, environment: Mapping[str, str]) -
     if not where and (sends_own_key or config.header_variables):
         where = config.where
     wanted = [_to_host(to, where)] if where and not to.is_known else []
-    if config.http is None and not speaks_openai(config):
+    if config.http is None and not config.is_agent and not speaks_openai(config):
         wanted += _litellm_permissions(config, to, variable, files, environment)
     return wanted
 
