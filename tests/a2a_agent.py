@@ -1,9 +1,8 @@
 """Agents built with the official A2A SDK, on loopback: `python -m tests.a2a_agent` prints its port and serves them.
 
 Below `/plain`, `/polled` (no stream), `/rest`, `/old` (protocol 0.3, its card where it stood then), `/bearer`,
-`/apikey` and `/elsewhere` (whose card names another host) the same agent answers; what it does is the first word of the
-question.
-`/control/last` has the headers and the path of the last call.
+`/apikey`, `/elsewhere` (whose card names another host), `/busy` (429) and `/cut` (whose streams break off) the same
+agent answers; what it does is the first word of the question. `/control/seen` has all calls and questions so far.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import threading
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def serve() -> None:
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    last: dict[str, Any] = {}
+    calls: list[dict[str, Any]] = []
     turns: Counter[str] = Counter()
     executions: list[str] = []
 
@@ -110,7 +109,7 @@ def serve() -> None:
         bearer = SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))
         header = SecurityScheme(api_key_security_scheme=APIKeySecurityScheme(location="header", name="X-Agent-Key"))
         schemes = {"bearer": bearer, "apikey": header}
-        for name in ("plain", "polled", "rest", "old", "bearer", "apikey", "elsewhere"):
+        for name in ("plain", "polled", "rest", "old", "bearer", "apikey", "elsewhere", "busy", "cut"):
             host = "http://agent.invalid" if name == "elsewhere" else origin.replace("127.0.0.1", "0.0.0.0")
             interface = AgentInterface(
                 url=f"{host}/{name}/" if name != "rest" else f"{host}/{name}",
@@ -142,16 +141,16 @@ def serve() -> None:
                 routes += create_jsonrpc_routes(handler, f"/{name}/", enable_v0_3_compat=name == "old")
 
         async def what_came(_: Request) -> Response:
-            return JSONResponse({**last, "executions": executions})
+            return JSONResponse({"calls": calls, "executions": executions})
 
-        routes.append(Route("/control/last", what_came))
+        routes.append(Route("/control/seen", what_came))
 
         async def gate(scope: Any, receive: Any, send: Any) -> None:
             """Ask for the key where the card says that one is needed."""
             refused = None
             if scope["type"] == "http" and not scope["path"].startswith("/control"):
                 headers = {key.decode(): value.decode() for key, value in scope["headers"]}
-                last.update(path=scope["path"], headers=headers)
+                calls.append({"path": scope["path"], "headers": headers})
                 wanted = {"/bearer/": ("authorization", f"Bearer {KEY}"), "/apikey/": ("x-agent-key", KEY)}
                 needed = wanted.get(scope["path"])
                 if needed is not None and headers.get(needed[0]) != needed[1]:
@@ -160,7 +159,21 @@ def serve() -> None:
                     refused = Response(status_code=302, headers={"Location": "http://agent.invalid/card.json"})
                 if scope["path"] == "/page/.well-known/agent-card.json":
                     refused = Response("<html>", media_type="text/html")
-            await (refused or app)(scope, receive, send)
+                if scope["path"] == "/busy/":
+                    refused = Response("slow down", 429, {"Retry-After": "7"})
+            is_stream = False
+
+            async def send_some(message: Any) -> None:
+                """Break a stream off behind its first piece."""
+                nonlocal is_stream
+                if message["type"] == "http.response.start":
+                    is_stream = any(b"text/event-stream" in value for _, value in message["headers"])
+                await send(message)
+                if is_stream and message.get("body"):
+                    raise ConnectionAbortedError
+
+            with suppress(ConnectionAbortedError):
+                await (refused or app)(scope, receive, send_some if scope.get("path") == "/cut/" else send)
 
         app = Starlette(routes=routes)
         server = uvicorn.Server(uvicorn.Config(gate, log_level="critical", lifespan="off"))
@@ -189,10 +202,10 @@ def running() -> Iterator[str]:
             process.stdin.close()
 
 
-def last(origin: str) -> dict[str, Any]:
-    """The path and the headers of the last call, and every question that was carried out."""
+def seen(origin: str) -> dict[str, Any]:
+    """The path and the headers of every call, and every question that was carried out."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"{origin}/control/last", timeout=10) as response:
+    with opener.open(f"{origin}/control/seen", timeout=10) as response:
         return dict(json.load(response))
 
 

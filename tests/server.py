@@ -28,7 +28,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Behaviour, Call, completion, refused
+from tests import server_service
+from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Answerer, Behaviour, Call, completion, refused
 from tests.server_responses import as_messages, as_response
 
 
@@ -122,6 +123,23 @@ async def answered(http: web.Request, body: dict[str, Any]) -> web.StreamRespons
         state.in_flight -= 1
 
 
+async def serve_call(http: web.Request, body: dict[str, Any], text: str, answer: Answerer) -> web.StreamResponse:
+    """Have a question to a service of another kind meet what its marker says, like one to a model."""
+    state = http.app[STATE]
+    body = {"model": "service", "messages": [{"role": "user", "content": text}], **body}
+    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    call = Call(http, body, text, key, state.behaviours.get("service") or state.behaviours["*"])
+    question = state.questions.setdefault(("service", key), Question("service", text))
+    question.asked += 1
+    state.last = {"path": http.path_qs, "method": http.method, "body": body, "headers": dict(http.headers)}
+    kind = kind_of(call, question.asked)
+    state.met[kind] += 1
+    await asyncio.sleep(call.behaviour.latency)
+    if kind == "answer":
+        return await answer(call)
+    return await KINDS[kind](call) if kind in KINDS else refused(kind, call)
+
+
 async def models(http: web.Request) -> web.Response:
     names = {"test-model"} | {model for model, _ in http.app[STATE].questions}
     return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in sorted(names)]})
@@ -165,10 +183,10 @@ START: web.AppKey[Behaviour] = web.AppKey("start", Behaviour)
 
 async def serve(host: str, port: int, start: Behaviour, until_stdin_closes: bool) -> None:
     app = web.Application(client_max_size=64_000_000)
-    app[STATE], app[START] = State(), start
+    app[STATE], app[START], app[server_service.SERVE] = State(), start, serve_call
     app[STATE].behaviours["*"] = start
     app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
-    app.add_routes([web.post("/v1/messages", chat), web.post("/v1/responses", responses)])
+    app.add_routes([web.post("/v1/messages", chat), web.post("/v1/responses", responses), *server_service.ROUTES])
     app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
     app.add_routes([web.get("/control/moments", moments)])
     app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])

@@ -1,10 +1,11 @@
 """Agents of the Agent2Agent protocol: asked by their address, against agents that the official SDK serves."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from tests.a2a_agent import KEY, last, running
+from tests.a2a_agent import KEY, running, seen
 from tests.cli.helpers import Shell
 from tui_evals.runs.opening import price_for
 from tui_evals.targets.a2a import Agent
@@ -104,7 +105,7 @@ async def test_a_key_is_sent_as_the_card_asks_for_it(origin, name, header):
     more = {"headers": {"X-Own": "env:AGENT_KEY"}} if name == "plain" else {"api_key": "env:AGENT_KEY"}
     (reply,) = await ask(configured(origin, name, **more), "hello")
     assert reply.text == "You said: hello"
-    assert KEY in last(origin)["headers"][header]
+    assert KEY in seen(origin)["calls"][-1]["headers"][header]
     if name != "plain":
         with pytest.raises(TargetError) as raised:
             await ask(configured(origin, name), "hello")
@@ -138,6 +139,30 @@ async def test_the_place_of_a_card_and_of_the_agent_may_be_given(origin):
     assert (await ask(moved, "hello"))[0].text == "You said: hello"
 
 
+async def test_a_key_goes_to_the_host_of_the_agent_and_not_to_that_of_its_card(origin):
+    before = len(seen(origin)["calls"])
+    card = f"a2a:{origin.replace('127.0.0.1', 'localhost')}/bearer"
+    config = TargetConfig(name="agent", model=card, base_url=f"{origin}/bearer/", api_key="env:AGENT_KEY")
+    assert (await ask(config, "hello"))[0].text == "You said: hello"
+    of_card, of_agent = seen(origin)["calls"][before:]
+    assert "authorization" not in of_card["headers"] and KEY in of_agent["headers"]["authorization"]
+
+
+async def test_a_task_whose_stream_broke_off_is_watched_and_not_done_twice(origin):
+    (reply,) = await ask(configured(origin, "cut"), "long and cut")
+    assert reply.text == "one two"
+    assert seen(origin)["executions"].count("long and cut") == 1
+    assert [each["path"] for each in seen(origin)["calls"]].count("/cut/") > 1
+
+
+async def test_refusals_of_the_agent(origin):
+    with pytest.raises(TargetError) as raised:
+        await ask(configured(origin, "busy"), "hello")
+    assert (raised.value.code, raised.value.retry_after) == ("agentRateLimited", 7)
+    with pytest.raises(TargetError, match=r"answered with an error: Task .*not"):
+        await ask(configured(origin), "hello", session={"contextId": "c", "taskId": "nobody's"})
+
+
 async def test_nobody_there_and_an_agent_that_hangs(origin):
     with pytest.raises(TargetError) as raised:
         await ask(TargetConfig(name="agent", model="a2a:http://127.0.0.1:9"), "hello")
@@ -153,6 +178,11 @@ def test_trust_and_prices(tmp_path):
     )
     assert destination(config, {}).sentence == "sends AGENT_KEY to agent.example"
     assert [each.does for each in permissions_of(config, {}, tmp_path)] == ["sends AGENT_KEY to agent.example"]
+    moved = replace(config, base_url="https://other.example/")
+    assert [each.does for each in permissions_of(moved, {}, tmp_path)] == [
+        "sends AGENT_KEY to other.example",
+        "reads the card of an agent at agent.example",
+    ]
     typed = TargetConfig(name="agent", model="a2a:https://agent.example/a")
     assert permissions_of(typed, {}, tmp_path) == []
     assert price_for(config) is None

@@ -45,6 +45,9 @@ class Evidence:
     tool_calls: tuple[ToolCall, ...] | None = None
     diagnostics: Mapping[str, Any] | None = None
     latency_ms: float | None = None
+    first_token_ms: float | None = None
+    tokens_per_second: float | None = None
+    """Tokens of the answer for each second that the whole call took."""
     tokens: int | None = None
     cost: float | None = None
     from_cache: bool = False

@@ -34,7 +34,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "references": ("Match", "Includes", "MultipleChoice", "FuzzyMatch"),
     "translate": ("Translate",),
     "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema"),
-    "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens"),
+    "limits": ("Latency", "LATENCY", "TimeToFirstToken", "TokensPerSecond", "Cost", "COST", "Tokens"),
     "bertscore": ("BertScore", "bertscore"),
     "grading": (
         *("SummaryQuality", "summary_quality", "QACorrectness", "qa_correctness", "Hallucination"),

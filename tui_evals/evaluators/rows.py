@@ -26,7 +26,7 @@ _TEXT_FIELDS = {
     "promptTemplate": "prompt_template",
     "groundtruth": "groundtruth",
 }
-_NUMBER_FIELDS = {"latency_ms": "latency_ms", "cost": "cost", "tokens": "tokens"}
+_NUMBER_FIELDS = {name: name for name in ("latency_ms", "first_token_ms", "tokens_per_second", "cost", "tokens")}
 
 
 class BadRow(ValueError):

@@ -76,7 +76,10 @@ class ConversationKeys:
 
 
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    """What a cache key is made of, in words a person can compare."""
+    """What a cache key is made of, in words a person can compare.
+
+    A session is no part of it: its name is another each time, and what was said in it stands in the messages.
+    """
     form = request.response_format
     return {
         "recipe": RECIPE,
@@ -86,7 +89,6 @@ def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
         "response_format": dict(form) if isinstance(form, Mapping) else form,
         "params": dict(request.params),
         "repeat": request.repeat,
-        **({} if request.session is None else {"session": request.session}),
     }
 
 

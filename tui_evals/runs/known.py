@@ -37,11 +37,11 @@ class Conversation:
     messages: list[Mapping[str, object]]
     keys: ConversationKeys = field(default_factory=ConversationKeys)
 
-    def key(self, plan: Plan, turn: int = 0, session: object = None) -> str:
+    def key(self, plan: Plan, turn: int = 0) -> str:
         """The key under which the cache keeps the answer to a turn."""
         at = self.planned
         cell = Cell(self.item, at.name, at.item, at.prompt, at.target, at.repeat, (), {}, frozenset())
-        request = request_for_turn(plan.dataset, cell, turn, tuple(self.messages), self.target.with_params({}), session)
+        request = request_for_turn(plan.dataset, cell, turn, tuple(self.messages), self.target.with_params({}))
         return self.keys.key(self.target.identity, request)
 
     def known(self, plan: Plan, reader: Reader, most: int) -> int:
@@ -49,11 +49,10 @@ class Conversation:
 
         Where one gave a session, the cache has all answers after it too, or else that one counts as unknown.
         """
-        turn, units, session, asked_from = 0, self.item.units, None, len(self.item.units)
-        while turn < min(most, len(units)) and (kept := reader.cache_get(self.key(plan, turn, session))) is not None:
+        turn, units, asked_from = 0, self.item.units, len(self.item.units)
+        while turn < min(most, len(units)) and (kept := reader.cache_get(self.key(plan, turn))) is not None:
             if kept.answer.session is not None:
                 asked_from = min(turn, asked_from)
-                session = kept.answer.session
             turn += 1
             if turn < len(units):
                 self.messages += [assistant(kept.answer.text, kept.answer.tool_calls), *question_of(units[turn])]

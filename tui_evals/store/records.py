@@ -75,6 +75,8 @@ class AnswerRecord:
     output_tokens: int | None = None
     cost: float | None = None
     latency_ms: float | None = None
+    first_token_ms: float | None = None
+    """How long it took until the first piece came of an answer that was streamed."""
     attempts: int = 1
     from_cache: bool = False
     scripted: bool = False

@@ -72,7 +72,7 @@ class Agent:
         if importlib.util.find_spec("a2a") is None:
             raise ConfigurationError(
                 f"The target {self._config.name} asks an agent by the Agent2Agent protocol, which needs the package "
-                "a2a-sdk: pip install 'tui-evals[a2a]'"
+                "a2a-sdk: pip install 'tui_evals[a2a]'"
             )
         self._secrets()
         address = self._address

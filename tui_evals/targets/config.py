@@ -57,6 +57,12 @@ class Settings:
         return frozenset(named.union(*(target.header_variables for target in self.targets.values())))
 
     @property
+    def secret_variables(self) -> frozenset[str]:
+        """The variables among them that are sent as keys, whatever they are called."""
+        keys = (target.api_key.removeprefix("env:") for target in self.targets.values() if target.api_key)
+        return frozenset(keys).union(*(target.header_variables for target in self.targets.values()))
+
+    @property
     def words(self) -> frozenset[str]:
         """The targets that the configuration names for runs and for judging."""
         return frozenset((*self.run.targets, *filter(None, [self.judge])))
@@ -198,7 +204,7 @@ def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str)
     headers = {**target.headers, **service.pop("headers", {})}
     http = HttpService(**service) if target.http is not None else None
     if http is not None:
-        settings = {"model": f"http:{http.url}", **settings}
+        settings = {"model": f"http:{http.url.partition('://')[2] or http.url}", **settings}
     return TargetConfig(
         **{"concurrency": run.concurrency or _CONCURRENCY, **settings},
         name=name,

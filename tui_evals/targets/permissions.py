@@ -24,7 +24,7 @@ from platformdirs import user_config_path, user_state_path
 from tui_evals.private_files import check_private, make_private_folder, private_opener, write_private_json
 from tui_evals.text.safe import safe_line
 
-from .base import ConfigurationError, TargetConfig
+from .base import AGENTS, ConfigurationError, TargetConfig
 from .chat import SAMPLING_PARAMS
 from .environment import Variables
 from .fingerprints import command_fingerprint, function_fingerprint
@@ -228,7 +228,7 @@ def permissions_of(config: TargetConfig, environment: Mapping[str, str], root: P
     """Everything a target would do that needs a yes."""
     word, colon, rest = config.model.partition(":")
     if config.http is not None or config.is_agent:
-        return _network_permissions(config, environment)
+        return [*_network_permissions(config, environment), *_card_permission(config)]
     if colon and word in _OWN_WORDS:
         if not config.where:
             return []
@@ -245,6 +245,13 @@ def permissions_of(config: TargetConfig, environment: Mapping[str, str], root: P
         does = f"asks the installed target {one_line(config.model)}"
         wanted.append(Permission("function", does, config.where, config.model))
     return wanted
+
+
+def _card_permission(config: TargetConfig) -> Iterator[Permission]:
+    """An agent that is asked elsewhere than at its address is looked up there all the same."""
+    if config.is_agent and config.base_url is not None and config.where:
+        host = Destination.of(config.model.removeprefix(AGENTS), None).host
+        yield Permission("address", f"reads the card of an agent at {host}", config.where)
 
 
 def _network_permissions(config: TargetConfig, environment: Mapping[str, str]) -> list[Permission]:

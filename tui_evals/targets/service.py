@@ -426,6 +426,8 @@ def _template_values(request: Request, config: TargetConfig) -> dict[str, Any]:
 
 
 def _value(expression: str, values: Mapping[str, Any]) -> Any:
+    if (name := expression.strip()) in values:  # most are a name and no more, which takes no rendering
+        return values[name]
     return json.loads(_rendered(f"{{{{ ({expression}) | tojson }}}}", values))
 
 

@@ -141,11 +141,9 @@ def cache_why(word: str, item: str, turn: int) -> None:
                 response_format=sent.get("response_format"),
                 params=sent.get("params", {}),
                 repeat=row.repeat,
-                session=sent.get("session"),
             )
             key = cache_key(identity, request)
             is_cached = reader.cache_get(key) is not None
             say(f"{run.targets[row.target]}: key {key[:16]}…, {'kept' if is_cached else 'not kept'}", bold=True)
             say_json(recipe(identity, request))
-    parts = "target, messages, tools, response_format, params, repeat, session of the conversation"
-    say(strictjson.dumps({"made of": f"{parts}; any change asks anew"}))
+    say(strictjson.dumps({"made of": "target, messages, tools, response_format, params, repeat; any change asks anew"}))

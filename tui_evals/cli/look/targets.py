@@ -30,7 +30,9 @@ from tui_evals.targets.base import (
 from tui_evals.targets.config import is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.targets.permissions import Destination, destination
+from tui_evals.targets.service import Exchange, Service
 from tui_evals.text.money import money
+from tui_evals.text.safe import safe_line
 
 
 def list_targets(env_name: str | None, as_json: bool) -> None:
@@ -94,6 +96,7 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
     """One cheap call."""
     here = open_project(env_name, trusting)
     to: Destination | None = None
+    seen = Exchange()
     try:
         config = find_typed(name, here.settings)
         approve(missing_of_targets(here, [config]), here.root)
@@ -101,32 +104,57 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         if to is not None and not as_json:
             say(f"{config.name} {to.sentence}", dim=True, err=True)
         keep_output_to_ourselves()
-        reply = asyncio.run(_one_call(config, here))
+        reply = asyncio.run(_one_call(config, here, seen))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
-        return _say_unanswered(name, here, str(problem), to, as_json)
+        if not as_json:
+            _say_exchange(seen)
+        return _say_unanswered(name, here, str(problem), to, as_json, seen)
     usage = reply.usage
     if as_json:
         about = {"target": config.name, "model": config.model, "answers": True, "text": reply.text}
         sent = to.data if to is not None else None
-        say_json({**about, "usage": asdict(usage) if usage else None, "message": None, "destination": sent})
+        said = {"usage": asdict(usage) if usage else None, "message": None, "destination": sent}
+        say_json({**about, **said, **_exchange_data(seen)})
         return 0
+    _say_exchange(seen)
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
     say(f"✓ {config.name} ({config.model}) answers: {cell(reply.text, 60)!r}, {tokens}", fg="green")
+    for sentence in seen.unmatched:
+        say(f"! {sentence}", fg="yellow")
     return 0
 
 
-def _say_unanswered(name: str, here: Project, message: str, to: Destination | None, as_json: bool) -> int:
+def _say_exchange(seen: Exchange) -> None:
+    """Show what was sent to a service and what came back."""
+    for sign, text in ((">", seen.sent), ("<", seen.received)):
+        for line in text.splitlines():
+            say(f"{sign} {safe_line(line)}".rstrip(), dim=True)
+
+
+def _exchange_data(seen: Exchange) -> dict[str, Any]:
+    if not seen.sent:
+        return {}
+    return {"request": seen.sent, "reply": seen.received, "unmatched": seen.unmatched}
+
+
+def _say_unanswered(
+    name: str, here: Project, message: str, to: Destination | None, as_json: bool, seen: Exchange
+) -> int:
     """Say why a target does not answer, or is none."""
-    model = here.settings.targets[name].model if name in here.settings.targets else name if is_model(name) else None
+    targets = here.settings.targets
+    model = targets[name].model if name in targets else name if is_model(name) else None
     if not as_json:
         raise Stop(f"✗ {name} ({model}): {message}" if model else message, 3)
     about = {"target": name, "model": model, "answers": False, "text": None, "usage": None, "message": message}
-    say_json({**about, "destination": to.data if to is not None else None})
+    say_json({**about, "destination": to.data if to is not None else None, **_exchange_data(seen)})
     return 3
 
 
-async def _one_call(config: TargetConfig, here: Project) -> Reply:
+async def _one_call(config: TargetConfig, here: Project, seen: Exchange) -> Reply:
+    """The answer to a short question; of a service, what was sent and came back is noted in `seen`."""
     target = open_target(config, here.environment, here.root, items_of)
+    if isinstance(target, Service):
+        target.exchange = seen
     try:
         async with attempt_clock(target, config.timeout):
             return await target.ask(short_question(config))

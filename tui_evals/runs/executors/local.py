@@ -208,23 +208,21 @@ class LocalExecutor:
         """What the cache has for a turn.
 
         A session belongs to the conversation it was given in. So one that has sessions is taken from the cache whole,
-        to its last turn, or else asked: nobody goes on with the session of an earlier run.
+        to its last turn, or else asked: nobody goes on with the session of an earlier run, nor leaves a turn out of it.
         """
         if so_far.session is not None and not so_far.is_cached:
             return None
         cached = await self._sink.cached(key)
         if cached is None or cached.session is None or so_far.is_cached:
             return cached
-        keys, messages, session = ConversationKeys(), list(request.messages), cached.session
-        later = cached
+        identity, keys = self._targets[cell.target].identity, ConversationKeys()
+        later, messages = cached, list(request.messages)
         for turn in range(request.turn + 1, len(cell.item.units)):
             messages += [assistant(later.text, later.tool_calls), *question_of(cell.item.units[turn])]
-            asked = self.request(cell, turn, tuple(messages), session)
-            found = await self._sink.cached(keys.key(self._targets[cell.target].identity, asked))
+            found = await self._sink.cached(keys.key(identity, self.request(cell, turn, tuple(messages))))
             if found is None:
                 return None
             later = found
-            session = session if later.session is None else later.session
         return cached
 
 
@@ -276,6 +274,7 @@ def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
         output_tokens=reply.usage.output_tokens if reply.usage else None,
         cost=timed.cost,
         latency_ms=timed.latency_ms,
+        first_token_ms=None if reply.first_token_seconds is None else 1000 * reply.first_token_seconds,
         attempts=timed.attempts,
         scripted=reply.scripted,
         model=reply.model,
