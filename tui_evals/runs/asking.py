@@ -27,6 +27,7 @@ from tui_evals.targets.base import (
     Target,
     TargetConfig,
     TargetError,
+    Usage,
     short_question,
 )
 
@@ -295,7 +296,7 @@ class _Account:
             return outcome.cost
         price = self._priced.price
         if price is not None and price.is_per_call:
-            return price.per_call
+            return price.cost(Usage(0, 0))
         return price.cost(outcome.usage) if price and outcome.usage else None
 
 

@@ -135,7 +135,7 @@ def most_it_can_cost(request: Request, price: Price, largest: int = 0) -> float:
     params = request.params
     limits = [int(params[name]) for name in ("max_tokens", "max_completion_tokens") if params.get(name)]
     answer = max([largest, *(limits or [ANSWER_TOKENS])]) * max(1, int(params.get("n") or 1))
-    return price.per_call + (written * price.input_per_million + answer * price.output_per_million) / 1e6
+    return (price.per_call or 0.0) + (written * price.input_per_million + answer * price.output_per_million) / 1e6
 
 
 def _bytes(value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> int:

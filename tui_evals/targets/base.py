@@ -138,17 +138,17 @@ class Price:
 
     input_per_million: float
     output_per_million: float
-    per_call: float = 0.0
+    per_call: float | None = None
 
     def cost(self, usage: Usage) -> float:
         """What a call that took these tokens costs."""
         tokens = usage.input_tokens * self.input_per_million + usage.output_tokens * self.output_per_million
-        return self.per_call + tokens / 1e6
+        return (self.per_call or 0.0) + tokens / 1e6
 
     @property
     def is_per_call(self) -> bool:
         """Whether a call costs the same whatever it takes, so that nobody need count tokens."""
-        return self.per_call > 0 and not (self.input_per_million or self.output_per_million)
+        return self.per_call is not None and not (self.input_per_million or self.output_per_million)
 
 
 class ConfigurationError(Exception):

@@ -101,7 +101,7 @@ class _Store(_Part):
 class _Price(_Part):
     input_per_million: float = Field(0.0, ge=0)
     output_per_million: float = Field(0.0, ge=0)
-    per_call: float = Field(0.0, ge=0)
+    per_call: float | None = Field(None, ge=0)
 
 
 def _check_headers(value: dict[str, str]) -> dict[str, str]:

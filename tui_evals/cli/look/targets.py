@@ -76,7 +76,7 @@ def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
 
 def _price_text(price: Price) -> str:
     tokens = f"{money(price.input_per_million)} + {money(price.output_per_million)} per million tokens"
-    if not price.per_call:
+    if price.per_call is None:
         return tokens
     return f"{money(price.per_call)} per call" + ("" if price.is_per_call else f", {tokens}")
 
