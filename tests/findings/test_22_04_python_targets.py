@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cli.helpers import Shell
+from tui_evals import evaluate
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.permissions import permissions_of
 
@@ -90,3 +91,29 @@ def test_check_and_typos_of_a_file(shell):
     done = shell("run", "data.json", "-t", "python:agents/billing_agent.py:Agnet")
     assert done.code == 3
     assert "there is no Agnet in billing_agent (did you mean 'Agent'?)" in done.err
+
+
+class Counting:
+    """An agent of the library's caller."""
+
+    downs = 0
+
+    def __init__(self):
+        self.asked = 0
+
+    async def setup(self):
+        self.asked = 10
+
+    def teardown(self):
+        type(self).downs += 1
+
+    async def __call__(self, question, session=None):
+        self.asked += 1
+        yield f"{question} {self.asked}"
+
+
+def test_a_class_is_a_target_of_the_library_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = evaluate([{"prompt": "hello"}], Counting, evaluators={"said": lambda output: output == "hello 11"})
+    assert run.passed == 1 and Counting.downs == 1
+    assert run.answers[0].target == "Counting"

@@ -30,7 +30,7 @@ async def call(function: Callable[..., Any], values: Sequence[Any], named: Mappi
     if isinstance(given, AsyncIterable):
         await stream.read_async(given)
     elif isinstance(given, Iterator):
-        await _in_thread(lambda: stream.read(given), stream.abandon)
+        await in_thread(lambda: stream.read(given), stream.abandon)
     elif given is not stream:
         return replace(parse_reply(given, who), seconds=time.perf_counter() - began)
     return replace(stream.reply(), seconds=time.perf_counter() - began, first_token_seconds=stream.first_token_seconds)
@@ -41,7 +41,7 @@ async def run(
 ) -> Any:
     """What a function, or the work with it, comes to: done here if it is async, else in a thread."""
     work = work or function
-    given = work() if _is_async(function) else await _in_thread(work, abandon)
+    given = work() if _is_async(function) else await in_thread(work, abandon)
     return await given if inspect.isawaitable(given) else given
 
 
@@ -118,7 +118,7 @@ class _Stream:
             raise TargetError("agentResponseUnparseable", message) from None
 
 
-async def _in_thread(work: Callable[[], Any], abandon: Callable[[], None]) -> Any:
+async def in_thread(work: Callable[[], Any], abandon: Callable[[], None] = lambda: None) -> Any:
     """What work comes to; a thread of its own, a daemon, lets hung work hold up neither others nor the end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()

@@ -26,7 +26,8 @@ class _Protocol:
     """One of the two ways in which a model of OpenAI's is asked."""
 
     path: str
-    body: Callable[[TargetConfig, str, Request], dict[str, Any]]
+    body: Callable[[dict[str, Any]], dict[str, Any]]
+    """What a question of the chat protocol is in this one."""
     parse: Callable[[bytes, bool], Reply]
     streaming: Mapping[str, Any]
     """What the body says besides to have the answer streamed."""
@@ -42,7 +43,7 @@ def _delta_says_something(event: Mapping[str, Any]) -> bool:
 
 _CHAT = _Protocol(
     "chat/completions",
-    completion_body,
+    lambda chat: chat,
     parse_body,
     {"stream": True, "stream_options": {"include_usage": True}},
     _delta_says_something,
@@ -86,7 +87,7 @@ class OpenAI:
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
         headers = with_headers(headers, plain_headers(self._config, named))
-        asked = self._protocol.body(self._config, self._model, request)
+        asked = self._protocol.body(completion_body(self._config, self._model, request))
         clock = None
         if self._config.stream:
             asked |= self._protocol.streaming

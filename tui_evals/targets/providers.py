@@ -34,4 +34,5 @@ RESPONSES_PREFIX = "responses/"
 
 def asks_responses(config: TargetConfig) -> bool:
     """Whether the model is asked by OpenAI's Responses protocol instead of the chat completions."""
-    return config.api == "responses" or config.model.partition("/")[2].startswith(RESPONSES_PREFIX)
+    provider, _, model = config.model.partition("/")
+    return config.api == "responses" or (provider in PROVIDERS and model.startswith(RESPONSES_PREFIX))

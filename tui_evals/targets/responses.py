@@ -8,8 +8,8 @@ from typing import Any
 
 from tui_evals.text.chats import content_text
 
-from .base import MAX_TOKENS, Reply, Request, TargetConfig, TargetError, Usage
-from .chat import completion_body, parse_cost
+from .base import MAX_TOKENS, Reply, TargetError, Usage
+from .chat import parse_cost
 from .failures import Failures
 
 _ENDS = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -37,13 +37,14 @@ class NotAnswered(Exception):
         )
 
 
-def response_body(config: TargetConfig, model: str, request: Request) -> dict[str, Any]:
-    """The body of a request; the provider is asked to keep nothing of it unless the parameters say `store`."""
-    chat = completion_body(config, model, request)
-    body: dict[str, Any] = {"store": False, **_input(chat.pop("messages"))}
-    text: dict[str, Any] = dict(chat.pop("text", None) or {})
+def response_body(chat: Mapping[str, Any]) -> dict[str, Any]:
+    """What a question of the chat protocol is here; the provider is to keep nothing of it unless `store` says so."""
+    body: dict[str, Any] = {"store": False, **_input(chat["messages"])}
+    text: dict[str, Any] = dict(chat.get("text") or {})
     for name, value in chat.items():
         match name:
+            case "messages" | "text":
+                pass
             case "max_tokens" | "max_completion_tokens":
                 body["max_output_tokens"] = value
             case "reasoning_effort":
