@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -90,7 +91,6 @@ class Agent:
 
     async def ask(self, request: Request) -> Reply:
         """What the agent answers to the last question, in the context of the conversation; TargetError otherwise."""
-        self.check()
         failures = self._failures()
         async with self._connecting:
             if self._client is None:
@@ -109,7 +109,7 @@ class Agent:
             ) from None
         except (ValueError, LookupError, TypeError) as problem:  # of a reply that is none, the SDK says it in many ways
             raise failures.unreadable(str(problem)) from None
-        return answer.reply(failures, self._name)
+        return replace(answer.reply(failures, self._name), seconds=time.perf_counter() - began)
 
     async def _watch(self, request: Request, answer: _Answer) -> None:
         """Put the question, and take in what becomes of it until that is known."""
@@ -131,6 +131,7 @@ class Agent:
 
     async def _connected(self, failures: Failures) -> Any:
         """The SDK's client of the agent, once its card is read."""
+        self.check()
         # The SDK takes a second to import, during which others of the run go on.
         await asyncio.to_thread(importlib.import_module, "tui_evals.targets.a2a_calls")
         await asyncio.to_thread(importlib.import_module, "a2a.client")
