@@ -70,7 +70,7 @@ async def test_what_streams_is_joined_and_timed_and_what_does_not_is_watched(ori
 async def test_every_kind_of_part_is_text(origin):
     (reply,) = await ask(configured(origin), "parts")
     assert reply.text == (
-        'see\n{"n": 1, "f": 0.5}\n[a.bin: application/x, 5 bytes]\na,b\n[x.pdf: https://example.org/x.pdf]'
+        'see\n{"f": 0.5, "n": 1}\n[a.bin: application/x, 5 bytes]\na,b\n[x.pdf: https://example.org/x.pdf]'
     )
 
 

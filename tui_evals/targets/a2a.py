@@ -415,7 +415,8 @@ def _texts(part: Any) -> Iterator[tuple[str, bool]]:
         case "text":
             yield part.text, True
         case "data":
-            yield json.dumps(_whole(MessageToDict(part.data)), ensure_ascii=False), False
+            # The protocol's library keeps no order, and the same data is to be the same answer.
+            yield json.dumps(_whole(MessageToDict(part.data)), ensure_ascii=False, sort_keys=True), False
         case "url":
             yield f"[{name}: {part.url}]", False
         case "raw":
