@@ -21,6 +21,17 @@ from pathlib import Path
 from typing import Any
 
 KEY = "sk-agent-1234567890"
+GARBLED = (
+    b"[]",
+    b"{}",
+    b"no JSON",
+    b'{"result": 5}',
+    b'{"result": {"task": {"id": [], "status": 7}}}',
+    b'{"result": {"task": {"id": "t", "status": {"state": "NO_SUCH_STATE"}}}}',
+    b'{"result": {"message": {"parts": [{"text": 5}]}}}',
+    b"[" * 100_000,
+)
+"""What `/garbled0/` and so on answer."""
 
 
 def serve() -> None:
@@ -109,7 +120,8 @@ def serve() -> None:
         bearer = SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))
         header = SecurityScheme(api_key_security_scheme=APIKeySecurityScheme(location="header", name="X-Agent-Key"))
         schemes = {"bearer": bearer, "apikey": header}
-        for name in ("plain", "polled", "rest", "old", "bearer", "apikey", "elsewhere", "busy", "cut"):
+        garbled = {f"garbled{number}": body for number, body in enumerate(GARBLED)}
+        for name in ("plain", "polled", "rest", "old", "bearer", "apikey", "elsewhere", "busy", "cut", *garbled):
             host = "http://agent.invalid" if name == "elsewhere" else origin.replace("127.0.0.1", "0.0.0.0")
             interface = AgentInterface(
                 url=f"{host}/{name}/" if name != "rest" else f"{host}/{name}",
@@ -121,7 +133,7 @@ def serve() -> None:
                 description="Talks.",
                 version="1",
                 supported_interfaces=[interface],
-                capabilities=AgentCapabilities(streaming=name != "polled"),
+                capabilities=AgentCapabilities(streaming=name != "polled" and name[-1] not in "0246"),
                 default_input_modes=["text/plain"],
                 default_output_modes=["text/plain"],
                 skills=[skill],
@@ -159,6 +171,14 @@ def serve() -> None:
                     refused = Response(status_code=302, headers={"Location": "http://agent.invalid/card.json"})
                 if scope["path"] == "/page/.well-known/agent-card.json":
                     refused = Response("<html>", media_type="text/html")
+                if scope["path"] == "/nested/.well-known/agent-card.json":
+                    refused = Response(GARBLED[-1], media_type="application/json")
+                if scope["path"] == "/odd/.well-known/agent-card.json":
+                    refused = JSONResponse({"name": 5, "supportedInterfaces": [{"url": "no address"}]})
+                if scope["path"] == "/mute/.well-known/agent-card.json":
+                    refused = JSONResponse({"name": "mute"})
+                if (body := garbled.get(scope["path"].strip("/"))) is not None:
+                    refused = Response(body, media_type="application/json")
                 if scope["path"] == "/busy/":
                     refused = Response("slow down", 429, {"Retry-After": "7"})
             is_stream = False

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.a2a_agent import KEY, running, seen
+from tests.a2a_agent import GARBLED, KEY, running, seen
 from tests.cli.helpers import Shell
 from tui_evals.runs.opening import price_for
 from tui_evals.targets.a2a import Agent
@@ -125,6 +125,9 @@ async def test_a_key_is_sent_as_the_card_asks_for_it(origin, name, header):
         ("nowhere", TargetError, "answered 404: .*below which its card stands"),
         ("moved", TargetError, r"redirects to http://agent\.invalid/card\.json"),
         ("page", TargetError, "answered what is not an answer of the Agent2Agent protocol"),
+        ("nested", TargetError, "answered what is not an answer of the Agent2Agent protocol"),
+        ("odd", TargetError, "answered what is not an answer of the Agent2Agent protocol"),
+        ("mute", ConfigurationError, r"speaks nothing, and can be asked by JSONRPC and HTTP\+JSON alone"),
     ],
 )
 async def test_a_card_that_leads_nowhere_is_a_sentence(origin, name, error, said):
@@ -161,6 +164,14 @@ async def test_refusals_of_the_agent(origin):
     assert (raised.value.code, raised.value.retry_after) == ("agentRateLimited", 7)
     with pytest.raises(TargetError, match=r"answered with an error: Task .*not"):
         await ask(configured(origin), "hello", session={"contextId": "c", "taskId": "nobody's"})
+
+
+@pytest.mark.parametrize("number", range(len(GARBLED)))
+async def test_an_answer_that_is_none_is_a_sentence(origin, number):
+    with pytest.raises(TargetError) as raised:
+        await ask(configured(origin, f"garbled{number}"), "hello")
+    assert raised.value.code in ("agentResponseUnparseable", "agentRequestFailed")
+    assert origin.removeprefix("http://") in str(raised.value)
 
 
 async def test_nobody_there_and_an_agent_that_hangs(origin):

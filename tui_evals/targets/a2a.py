@@ -49,6 +49,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 _RUNNING = ("submitted", "working")
 _DATA = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 _ANYWHERE = ("0.0.0.0", "::")
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What the SDK raises for replies that are none, beside its own errors."""
 
 
 class Agent:
@@ -96,6 +98,7 @@ class Agent:
             if self._client is None:
                 self._client = await self._connected(failures)
         from a2a.utils.errors import A2AError, InternalError
+        from google.protobuf.json_format import ParseError
 
         began = time.perf_counter()
         answer = _Answer(began)
@@ -107,7 +110,7 @@ class Agent:
                 f"{failures.where} answered with an error: {failures.readable(str(problem)).rstrip('.')}.",
                 retryable=isinstance(problem, InternalError),
             ) from None
-        except (ValueError, LookupError, TypeError) as problem:  # of a reply that is none, the SDK says it in many ways
+        except (ParseError, *_UNREADABLE) as problem:
             raise failures.unreadable(str(problem)) from None
         return replace(answer.reply(failures, self._name), seconds=time.perf_counter() - began)
 
@@ -154,7 +157,7 @@ class Agent:
         http = httpx.AsyncClient(transport=calls, timeout=None, trust_env=False)
         try:
             card = await self._card(http)
-        except AgentCardResolutionError as problem:
+        except (AgentCardResolutionError, *_UNREADABLE) as problem:
             raise failures.unreadable(str(problem)) from None
         for interface in card.supported_interfaces:
             interface.url = str(self._reachable(interface.url))
@@ -377,7 +380,8 @@ class _Answer:
             case "":
                 raise failures.unreadable("")
             case state:
-                word = {"failed": "failed", "rejected": "was rejected", "canceled": "was cancelled"}.get(state, state)
+                known = {"failed": "failed", "rejected": "was rejected", "canceled": "was cancelled"}
+                word = known.get(state, "is in no state that is known")
                 message = f"The task of the agent at {failures.where} {word}: {told}."
                 raise TargetError("agentRequestFailed", message)
         asks_back = self._state == "input_required"
