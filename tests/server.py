@@ -31,6 +31,8 @@ from aiohttp import web
 from tests import server_service
 from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Answerer, Behaviour, Call, completion, refused
 from tests.server_responses import as_messages, as_response
+from tests.server_rules import refused_parameter, thinks_first
+from tests.server_wires import AZURE, GEMINI, as_chat
 
 
 @dataclass
@@ -85,18 +87,17 @@ def told(content: Any) -> str:
 
 
 async def chat(http: web.Request) -> web.StreamResponse:
-    return await answered(http, await http.json())
+    raw = await http.json()
+    return await answered(http, raw, as_chat(http, raw))
 
 
 async def responses(http: web.Request) -> web.StreamResponse:
     """The same by OpenAI's Responses protocol."""
-    body = await http.json()
-    response = await answered(http, {**body, "messages": as_messages(body)})
-    http.app[STATE].last["body"] = body
-    return as_response(response, body)
+    raw = await http.json()
+    return as_response(await answered(http, raw, {**raw, "messages": as_messages(raw)}), raw)
 
 
-async def answered(http: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+async def answered(http: web.Request, raw: dict[str, Any], body: dict[str, Any]) -> web.StreamResponse:
     state = http.app[STATE]
     said = [told(message["content"]) for message in body["messages"] if message["role"] == "user"]
     text = said[-1] if said else ""
@@ -105,12 +106,15 @@ async def answered(http: web.Request, body: dict[str, Any]) -> web.StreamRespons
     call = Call(http, body, text, key, behaviour)
     question = state.questions.setdefault((body["model"], key), Question(body["model"], text))
     question.asked += 1
-    state.last = {"body": body, "headers": dict(http.headers)}
+    state.last = {"path": http.path, "body": raw, "headers": dict(http.headers)}
     state.moments.append((asyncio.get_running_loop().time(), text))
     state.in_flight += 1
     state.peak = max(state.peak, state.in_flight)
     try:
-        kind = kind_of(call, question.asked)
+        if (refusal := refused_parameter(body, behaviour.rules)) is not None:
+            state.met["parameter"] += 1
+            return refusal
+        kind = "length" if thinks_first(body, behaviour.rules) else kind_of(call, question.asked)
         state.met[kind] += 1
         if kind in KINDS and kind not in UNBILLED:
             state.billed.update(completion(call)["usage"])
@@ -186,7 +190,8 @@ async def serve(host: str, port: int, start: Behaviour, until_stdin_closes: bool
     app[STATE], app[START], app[server_service.SERVE] = State(), start, serve_call
     app[STATE].behaviours["*"] = start
     app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
-    app.add_routes([web.post("/v1/messages", chat), web.post("/v1/responses", responses), *server_service.ROUTES])
+    app.add_routes([web.post(path, chat) for path in ("/v1/messages", AZURE, *GEMINI)])
+    app.add_routes([web.post("/v1/responses", responses), *server_service.ROUTES])
     app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
     app.add_routes([web.get("/control/moments", moments)])
     app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])

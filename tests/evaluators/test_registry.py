@@ -50,6 +50,8 @@ CANONICAL = (
     "Latency",
     "Cost",
     "Tokens",
+    "TimeToFirstToken",
+    "TokensPerSecond",
     "BertScore",
     "SummaryQuality",
     "QACorrectness",

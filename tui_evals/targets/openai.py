@@ -11,13 +11,14 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetKind
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, Settings
 from .http_calls import StreamReader, connection_error, new_pool, plain_headers, read_body, variables_in, with_headers
 from .providers import PROVIDERS, RESPONSES_PREFIX, asks_responses
 from .reaching import missing_key, proxy_of
 from .responses import NotAnswered, begins_answer, parse_response_body, response_body
+from .takes import REFUSALS, Fitting
 from .worker import json_line
 
 
@@ -26,7 +27,7 @@ class _Protocol:
     """One of the two ways in which a model of OpenAI's is asked."""
 
     path: str
-    body: Callable[[dict[str, Any]], dict[str, Any]]
+    body: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     """What a question of the chat protocol is in this one."""
     parse: Callable[[bytes, bool], Reply]
     streaming: Mapping[str, Any]
@@ -65,8 +66,9 @@ class OpenAI:
         demand_reference(config)
         provider, slash, model = config.model.partition("/")
         known = PROVIDERS.get(provider) if slash else None
-        self._provider = known or PROVIDERS["openai"]
-        self._model = model.removeprefix(RESPONSES_PREFIX) if known else config.model
+        ours = known if known is not None and known.ours else None
+        self._provider = ours or PROVIDERS["openai"]
+        self._model = model.removeprefix(RESPONSES_PREFIX) if ours else config.model
         self._protocol = _RESPONSES if asks_responses(config) else _CHAT
         self._config = config
         self._environment = environment
@@ -75,11 +77,31 @@ class OpenAI:
         self._login = aiohttp.encode_basic_auth(written.user, written.password or "") if written.user else None
         self._secrets = tuple(url_secrets(str(written)))
         self._url = (self._base / self._protocol.path).with_query(self._base.query)
+        self.url = str(self._url.with_query(None))
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
+        self._fitting = Fitting(config)
 
     async def ask(self, request: Request) -> Reply:
-        """The answer to one request, or TargetError; one attempt, within the target's timeout."""
+        """The answer to one request, or TargetError; one attempt, within the target's timeout.
+
+        A question that is refused for one of its parameters is put again without that.
+        """
+        while True:
+            body = {**self._provider.asks_besides, **completion_body(self._config, self._model, request)}
+            if "extra_headers" in body:
+                name = self._config.name
+                message = f"extra_headers in params would go into the body; set headers in [targets.{name}] instead"
+                raise TargetError("agentRequestFailed", message, unbilled=True)
+            changes = self._fitting.fit(body)
+            started = time.perf_counter()
+            reply = await self._ask_once(body)
+            if reply is not None:
+                seconds = time.perf_counter() - started
+                return replace(reply, changes=changes, seconds=seconds) if changes else reply
+
+    async def _ask_once(self, sent: Mapping[str, Any]) -> Reply | None:
+        """The answer, None where the model refused a parameter that it is spared from now on."""
         key, named = self._key(), variables_in(self._config, self._environment)
         secrets = (*self._secrets, *named.values(), *filter(None, [key]))
         failures = Failures(self._where, self._environment, secrets, self._protocol.settings)
@@ -87,12 +109,9 @@ class OpenAI:
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
         headers = with_headers(headers, plain_headers(self._config, named))
-        asked = self._protocol.body(completion_body(self._config, self._model, request))
-        clock = None
-        if self._config.stream:
-            asked |= self._protocol.streaming
-            clock = _FirstPiece(self._protocol)
-        data = json_line(asked)
+        asked = self._protocol.body(sent)
+        clock = _FirstPiece(self._protocol) if self._config.stream else None
+        data = json_line(asked if clock is None else {**asked, **self._protocol.streaming})
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
                 limit = MAX_BODY if response.ok else MAX_ERROR_BODY
@@ -101,6 +120,8 @@ class OpenAI:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
             raise connection_error(failures, error) from None
+        if response.status in REFUSALS and self._fitting.learn((body or b"").decode("utf-8", "replace"), sent):
+            return None
         reply = self._parsed(response, body, failures)
         return reply if clock is None else replace(reply, first_token_seconds=clock.seconds)
 
@@ -148,12 +169,12 @@ class OpenAI:
             return resolve_reference(config.api_key, self._environment, "api_key", config.name)
         if config.base_url is not None:
             return None
-        variable = f"{self._provider.variables}_API_KEY"
-        key = self._environment.get(variable) or None
+        variables = self._provider.keys or (f"{self._provider.variables}_API_KEY",)
+        key = next(filter(None, map(self._environment.get, variables)), None)
         if any(name.lower() == "authorization" for name in config.headers):
             return None
-        if key is None and str(self._base) == PROVIDERS["openai"].url:
-            raise missing_key(config, [variable])
+        if key is None and self._provider.keys and str(self._base) == self._provider.url:
+            raise missing_key(config, variables[:1])
         return key
 
     def check(self) -> str | None:

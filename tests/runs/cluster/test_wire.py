@@ -34,7 +34,7 @@ from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.redact import spellings, without
 from tui_evals.store.rows import answer_record, body_of, plain
-from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.targets.base import HttpService, Price, TargetConfig
 from tui_evals.text.prompty import parse_prompty
 
 wild = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(
@@ -253,7 +253,9 @@ def test_the_plan_of_a_worker_makes_the_same_chat_and_the_same_evaluators_of_a_c
         "items": [{"prompt": "one", "evaluators": {"Includes": {"weight": 2}}}, {"prompt": "two"}],
     }
     dataset = Dataset.model_validate(document)
-    target = TargetConfig(name="t", model="demo")
+    service = HttpService(url="http://127.0.0.1:1/x", body={"q": ["{{ prompt }}"]}, answer="$.a", stream="sse")
+    price = Price(0.0, 0.0, per_call=0.1)
+    target = TargetConfig(name="t", model="http:x", http=service, headers={"A": "env:B"}, price=price)
     plan = Plan(dataset, (target,), load_registry(), prompts=(PromptUnderTest("p", parse_prompty(PROMPT)),))
     order = Order(
         versions=versions(),
@@ -294,6 +296,7 @@ async def test_secrets_leave_no_worker_and_what_looks_like_one_breaks_no_letter(
         key="ollama", evaluator="e", score=1.0, result="pass", reason="hunter22", details={"n": 200000, "s": "hunter22"}
     )
     outbox.called(call)
+    outbox.changed("ollama", ["hunter22 is not sent"])
     waiting = [
         asyncio.create_task(outbox.answer(1, record, None, "ollama")),
         asyncio.create_task(outbox.scored(1, [score], "pass", 1.0)),
@@ -304,6 +307,7 @@ async def test_secrets_leave_no_worker_and_what_looks_like_one_breaks_no_letter(
     found = answer_record(*letter["answers"][0][1])
     assert (found.input_tokens, found.message, found.request["max_tokens"]) == (200000, "[redacted]", 200000)
     assert load_call(letter["calls"][0]).target == "ollama"
+    assert letter["changes"] == [["ollama", ["[redacted] is not sent"]]]
     (scored,) = load_scores(letter["scores"][0][1])
     assert (scored.key, scored.details["n"], scored.reason) == ("ollama", 200000, "[redacted]")
     outbox.answered([(1, True)], [])
