@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cli.helpers import Shell
 from tests.server import running
 from tui_evals.runs.opening import price_for
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError, Usage
@@ -29,8 +30,8 @@ def config(server, model="openai/responses/m", **more):
     return TargetConfig(name="r", model=model, base_url=server.url, api_key="env:MY_KEY", **more)
 
 
-async def ask(server, text="Why?", *, request=None, **more):
-    target = OpenAI(config(server, **more), ENVIRONMENT)
+async def ask(server, text="Why?", *, request=None, model="openai/responses/m", **more):
+    target = OpenAI(config(server, model, **more), ENVIRONMENT)
     try:
         return await target.ask(request or Request(messages=({"role": "user", "content": text},)))
     finally:
@@ -147,6 +148,22 @@ async def test_what_fails_is_a_sentence(server, text, code, retryable, said):
         assert (raised.value.code, raised.value.retryable) == (code, retryable)
         assert said in str(raised.value)
         assert "sk-canary" not in str(raised.value)
+
+
+async def test_what_a_model_takes_is_known_here_too(server):
+    request = Request(messages=({"role": "user", "content": "Why?"},), params={"temperature": 0, "max_tokens": 20})
+    reply = await ask(server, request=request, model="openai/responses/gpt-5-mini")
+    assert "temperature" not in server.last()["body"] and server.last()["body"]["max_output_tokens"] == 20
+    assert any("temperature" in change for change in reply.changes)
+
+
+def test_a_check_names_the_protocol(server, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".evals").mkdir()
+    section = f'[targets.r]\nmodel = "openai/gpt-4o"\nbase_url = "{server.url}"\napi = "responses"\n'
+    (tmp_path / ".evals" / "config.toml").write_text(section)
+    done = Shell(capsys)("targets", "check", "r")
+    assert done.code == 0 and f"asked    OpenAI Responses at {server.url}/responses" in done.out
 
 
 async def test_the_protocol_is_a_setting_too_and_makes_another_target(server, tmp_path):
