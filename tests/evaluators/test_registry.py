@@ -52,6 +52,7 @@ CANONICAL = (
     "Tokens",
     "TimeToFirstToken",
     "TokensPerSecond",
+    "FinishReason",
     "BertScore",
     "SummaryQuality",
     "QACorrectness",

@@ -186,6 +186,10 @@ def test_headers_go_along_to_models_too(project, monkeypatch):
         ("http = { url = 'http://{{ host }}/x' }", "must name its host"),
         ("http = { url = 'http://h/x?api_key=abc' }", "must hold no key, user or password"),
         ("http = { url = 'http://h/', body = {}, form = {} }", "must have one of body and form"),
+        (
+            "http = { url = 'http://h/', body = { user = { password = 'x' } } }",
+            "http.body must hold no key or password",
+        ),
         ("http = { url = 'http://h/', anser = '$' }", "did you mean 'answer'?"),
         ("http = { url = 'http://h/' }", "base_url: does nothing beside http; give url in http"),
     ],

@@ -124,7 +124,7 @@ async def test_an_answer_that_is_streamed_is_the_same(server):
     ("text", "code", "retryable", "said"),
     [
         ("[[429]]", "agentRateLimited", True, "Rate limit reached. Lower concurrency"),
-        ("[[401]]", "agentAuthenticationError", False, "Check the key that api_key refers to."),
+        ("[[401]]", "agentAuthenticationError", False, "Check the key that api_key"),
         ("[[503]]", "agentRequestFailed", True, "answered 503"),
         ("[[redirect]]", "agentRequestFailed", False, "elsewhere/v1, if it is yours"),
         ("[[echo]]", "agentRequestFailed", False, "Bad header Authorization: Bearer [hidden]"),

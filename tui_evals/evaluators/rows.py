@@ -25,6 +25,7 @@ _TEXT_FIELDS = {
     "prompt_template": "prompt_template",
     "promptTemplate": "prompt_template",
     "groundtruth": "groundtruth",
+    "finish_reason": "finish_reason",
 }
 _NUMBER_FIELDS = {name: name for name in ("latency_ms", "first_token_ms", "tokens_per_second", "cost", "tokens")}
 

@@ -156,7 +156,10 @@ def _parse_usage(value: object) -> Usage:
     counts = value if isinstance(value, Mapping) else {}
     own = {name: counts.get(name, counts.get(theirs, usual)) for name, (theirs, usual) in _COUNTS.items()}
     if not all(type(count) is int and 0 <= count <= MAX_TOKENS for count in own.values()):
-        raise ValueError("its usage must hold input_tokens and output_tokens, whole numbers from 0")
+        raise ValueError(
+            "its usage must hold input_tokens and output_tokens, and may hold cached_tokens and reasoning_tokens, "
+            "whole numbers from 0"
+        )
     return Usage(**own)
 
 

@@ -17,7 +17,7 @@ from .base import references_in
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
-_SECRET_HEADER = re.compile(r"key|token|auth|cookie|password|secret|credential", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"key|token|auth(?!or)|cookie|password|secret|credential", re.IGNORECASE)
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _SECRET_QUERY = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
 
@@ -64,10 +64,15 @@ def _check_params(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _names_secret(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(_SECRET.search(name) or _names_secret(part) for name, part in value.items())
-    return isinstance(value, list) and any(map(_names_secret, value))
+def _names_secret(value: object, *, templates: bool = False) -> bool:
+    """Whether something in a value is called like a secret; of `templates` what is filled in is none."""
+    if isinstance(value, list):
+        return any(_names_secret(part, templates=templates) for part in value)
+    if not isinstance(value, dict):
+        return False
+    named = [part for name, part in value.items() if _SECRET.search(name)]
+    written = [part for part in named if not (templates and isinstance(part, str) and "{{" in part)]
+    return bool(written) or any(_names_secret(part, templates=templates) for part in value.values())
 
 
 class _Part(BaseModel):
@@ -101,6 +106,7 @@ class _Store(_Part):
 class _Price(_Part):
     input_per_million: float = Field(0.0, ge=0)
     output_per_million: float = Field(0.0, ge=0)
+    cached_per_million: float | None = Field(None, ge=0)
     per_call: float | None = Field(None, ge=0)
 
 
@@ -133,7 +139,12 @@ def _check_service_url(value: str) -> str:
 def _check_body(value: Any) -> Any:
     if not isinstance(value, str | dict | list):
         raise ValueError("must be text or a table")
-    _check_params({"body": value})
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("must hold text, finite numbers, true, false, lists and tables only, and no dates") from None
+    if _names_secret(value, templates=True):
+        raise ValueError("must hold no key or password, for it is stored with every run; send it in headers: env:NAME")
     return value
 
 

@@ -202,4 +202,6 @@ def _usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
         return None, ""
     if not all(type(count) is int and 0 <= count <= MAX_TOKENS for count in stated.values()):
         return None, f"not counted: {str(stated)[:100]} was stated"
-    return Usage(**stated), ""
+    read, written = stated["input_tokens"], stated["output_tokens"]
+    cached, thought = min(stated["cached_tokens"], read), min(stated["reasoning_tokens"], written)
+    return Usage(read, written, cached, thought), ""

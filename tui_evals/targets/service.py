@@ -45,6 +45,7 @@ from .reaching import proxy_of
 SERVICE = Settings(
     address="http.url",
     key="the variable that its headers name",
+    refused_key="the variable that its headers name",
     rights="The key may not do this; check its rights.",
     name="http.url",
     answer="the JSON that its paths need",

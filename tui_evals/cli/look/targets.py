@@ -76,7 +76,8 @@ def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
 
 
 def _price_text(price: Price) -> str:
-    tokens = f"{money(price.input_per_million)} + {money(price.output_per_million)} per million tokens"
+    cached = "" if price.cached_per_million is None else f", {money(price.cached_per_million)} cached"
+    tokens = f"{money(price.input_per_million)}{cached} + {money(price.output_per_million)} per million tokens"
     if price.per_call is None:
         return tokens
     return f"{money(price.per_call)} per call" + ("" if price.is_per_call else f", {tokens}")
