@@ -30,6 +30,7 @@ from aiohttp import web
 
 from tests import server_service
 from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Answerer, Behaviour, Call, completion, refused
+from tests.server_responses import as_messages, as_response
 from tests.server_rules import refused_parameter, thinks_first
 from tests.server_wires import AZURE, GEMINI, as_chat
 
@@ -86,9 +87,18 @@ def told(content: Any) -> str:
 
 
 async def chat(http: web.Request) -> web.StreamResponse:
-    state = http.app[STATE]
     raw = await http.json()
-    body = as_chat(http, raw)
+    return await answered(http, raw, as_chat(http, raw))
+
+
+async def responses(http: web.Request) -> web.StreamResponse:
+    """The same by OpenAI's Responses protocol."""
+    raw = await http.json()
+    return as_response(await answered(http, raw, {**raw, "messages": as_messages(raw)}), raw)
+
+
+async def answered(http: web.Request, raw: dict[str, Any], body: dict[str, Any]) -> web.StreamResponse:
+    state = http.app[STATE]
     said = [told(message["content"]) for message in body["messages"] if message["role"] == "user"]
     text = said[-1] if said else ""
     key = hashlib.sha256(json.dumps(body["messages"], sort_keys=True).encode()).hexdigest()[:12]
@@ -181,7 +191,7 @@ async def serve(host: str, port: int, start: Behaviour, until_stdin_closes: bool
     app[STATE].behaviours["*"] = start
     app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
     app.add_routes([web.post(path, chat) for path in ("/v1/messages", AZURE, *GEMINI)])
-    app.add_routes(server_service.ROUTES)
+    app.add_routes([web.post("/v1/responses", responses), *server_service.ROUTES])
     app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
     app.add_routes([web.get("/control/moments", moments)])
     app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])

@@ -231,7 +231,7 @@ class TargetConfig:
 
     name: str
     model: str
-    """openai/…, another litellm string, replay:PATH, python:module:function, command:ARGV, demo, or http:ADDRESS."""
+    """openai/…, another litellm string, replay:PATH, python:module:function, command:ARGV, a2a:URL, demo, http:URL."""
     base_url: str | None = None
     api_key: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -247,6 +247,8 @@ class TargetConfig:
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
     tools: ToolSettings | None = None
+    api: Literal["chat", "responses"] = "chat"
+    """Which protocol of OpenAI's our own client speaks."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every call over HTTP; env:NAME in a value stands for a variable."""
     stream: bool = False
@@ -259,7 +261,14 @@ class TargetConfig:
     @property
     def address(self) -> str | None:
         """The address that is configured, or env:NAME for it; `*` is in it what each question fills in."""
-        return self.base_url if self.http is None else _EXPRESSION.sub("*", self.http.url)
+        if self.http is not None:
+            return _EXPRESSION.sub("*", self.http.url)
+        return self.base_url or (self.model.removeprefix(AGENTS) if self.is_agent else None)
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it is an agent that is asked by the Agent2Agent protocol."""
+        return self.model.startswith(AGENTS)
 
     @property
     def header_variables(self) -> tuple[str, ...]:
@@ -267,6 +276,8 @@ class TargetConfig:
         return tuple(dict.fromkeys(name for value in self.headers.values() for name in references_in(value)))
 
 
+AGENTS = "a2a:"
+"""How the models begin that are agents of the Agent2Agent protocol."""
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _REFERENCE = re.compile(r"(?<![\w])env:([A-Za-z_][A-Za-z0-9_]*)")
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 
-from .base import ConfigurationError, HttpService, Price, TargetConfig, ToolSettings
+from .base import AGENTS, ConfigurationError, HttpService, Price, TargetConfig, ToolSettings
 from .prices import similar_model
+from .providers import speaks_openai
 
 if TYPE_CHECKING:
     from .config_model import ConfigModel, TargetModel
@@ -180,6 +181,8 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
 
 def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
     """A setting that would do nothing in a section, and what to do instead."""
+    from .config_model import url_fault  # when it is wanted, as above
+
     model = target.model or ""
     if target.http is not None:
         for setting in ("base_url", "api_key"):
@@ -187,6 +190,11 @@ def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
                 instead = "url" if setting == "base_url" else 'headers = { Authorization = "Bearer env:MY_KEY" }'
                 return setting, f"does nothing beside http; give {instead} in http"
         return ("stream", 'write http.stream = "sse" or "jsonl"') if target.stream else None
+    config = TargetConfig(name="", model=model, base_url=target.base_url, via=target.via)
+    if config.is_agent and (why := url_fault(model.removeprefix(AGENTS))):
+        return "model", why
+    if target.api != "chat" and not speaks_openai(config):
+        return "api", f"does nothing for {model}, which our own client of OpenAI's protocols does not ask"
     if any("{{" in value for value in target.headers.values()):
         return "headers", "holds {{ }}, which is filled in for http targets alone"
     if model.partition(":")[0] in ("replay", "python", "command", "demo"):

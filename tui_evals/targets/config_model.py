@@ -43,6 +43,15 @@ def _check_url(value: str) -> str:
     return value
 
 
+def url_fault(value: str) -> str | None:
+    """Why a text can be no address in the configuration; None where it can."""
+    try:
+        _check_url(value)
+    except ValueError as problem:
+        return str(problem)
+    return None
+
+
 def _check_params(value: dict[str, Any]) -> dict[str, Any]:
     if "extra_headers" in value:
         raise ValueError("must hold no extra_headers, which would go into the body; set headers = { … } in the section")
@@ -206,6 +215,7 @@ class TargetModel(_Part):
     price: _Price | None = None
     via: Literal["auto", "litellm"] = "auto"
     tools: ToolsModel | None = None
+    api: Literal["chat", "responses"] = "chat"
     headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = {}
     stream: bool = False
     http: _Http | None = None

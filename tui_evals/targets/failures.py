@@ -112,7 +112,13 @@ class Failures:
     def _redirected(self, status: int, location: str | None) -> TargetError:
         """An answer that sends one elsewhere, which is not followed: whoever is there would be given the key."""
         leads = f"it redirects to {self.readable(location)}" if location else "it redirects, and does not say where"
-        address = (location or "").partition("?")[0].removesuffix("/chat/completions").removesuffix("/v1/messages")
+        address = (
+            (location or "")
+            .partition("?")[0]
+            .removesuffix("/chat/completions")
+            .removesuffix("/responses")
+            .removesuffix("/v1/messages")
+        )
         known = address != location and address.startswith("http")
         remedy = f"Set {self.settings.address} to {self.readable(address) if known else 'the address it leads to'}"
         message = f"{self.where} answered {status}: {leads}. {remedy}, if it is yours; nothing was sent there."

@@ -18,7 +18,13 @@ from .permissions import demand_approval
 from .providers import address_variable, provider_of, speaks_openai
 
 GROUP = "tui_evals.targets"
-_BUILT_IN = {"replay": "replay", "python": "function", "command": "command", "demo": "demo.answering"}
+_BUILT_IN = {
+    "replay": "replay",
+    "python": "function",
+    "command": "command",
+    "a2a": "a2a",
+    "demo": "demo.answering",
+}
 """The module of each word that a model may begin with; it is imported when a model begins with that word."""
 _WORD = re.compile(r"[A-Za-z][\w.-]*")
 
@@ -127,6 +133,7 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
         **({"tools": config.tools.data} if config.tools else {}),
         **({"headers": dict(config.headers)} if config.headers else {}),
         **({"stream": True} if config.stream else {}),
+        **({"api": config.api} if config.api != "chat" else {}),
         **({"http": config.http.data} if config.http is not None else {}),
     }
 

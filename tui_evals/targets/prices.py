@@ -47,6 +47,7 @@ def model_facts(model: str) -> Mapping[str, Any] | None:
 
 def _entries(model: str) -> list[Mapping[str, Any]]:
     """The entries of a model, which may stand under its name alone."""
+    model = model.replace("/responses/", "/", 1)
     provider, slash, rest = model.partition("/")
     found = [entry for name in (model, rest) if name and (entry := _entry(name)) is not None]
     return [entry for entry in found if not slash or _is_of_provider(entry, provider)]
