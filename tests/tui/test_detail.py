@@ -16,6 +16,7 @@ from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
 from tui_evals.datasets.same_item import place_of
 from tui_evals.datasets.steps import set_field
+from tui_evals.present.figures import exact_time
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
@@ -168,11 +169,32 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
         "user:",
         "Diagnostics",
         "Attempts",
-        "! target demo · 30 ms · agentRateLimited: slow down",
+        f"! target demo · {exact_time(1.0)} · 30 ms · agentRateLimited: slow down",
     ]
     places = [text.find(part) for part in order]
     assert -1 not in places, order[places.index(-1)]
     assert places == sorted(places)
+
+
+async def test_the_steps_of_an_agent_are_a_section(project):
+    call = {"id": "a", "name": "find", "arguments": '{"id": 7}', "result": HOSTILE, "by": "scripted", "failed": True}
+    steps = ({"text": None, "calls": [call], "latency_ms": 20.0}, {"text": "Paris", "calls": [], "latency_ms": 3.0})
+    tools = ({"id": "a", "name": "find", "arguments": '{"id": 7}'},)
+    await project.answer(0, answered("Paris", steps=steps, tool_calls=tools))
+    text = project.text(0, 120)
+    order = [
+        "2 steps",
+        "Steps",
+        "step 1 of 2 · 20 ms",
+        '→ find {"id": 7}',
+        "! [/b]",
+        "scripted",
+        "step 2 of 2",
+        "Request",
+    ]
+    places = [text.find(part) for part in order]
+    assert -1 not in places and places == sorted(places)
+    assert "Tool calls" not in text and not {"\x1b", "\x07", "\x9b"} & set(text)
 
 
 async def test_where_there_is_no_answer_the_reason_and_what_was_expected_stand(project):

@@ -34,11 +34,11 @@ from tui_evals.runs.start import (
 from tui_evals.runs.status import UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import ENDINGS
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
 from tui_evals.targets.permissions import NotApproved
+from tui_evals.text.endings import ENDINGS
 
 from .results import Run, read_run
 
@@ -334,20 +334,21 @@ def _configurations(targets: Sequence[TargetLike], settings: Settings) -> list[t
             continue
         name = str(getattr(target, "name", None) or getattr(target, "__name__", type(target).__name__))
         place = f"{getattr(target, '__module__', '')}:{getattr(target, '__qualname__', type(target).__qualname__)}"
-        configured.append((TargetConfig(name=name, model=f"python:{place}"), _target_of(target, name)))
+        config = TargetConfig(name=name, model=f"python:{place}")
+        configured.append((config, _target_of(target, config)))
     names = [config.name for config, _ in configured]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigurationError(f"two targets are called {twice}; give the functions names of their own")
     return configured
 
 
-def _target_of(target: Target | Answers, name: str) -> Target:
+def _target_of(target: Target | Answers, config: TargetConfig) -> Target:
     if not inspect.iscoroutinefunction(getattr(target, "ask", None)):
-        return given_function(cast(Answers, target), name)
+        return given_function(cast(Answers, target), config)
     if inspect.isclass(target):
-        raise ConfigurationError(f"{name} is a class of targets; give an object of it, such as {name}()")
+        raise ConfigurationError(f"{config.name} is a class of targets; give an object of it, such as {config.name}()")
     if not inspect.iscoroutinefunction(getattr(target, "close", None)):
-        raise ConfigurationError(f"the target {name} has no `async def close(self)`, which ends what it holds")
+        raise ConfigurationError(f"the target {config.name} has no `async def close(self)`, which ends what it holds")
     return cast(Target, target)
 
 

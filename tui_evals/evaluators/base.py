@@ -27,6 +27,10 @@ class ToolCall:
 
     name: str
     arguments: object = None
+    result: str | None = None
+    """What the tool gave; None where nobody called it."""
+    failed: bool = False
+    """Whether it gave an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +47,17 @@ class Evidence:
     """The messages that `prompt` is the text of, where they are more than one message of the user."""
     variables: Mapping[str, object] = field(default_factory=dict)
     tool_calls: tuple[ToolCall, ...] | None = None
+    steps: int | None = None
+    """How often the model was asked until it answered; None where nobody counted."""
     diagnostics: Mapping[str, Any] | None = None
     latency_ms: float | None = None
+    first_token_ms: float | None = None
+    tokens_per_second: float | None = None
+    """Tokens of the answer for each second that the whole call took."""
     tokens: int | None = None
     cost: float | None = None
     from_cache: bool = False
+    finish_reason: str | None = None
     json_response: bool = False
     completions: tuple[str, ...] = ()
     rules: str | None = None

@@ -61,6 +61,61 @@ class Latency(Evaluator):
         return _limit_score(evidence.latency_ms, self.options.threshold, self.measure, note)
 
 
+class TimeToFirstToken(Evaluator):
+    """Passes when the first piece of the answer came in less time than the threshold, in milliseconds.
+
+    Exactly the threshold fails. An answer from the cache is judged by its call. Skipped where the answer did not come
+    in pieces: give the target `stream = true`, or its `http` a `stream`.
+    """
+
+    name = "TimeToFirstToken"
+    family = "limits"
+    measure = Measure("at most", "ms")
+    Options = LimitOptions
+    example: ClassVar = {"options": {"threshold": 500}, "response": "Hello", "first_token_ms": 120.0}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the time."""
+        if evidence.first_token_ms is None:
+            return skipped_score("the answer did not come in pieces; give its target stream = true")
+        note = _CACHED if evidence.from_cache else ""
+        return _limit_score(evidence.first_token_ms, self.options.threshold, self.measure, note)
+
+
+class PaceOptions(Options):
+    """Options of what compares a number with the least that is wanted."""
+
+    threshold: float | None = Field(
+        None,
+        ge=0,
+        description="Passes from here up; without it the number is shown and nothing passes or fails.",
+    )
+
+
+class TokensPerSecond(Evaluator):
+    """Passes when the answer came with at least so many tokens per second, over the whole call.
+
+    Skipped where the target reported no count of tokens, or no time was measured.
+    """
+
+    name = "TokensPerSecond"
+    family = "limits"
+    measure = Measure("at least", "tokens/s")
+    Options = PaceOptions
+    example: ClassVar = {"options": {"threshold": 20}, "response": "Hello", "tokens_per_second": 64.0}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the pace."""
+        pace = evidence.tokens_per_second
+        if pace is None:
+            return skipped_score("the target reported no tokens, or no time was measured")
+        threshold = self.options.threshold
+        number, *limit = self.measure.texts(pace, *([] if threshold is None else [threshold]))
+        wanted = f", wanted at least {limit[0]}" if limit else ""
+        note = _CACHED if evidence.from_cache else ""
+        return measured_score(pace, threshold, f"{number}{note}{wanted}")
+
+
 class Cost(Evaluator):
     """Passes when the answer cost less than the threshold, in US dollars.
 

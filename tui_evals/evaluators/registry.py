@@ -27,6 +27,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         *("ToolCallSelection", "ToolCallExecution", "ToolCalled", "TOOL_CALLED"),
         *("ToolCalledWith", "TOOL_CALLED_WITH"),
     ),
+    "trajectory": ("NoTools", "ToolOrder", "ToolTrajectory", "ToolsSucceeded", "Steps"),
     "text": (
         *("Equals", "EXACT_MATCH", "exact_match", "StartsWith", "STARTS_WITH", "ContainsAll", "CONTAINS_ALL"),
         *("ContainsAny", "CONTAINS_ANY", "Regex"),
@@ -34,7 +35,8 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "references": ("Match", "Includes", "MultipleChoice", "FuzzyMatch"),
     "translate": ("Translate",),
     "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema"),
-    "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens"),
+    "limits": ("Latency", "LATENCY", "TimeToFirstToken", "TokensPerSecond", "Cost", "COST", "Tokens"),
+    "endings": ("FinishReason",),
     "bertscore": ("BertScore", "bertscore"),
     "grading": (
         *("SummaryQuality", "summary_quality", "QACorrectness", "qa_correctness", "Hallucination"),

@@ -11,6 +11,7 @@ from tui_evals.compare.statistics import interval_percent, percent
 from tui_evals.store.grid import GridCell, GridLine
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.text.names import numbered
 from tui_evals.text.nearest import did_you_mean
 
 from .columns import short_names
@@ -79,7 +80,7 @@ def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
 
 def named_columns(run: RunRow) -> tuple[GridColumn, ...]:
     """The columns of a run before anything has been counted."""
-    targets, prompts = short_names(run.targets), short_names(run.prompts)
+    targets, prompts = short_names(numbered(run.targets)), short_names(run.prompts)
     columns = []
     for (prompt, target), name in column_names(run).items():
         parts = [targets[target]] if len(targets) > 1 or not prompts[prompt] else []

@@ -48,6 +48,7 @@ from .selection import ItemSelection, chosen_positions, find_run, select_items
 from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
+from .toolbox import open_toolbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -686,9 +687,21 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         target = job.ready.get(config.name)
         if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
+        tools = None
+        if kind == "target" and terms.cluster is None:
+            tools = open_toolbox(plan.dataset, config, project.environment, project.root)
         of = kind, base_name(config.name)
-        room = rooms.get(of)
-        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target, room)
+        made = opened(
+            config,
+            kind,
+            budget,
+            project.environment,
+            project.root,
+            terms.concurrency,
+            target,
+            rooms.get(of),
+            tools=tools,
+        )
         rooms[of] = made.room
         made.largest_answer = largest.get((kind, config.name), 0)
         return made

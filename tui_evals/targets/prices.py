@@ -47,6 +47,7 @@ def model_facts(model: str) -> Mapping[str, Any] | None:
 
 def _entries(model: str) -> list[Mapping[str, Any]]:
     """The entries of a model, which may stand under its name alone."""
+    model = model.replace("/responses/", "/", 1)
     provider, slash, rest = model.partition("/")
     found = [entry for name in (model, rest) if name and (entry := _entry(name)) is not None]
     return [entry for entry in found if not slash or _is_of_provider(entry, provider)]
@@ -145,7 +146,13 @@ def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
 
 
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
-    input_cost, output_cost = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
-    if not isinstance(input_cost, int | float) or not isinstance(output_cost, int | float):
+    known = entry or {}
+    input_cost, output_cost = (_per_million(known.get(f"{side}_cost_per_token")) for side in ("input", "output"))
+    if input_cost is None or output_cost is None:
         return None
-    return Price(round(input_cost * 1e6, 9), round(output_cost * 1e6, 9))
+    cached = known.get("cache_read_input_token_cost", known.get("input_cost_per_token_cache_hit"))
+    return Price(input_cost, output_cost, _per_million(cached))
+
+
+def _per_million(cost: object) -> float | None:
+    return round(cost * 1e6, 9) if isinstance(cost, int | float) else None

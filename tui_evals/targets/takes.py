@@ -13,6 +13,7 @@ from typing import Any
 
 from .base import Request, TargetConfig
 from .prices import model_facts
+from .providers import RESPONSES_PREFIX
 
 UNSET = "unset"
 """What a parameter of a target is set to so that it is never sent, whoever asks for it."""
@@ -66,7 +67,7 @@ class Takes:
 def takes_of(config: TargetConfig) -> Takes:
     """What the model of a target takes, as far as it is known; who is not known takes everything."""
     provider, slash, name = config.model.partition("/")
-    provider, name = (provider, name) if slash else ("", config.model)
+    provider, name = (provider, name.removeprefix(RESPONSES_PREFIX)) if slash else ("", config.model)
     entry = _entry(config.model, provider, name)
     params = {name: value for name, value in config.params.items() if value != UNSET}
     effort = params.get("reasoning_effort", entry.get("default_reasoning_effort"))

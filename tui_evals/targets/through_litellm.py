@@ -24,9 +24,19 @@ from yarl import URL
 
 from tui_evals.interpreter import forbid_core_dumps
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
+from .base import (
+    ConfigurationError,
+    Reply,
+    Request,
+    TargetConfig,
+    TargetContext,
+    TargetError,
+    TargetKind,
+    replace_references,
+)
 from .chat import SAMPLING_PARAMS, completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .http_calls import variables_in
 from .prices import is_known_provider, similar_provider
 from .providers import PROVIDERS, Provider, address_variable, provider_of
 from .reaching import missing_key, proxy_of
@@ -66,6 +76,7 @@ class ThroughLitellm:
 
     def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
+        _demand_whole(config)
         self._config = config
         self._environment = environment
         self._fitting = Fitting(config)
@@ -91,22 +102,30 @@ class ThroughLitellm:
             call = completion_body(self._config, self._config.model, request)
             changes = self._fitting.fit(call)
             done = await self._do(call, self._worker, failures)
+            started, seconds = done.get("started"), done.get("seconds")
             if "failure" not in done:
                 break
-            if not (_is_refusal(done["failure"]) and self._fitting.learn(done["failure"]["text"], call)):
-                raise _target_error(done["failure"], failures, self._config.timeout)
+            report = done["failure"]
+            if report["kind"] == "status" and (blocked := failures.blocked(report["status"], report["text"])):
+                return replace(blocked, started=started, seconds=seconds, changes=changes)
+            if not (_is_refusal(report) and self._fitting.learn(report["text"], call)):
+                error = _target_error(report, failures, self._config.timeout)
+                error.started, error.seconds = started, seconds
+                raise error
         self.url = done["url"]
         try:
             reply = parse_completion(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
-        cost = (done["cost"] if reply.usage else None) or reply.cost
-        return replace(reply, cost=cost, seconds=done["seconds"], changes=changes)
+        listed = done["cost"] if reply.usage and self._config.price is None else None
+        cost = listed if reply.cost is None else reply.cost
+        return replace(reply, cost=cost, started=started, seconds=seconds, changes=changes)
 
     async def _do(self, call: Mapping[str, Any], worker: Worker, failures: Failures) -> dict[str, Any]:
         """What came of one call."""
         job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._address()}
+        job["headers"] = dict(self._config.headers)
         await worker.ready()
         try:
             async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
@@ -144,7 +163,8 @@ class ThroughLitellm:
         key = resolve_reference(config.api_key, environment, "api_key", config.name)
         url = resolve_reference(self._address(), environment, "base_url", config.name)
         where = urlsplit(url).netloc.rpartition("@")[2] if url else config.model.partition("/")[0]
-        return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")))
+        named = variables_in(config, environment).values()
+        return Failures(where, environment, (*filter(None, [key]), *named, *url_secrets(url or "")))
 
 
 def _is_refusal(report: Mapping[str, Any]) -> bool:
@@ -215,10 +235,11 @@ def _import_litellm() -> Any:
 
 @dataclass
 class _CallClock:
-    """The clock of one job: it runs while a call is out, and keeps how long the last one took."""
+    """The clock of one job: it runs while a call is out, and keeps when the last one began and how long it took."""
 
     limit: float
     deadline: asyncio.Timeout
+    started: float | None = None
     seconds: float | None = None
     url: str | None = None
     """Where it went, without the query, in which some providers have their key."""
@@ -241,12 +262,13 @@ def _watch_calls() -> None:
         clock = _clock.get()
         if clock is None:
             return await send(self, request, **options)
-        started = time.perf_counter()
+        began, clock.started = time.perf_counter(), time.time()
         clock.deadline.reschedule(asyncio.get_running_loop().time() + clock.limit)
         clock.url = str(request.url.copy_with(query=None))
-        response = await send(self, request, **options)
-        clock.seconds = time.perf_counter() - started
-        return response
+        try:
+            return await send(self, request, **options)
+        finally:
+            clock.seconds = time.perf_counter() - began
 
     httpx.AsyncClient.send = watched  # type: ignore[method-assign]
 
@@ -254,12 +276,13 @@ def _watch_calls() -> None:
 async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
     """Do one job; its failure is reported, not raised."""
     try:
-        done = json_line({"number": job["number"], **await _complete(litellm, job)})
+        done = await _complete(litellm, job)
     except Exception as error:
-        done = json_line({"number": job["number"], "failure": _describe_failure(error)})
-    if len(done) > MAX_BODY:
-        done = json_line({"number": job["number"], "failure": {"kind": "long"}})
-    writer.write(done)
+        done = {"failure": _describe_failure(error)}
+    clock = _clock.get()
+    known = {"number": job["number"], **({"started": clock.started, "seconds": clock.seconds} if clock else {})}
+    line = json_line({**known, **done})
+    writer.write(line if len(line) <= MAX_BODY else json_line({**known, "failure": {"kind": "long"}}))
 
 
 async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
@@ -277,13 +300,16 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
         "_skip_mcp_handler": True,
     }
+    if job["headers"]:
+        headers = job["headers"].items()
+        settings["extra_headers"] = {name: replace_references(text, os.environ.__getitem__) for name, text in headers}
     async with asyncio.timeout(limit + _AROUND_CALL) as deadline:
         clock = _CallClock(limit, deadline)
         _clock.set(clock)  # each job is a task, with a context of its own
         answer = await litellm.acompletion(**{**job["call"], **settings})
     # By its own table; for some models that are not in it litellm says 0.
     cost = answer._hidden_params.get("response_cost") or None
-    return {"answer": answer.model_dump(), "cost": cost, "seconds": clock.seconds, "url": clock.url}
+    return {"answer": answer.model_dump(), "cost": cost, "url": clock.url}
 
 
 def _litellm_address(model: str, address: str | None) -> str | None:
@@ -368,6 +394,8 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
 def _check(config: TargetConfig, context: TargetContext) -> str | None:
     """ConfigurationError for an unknown provider and a missing key; else the address, None behind a proxy."""
     demand_reference(config)
+    _demand_whole(config)
+    variables_in(config, context.environment)
     environment, (provider, _, _) = context.environment, config.model.partition("/")
     key = resolve_reference(config.api_key, environment, "api_key", config.name)
     address = resolve_reference(config.base_url, environment, "base_url", config.name)
@@ -392,6 +420,15 @@ def _check(config: TargetConfig, context: TargetContext) -> str | None:
     if address:
         return address if _proxy(address, environment) is None else None
     return None
+
+
+def _demand_whole(config: TargetConfig) -> None:
+    """Refuse a stream, of which litellm's process would hand on the whole only."""
+    if config.stream:
+        raise ConfigurationError(
+            f"The target {config.name}: stream = true is for endpoints of OpenAI's protocol (openai/… or a base_url) "
+            "and for http targets; leave it out."
+        )
 
 
 def _demand_module(config: TargetConfig, provider: Provider) -> None:

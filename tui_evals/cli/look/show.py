@@ -16,6 +16,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
     answer_reason,
+    attempt_text,
     earlier_text,
     error_text,
     expected_text,
@@ -43,6 +44,7 @@ from tui_evals.present.runs import (
     totals_sentence,
 )
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
+from tui_evals.present.steps import transcript
 from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.grid import GridOrder
@@ -362,6 +364,7 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
         ("prompt", prompt_text(unit, answer)),
         ("expected", expected_text(unit)),
         ("context", unit.get("context")),
+        ("steps", transcript(answer)),
         ("answer", answer.text if answer else None),
         ("error", error_text(answer)),
         ("raised", answer.traceback if answer else None),
@@ -377,6 +380,8 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
         say(f"  {label.author} {opinion(label)}{': ' + label.note if label.note else ''}")
     for attempt in detail.earlier:
         say(f"  {earlier_text(attempt)}", dim=True)
+    for call in detail.calls:
+        say(f"  {attempt_text(call)}", dim=True)
     for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls), rejudged).text):
         if line:
             say(f"  {line}", dim=True)

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import tomlkit
+
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
 from tui_evals.imports.keeping import keep_dataset, run_command, text_of
 from tui_evals.imports.losses import Losses
@@ -33,7 +35,8 @@ def _import(request: ImportRequest) -> ImportResult:
     prompts = _prompt_files(config.prompts, file, losses) if len(config.prompts) > 1 else {}
     document = {**config.data, **_prompt_under_test(config.prompts, prompts, losses)}
     _leave_out_settings(config.targets, losses)
-    targets = " ".join(f"--target {shlex.quote(target.model)}" for target in config.targets) or "--target NAME"
+    models = [target.model for target in config.targets if target.http is None]
+    targets = " ".join(f"--target {shlex.quote(model)}" for model in models) or "--target NAME"
     named = "".join(f" -p {shlex.quote(shown(prompt))}" for prompt in prompts)
     missing = "" if config.prompts else " -p PROMPT"
     following = run_command(file, prompts=named or missing, targets=targets)
@@ -84,6 +87,11 @@ def _stems(prompts: Sequence[Prompt]) -> Iterator[str]:
 def _leave_out_settings(targets: Sequence[Provider], losses: Losses) -> None:
     """Note what of a target belongs into the settings of the project, not on the command line."""
     for target in targets:
+        if target.http is not None:
+            written = tomlkit.item(dict(target.http), _parent=tomlkit.array()).as_string()
+            why = f"a section [targets.NAME] of .evals/config.toml takes it, with http = {written}"
+            losses.left_out(target.name or target.model, why=why)
+            continue
         given = [*target.params, *(name for name in ("base_url", "api_key") if getattr(target, name) is not None)]
         if given:
             why = f"a section [targets.NAME] of .evals/config.toml with model = {target.model!r} takes them"

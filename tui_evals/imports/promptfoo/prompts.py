@@ -15,6 +15,7 @@ from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_yaml
 
 from .files import Spot, files_named, kind_of, shown_name, source_of, text_of
+from .services import is_service, service_section
 
 _SPELLINGS = {
     "openai": "openai",
@@ -70,6 +71,8 @@ class Provider:
     params: Mapping[str, Any] = field(default_factory=dict)
     base_url: str | None = None
     api_key: str | None = None
+    http: Mapping[str, Any] | None = None
+    """How it is asked where it is an address, in the words of a section of the project's configuration."""
 
 
 def model_of(written: str) -> str | None:
@@ -107,6 +110,8 @@ def _provider(spot: Spot, losses: Losses) -> Provider | None:
         written, about = spot.text(), spot
     else:
         written, about = _named(spot)
+    if is_service(written):
+        return _service(written, about, losses)
     model = model_of(written)
     if model is None and written.startswith("openai:responses:"):
         model = f"openai/{written.removeprefix('openai:responses:')}"
@@ -121,6 +126,18 @@ def _provider(spot: Spot, losses: Losses) -> Provider | None:
     if isinstance(about.value, str):
         return Provider(model)
     return _detailed(model, about, losses)
+
+
+def _service(written: str, spot: Spot, losses: Losses) -> Provider | None:
+    """A provider that is an address."""
+    config, label = (None, None) if isinstance(spot.value, str) else (spot.get("config"), spot.get("label"))
+    section = service_section(written, config, losses)
+    if section is None:
+        losses.left_out(f"the provider {written}", spot.where, "it has no address that can be asked")
+        return None
+    losses.carried(f"the provider {written}", spot.where, "as an HTTP target")
+    model = f"http:{section['http']['url'].partition('://')[2]}"
+    return Provider(model, "" if label is None else label.text(), http=section["http"])
 
 
 def _named(spot: Spot) -> tuple[str, Spot]:
