@@ -63,6 +63,15 @@ CANONICAL = (
     "Rubric",
     "Compliance",
     "accuracy",
+    "Levenshtein",
+    "RougeN",
+    "Bleu",
+    "Expression",
+    "ContainsJson",
+    "ValidToolCalls",
+    "Length",
+    "PersonalData",
+    "Secrets",
 )
 
 ALIASES = {
@@ -121,7 +130,7 @@ def test_every_evaluator_explains_itself(name):
 @pytest.mark.parametrize("name", CANONICAL)
 def test_every_example_passes(name, monkeypatch):
     pytest.importorskip("wordfreq") if name == "Specificity" else None
-    pytest.importorskip("sacrebleu") if name == "Translate" else None
+    pytest.importorskip("sacrebleu") if name in ("Translate", "Bleu") else None
     if name == "BertScore":
         pytest.skip("needs a downloaded model; its own tests make a small one")
     monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")

@@ -43,6 +43,8 @@ class Evidence:
     """The messages that `prompt` is the text of, where they are more than one message of the user."""
     variables: Mapping[str, object] = field(default_factory=dict)
     tool_calls: tuple[ToolCall, ...] | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """The tools that the answer could call."""
     diagnostics: Mapping[str, Any] | None = None
     latency_ms: float | None = None
     tokens: int | None = None

@@ -25,16 +25,19 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "retrieval": ("RetrievalQuery", "RetrievalResult"),
     "tools": (
         *("ToolCallSelection", "ToolCallExecution", "ToolCalled", "TOOL_CALLED"),
-        *("ToolCalledWith", "TOOL_CALLED_WITH"),
+        *("ToolCalledWith", "TOOL_CALLED_WITH", "ValidToolCalls"),
     ),
     "text": (
         *("Equals", "EXACT_MATCH", "exact_match", "StartsWith", "STARTS_WITH", "ContainsAll", "CONTAINS_ALL"),
         *("ContainsAny", "CONTAINS_ANY", "Regex"),
     ),
     "references": ("Match", "Includes", "MultipleChoice", "FuzzyMatch"),
-    "translate": ("Translate",),
-    "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema"),
-    "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens"),
+    "overlap": ("Levenshtein", "RougeN"),
+    "translate": ("Translate", "Bleu"),
+    "expression": ("Expression",),
+    "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema", "ContainsJson"),
+    "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens", "Length"),
+    "leaks": ("PersonalData", "Secrets"),
     "bertscore": ("BertScore", "bertscore"),
     "grading": (
         *("SummaryQuality", "summary_quality", "QACorrectness", "qa_correctness", "Hallucination"),
