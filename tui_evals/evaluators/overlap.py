@@ -39,8 +39,8 @@ class Levenshtein(Evaluator):
     """Passes when few single-character edits (insert, delete, replace) turn the answer into a reference.
 
     The score is the similarity: 1 minus the edits as a share of the longer text, 1 for the same text. With
-    `most_edits` the number of edits is bounded instead. With several references the nearest one counts. Texts much longer
-    than 100,000 characters are an error.
+    `most_edits` the number of edits is bounded instead. With several references the nearest one counts. Texts of much
+    more than 100,000 characters are an error.
     """
 
     name = "Levenshtein"

@@ -18,7 +18,8 @@ from tui_evals.cli.asking import confirmed
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
-from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.evaluators.custom import write_new_evaluator
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.evaluators.rows import RowScorer, record_of
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.generate.session import remembered_targets
@@ -47,6 +48,21 @@ def show_evaluators(name: str | None, as_json: bool) -> None:
         say_json(_evaluator_json(kind))
     else:
         _show(kind)
+
+
+def begin_evaluator(name: str) -> None:
+    """Write an evaluator of the user's own and its test, and say how it comes to judge."""
+    root = project_root(Path.cwd())
+    try:
+        file, test = write_new_evaluator(root, name, built_in())
+    except (FileExistsError, ValueError) as problem:
+        raise Stop(str(problem)) from None
+    except OSError as problem:
+        raise Stop(f"the evaluator cannot be written: {problem}") from None
+    shown, shown_test = (path.relative_to(root) for path in (file, test))
+    say(f"wrote {shown} and {shown_test}", fg="green")
+    say(f"edit it, try it with `pytest {shown_test}`, agree to it with `tui-evals trust {shown}`,")
+    say(f"and let it judge a dataset with `tui-evals evaluators set DATASET {name}`")
 
 
 def _list(registry: Registry, as_json: bool) -> None:
