@@ -224,8 +224,8 @@ async def test_the_process_gets_the_whole_request_and_stays(tmp_path):
     assert first == second
     assert said == (
         '{"id": 3, "item": "A", "messages": [{"content": "all", "role": "user"}], "params": {"style": "plain", '
-        '"temperature": 1}, "position": 3, "repeat": 2, "response_format": null, "session": null, "tools": [], "turn": 1, '
-        '"variables": {"v": 1}}'
+        '"temperature": 1}, "position": 3, "repeat": 2, "response_format": null, "session": null, "tools": [], '
+        '"turn": 1, "variables": {"v": 1}}'
     )
     assert (reply.usage, reply.cost) == (Usage(1, 2), 0.5)
     assert is_gone(int(first))
