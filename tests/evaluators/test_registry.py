@@ -72,6 +72,7 @@ CANONICAL = (
     "Length",
     "PersonalData",
     "Secrets",
+    "EmbeddingSimilarity",
 )
 
 ALIASES = {
@@ -148,7 +149,8 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_modifiers_stand_on_every_evaluator():
     for kind in KINDS:
         assert {"negate", "weight"} <= set(kind.Options.model_fields), kind.name
-        assert ("judge" in kind.Options.model_fields) is (kind.judged or kind.may_ask), kind.name
+        asked = {"judge", "embedder"} & set(kind.Options.model_fields)
+        assert asked == ({"embedder" if kind.embeds else "judge"} if kind.judged or kind.may_ask else set()), kind.name
 
 
 class Polite(Evaluator):

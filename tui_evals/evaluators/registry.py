@@ -34,6 +34,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "references": ("Match", "Includes", "MultipleChoice", "FuzzyMatch"),
     "overlap": ("Levenshtein", "RougeN"),
     "translate": ("Translate", "Bleu"),
+    "embeddings": ("EmbeddingSimilarity",),
     "expression": ("Expression",),
     "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema", "ContainsJson"),
     "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens", "Length"),

@@ -75,7 +75,8 @@ def _list(registry: Registry, as_json: bool) -> None:
     for family, kinds in families.items():
         say(family, bold=True)
         for kind in kinds:
-            say(f"  {kind.name:<20} {'judge  ' if kind.judged else '       '}{summary(kind)}")
+            asks = "vectors" if kind.embeds else "judge" if kind.judged else ""
+            say(f"  {kind.name:<20} {asks:<7} {summary(kind)}")
     say("\n`tui-evals evaluators NAME` shows options, evidence and an example.")
 
 
@@ -98,7 +99,7 @@ def _show(kind: type[Evaluator]) -> None:
     say(description(kind))
     say()
     say("Needs", bold=True)
-    say(f"  {', '.join(kind.needs) or 'nothing'}{'; a judge' if kind.judged else ''}")
+    say(f"  {', '.join(kind.needs) or 'nothing'}{'; ' + _whom(kind) if kind.judged else ''}")
     if kind.measure.direction or kind.measure.unit:
         say("Score", bold=True)
         unit = f", in {kind.measure.unit}" if kind.measure.unit else ""
@@ -108,6 +109,10 @@ def _show(kind: type[Evaluator]) -> None:
         say(f"  {name:<22} {cell(kind_of, 30):<30} {cell(default, 12):<12} {about}")
     say("Example", bold=True)
     say("  " + json.dumps(_example_json(kind.example), ensure_ascii=False, indent=2).replace("\n", "\n  "))
+
+
+def _whom(kind: type[Evaluator]) -> str:
+    return "a target of kind embedding" if kind.embeds else "a judge"
 
 
 def _fields(options: type[BaseModel]) -> Iterator[tuple[str, str, str, str]]:
