@@ -11,12 +11,13 @@ from tui_evals.text.vectors import cosine, unpack_vector
 
 from .base import CannotJudge, Evaluator, Evidence, Misconfigured, Question, Score, ValueOptions, measured_score
 from .judging import check_shown_size
-from .values import quoted, response_texts
+from .values import quoted, response_texts, target_texts
 
 
 class EmbeddingOptions(ValueOptions):
     """Options of EmbeddingSimilarity."""
 
+    value: str | None = Field(None, description="The text to compare with; without it, any reference of the item.")
     threshold: float | None = Field(
         0.75, ge=-1, le=1, description="The similarity from which it passes; null only shows the number."
     )
@@ -37,7 +38,6 @@ class EmbeddingSimilarity(Evaluator):
     name = "EmbeddingSimilarity"
     family = "text"
     measure = Measure("at least")
-    needs = ("response", "expected")
     judged = True
     embeds = True
     Options = EmbeddingOptions
@@ -50,7 +50,8 @@ class EmbeddingSimilarity(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """The cosine to the nearest reference."""
-        references = [reference for reference in evidence.references if reference.strip()]
+        targets = target_texts(evidence, None if self.options.value is None else [self.options.value])
+        references = [reference for reference in targets if reference.strip()]
         texts = [text for text in response_texts(evidence, self.options.json_path) if text.strip()]
         if not references:
             raise Misconfigured("every expected response is blank, so that there is nothing to be near to")

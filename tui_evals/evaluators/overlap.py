@@ -11,14 +11,15 @@ from pydantic import Field, model_validator
 
 from tui_evals.text.measures import Measure
 
-from .base import CannotJudge, Evaluator, Evidence, Score, TextOptions, ValueOptions, measured_score
-from .values import quoted, response_texts
+from .base import CannotJudge, Evaluator, Evidence, Score, measured_score
+from .text import ValueTextOptions
+from .values import quoted, response_texts, target_texts
 
 MAX_COMPARED = 10_000_000_000
 """Characters of one text times those of the other, with which the time of counting edits grows: a fifth of a second."""
 
 
-class LevenshteinOptions(TextOptions):
+class LevenshteinOptions(ValueTextOptions):
     """Options of Levenshtein."""
 
     threshold: float | None = Field(
@@ -46,7 +47,6 @@ class Levenshtein(Evaluator):
     name = "Levenshtein"
     family = "text"
     measure = Measure("at least")
-    needs = ("response", "expected")
     Options = LevenshteinOptions
     example: ClassVar = {"options": {"threshold": 0.8}, "response": "Montreal", "expected": "Montréal"}
 
@@ -57,7 +57,7 @@ class Levenshtein(Evaluator):
         fold = str.casefold if self.options.ignore_case else str
         nearest: tuple[float, int, str] | None = None
         for text in map(fold, response_texts(evidence, self.options.json_path)):
-            for reference in evidence.references:
+            for reference in target_texts(evidence, self.options.value_list):
                 other = fold(reference)
                 if len(text) * len(other) > MAX_COMPARED:
                     reason = f"{len(text):,} and {len(other):,} characters are too many to count the edits between"
@@ -83,7 +83,7 @@ def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[start:] for start in range(size)), strict=False))
 
 
-class RougeNOptions(ValueOptions):
+class RougeNOptions(ValueTextOptions):
     """Options of RougeN."""
 
     n: int = Field(1, ge=1, le=9, description="How many words in a row are compared.")
@@ -106,7 +106,6 @@ class RougeN(Evaluator):
     name = "RougeN"
     family = "text"
     measure = Measure("at least")
-    needs = ("response", "expected")
     Options = RougeNOptions
     example: ClassVar = {
         "options": {"threshold": 0.7},
@@ -119,7 +118,7 @@ class RougeN(Evaluator):
         size = self.options.n
         answers = [_ngrams(_words(text), size) for text in response_texts(evidence, self.options.json_path)]
         best: dict[str, Any] = {"f1": 0.0, "precision": 0.0, "recall": 0.0}
-        for reference in evidence.references:
+        for reference in target_texts(evidence, self.options.value_list):
             wanted = _ngrams(_words(reference), size)
             for answer in answers:
                 figures = _overlap(answer, wanted)

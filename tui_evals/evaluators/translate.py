@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
@@ -11,8 +11,9 @@ from pydantic import Field
 
 from tui_evals.text.measures import Measure
 
-from .base import Evaluator, Evidence, Misconfigured, Score, TextOptions, ValueOptions, is_installed, measured_score
-from .values import response_texts
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, is_installed, measured_score
+from .text import ValueTextOptions
+from .values import response_texts, target_texts
 
 _MISSING = "BLEU is computed by the library sacrebleu, which is not installed: pip install 'tui-evals[bleu]'"
 READ_CHARS = 100_000
@@ -28,14 +29,16 @@ def load_bleu() -> Any:
         return None
 
 
-def best_bleu(evidence: Evidence, json_path: str | None, fold: Callable[[str], str] = str) -> float:
+def best_bleu(
+    evidence: Evidence, references: Sequence[str], json_path: str | None, fold: Callable[[str], str] = str
+) -> float:
     """The best BLEU, of 0 to 100, of any text of the answer over all references; CannotJudge without the library."""
     bleu = load_bleu()
     if bleu is None:
         raise Misconfigured(_MISSING)
-    references = [fold(reference[:READ_CHARS]) for reference in evidence.references]
+    compared = [fold(reference[:READ_CHARS]) for reference in references]
     texts = response_texts(evidence, json_path)
-    return max(float(bleu.sentence_score(fold(text[:READ_CHARS]), references).score) for text in texts)
+    return max(float(bleu.sentence_score(fold(text[:READ_CHARS]), compared).score) for text in texts)
 
 
 class TranslateOptions(ValueOptions):
@@ -68,13 +71,13 @@ class Translate(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """The best BLEU of any text of the answer."""
-        best = best_bleu(evidence, self.options.json_path)
+        best = best_bleu(evidence, evidence.references, self.options.json_path)
         passed = best > self.options.threshold
         reason = f"BLEU {best:.1f}, and it passes above {self.options.threshold:g}"
         return Score(best, "pass" if passed else "fail", self.options.threshold, None, reason, {"bleu": best})
 
 
-class BleuOptions(TextOptions):
+class BleuOptions(ValueTextOptions):
     """Options of Bleu."""
 
     threshold: float | None = Field(
@@ -93,7 +96,6 @@ class Bleu(Evaluator):
     name = "Bleu"
     family = "text"
     measure = Measure("at least")
-    needs = ("response", "expected")
     Options = BleuOptions
     example: ClassVar = {
         "options": {"threshold": 0.5},
@@ -108,5 +110,6 @@ class Bleu(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """The best BLEU of any text of the answer."""
         fold = str.casefold if self.options.ignore_case else str
-        best = best_bleu(evidence, self.options.json_path, fold) / 100
+        references = target_texts(evidence, self.options.value_list)
+        best = best_bleu(evidence, references, self.options.json_path, fold) / 100
         return measured_score(best, self.options.threshold, f"BLEU {best:.3f}")
