@@ -96,7 +96,11 @@ class Judges:
                 request = request_for(Question(texts=some), embedder.config)
                 async with embedder.room.flight:
                     reply = (await embedder.ask(request, self._ledger)).reply
-                    for text, line in zip(some, reply.text.split("\n"), strict=True):
+                    given = reply.text.split("\n")
+                    if len(given) != len(some):
+                        reason = f"{embedder.config.name} gave {len(given)} vectors for {len(some)} texts"
+                        raise CannotJudge("judgeOutputUnparseable", reason)
+                    for text, line in zip(some, given, strict=True):
                         lines[text] = line
                         if key := keys[text][0]:
                             record = AnswerRecord(text=line, request={}, model=reply.model)

@@ -5,37 +5,24 @@ Whatever else targets share, limits, retries, budget and cache, holds for them u
 
 from __future__ import annotations
 
-import json
-
-from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetContext, TargetKind
-from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings
-from .openai import OpenAI, Wire
+from .base import ConfigurationError, Target, TargetConfig, TargetContext, TargetKind
+from .openai import OpenAI
 from .providers import speaks_openai
 from .through_litellm import KIND as LITELLM
 from .through_litellm import ThroughLitellm
 
 
-def _parse_body(body: bytes, streamed: bool, request: Request) -> Reply:
-    try:
-        return parse_embeddings(json.loads(body), len(request.messages))
-    except RecursionError:
-        raise ValueError("the brackets are nested too deeply") from None
-
-
-EMBEDDINGS = Wire("embeddings", embedding_body, _parse_body, EMBEDDINGS_WANTED)
-
-
 def _open(config: TargetConfig, context: TargetContext) -> Target:
     _check_model(config)
     if speaks_openai(config):
-        return OpenAI(config, context.environment, EMBEDDINGS)
-    return ThroughLitellm(config, context.environment, embeds=True)
+        return OpenAI(config, context.environment)
+    return ThroughLitellm(config, context.environment)
 
 
 def _check(config: TargetConfig, context: TargetContext) -> str | None:
     _check_model(config)
     if speaks_openai(config):
-        return OpenAI(config, context.environment, EMBEDDINGS).check()
+        return OpenAI(config, context.environment).check()
     return LITELLM.check(config, context) if LITELLM.check is not None else None
 
 

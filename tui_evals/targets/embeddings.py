@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from array import array
 from collections.abc import Mapping
 from typing import Any
@@ -24,14 +25,22 @@ def embedding_body(config: TargetConfig, model: str, request: Request) -> dict[s
     return {**config.params, "model": model, "input": [message["content"] for message in request.messages]}
 
 
-def parse_embeddings(document: Any, count: int) -> Reply:
-    """The reply in a list of embeddings; ValueError if there is none, or not one for each text."""
+def parse_embeddings_body(body: bytes, _: bool) -> Reply:
+    """The reply in a body; ValueError if there is none."""
+    try:
+        return parse_embeddings(json.loads(body))
+    except RecursionError:
+        raise ValueError("the brackets are nested too deeply") from None
+
+
+def parse_embeddings(document: Any) -> Reply:
+    """The reply in a list of embeddings; ValueError if there is none, or one is missing."""
     try:
         rows = document["data"]
         placed = {row.get("index", place): row["embedding"] for place, row in enumerate(rows)}
-        if sorted(placed) != list(range(count)) or len(rows) != count:
-            raise ValueError(f"{count} embeddings were asked for and {len(rows)} came")
-        lines = [pack_vector(_numbers(placed[place])) for place in range(count)]
+        if sorted(placed) != list(range(len(rows))):
+            raise ValueError("its embeddings are not numbered from 0 on")
+        lines = [pack_vector(_numbers(placed[place])) for place in range(len(rows))]
         if len({len(line) for line in lines}) > 1:
             raise ValueError("its vectors differ in length")
         return Reply(text="\n".join(lines), usage=_usage(document.get("usage")), model=document.get("model"))

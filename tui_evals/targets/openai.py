@@ -12,6 +12,7 @@ from yarl import URL
 
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
+from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings_body
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .providers import PROVIDERS
 from .reaching import missing_key, proxy_of
@@ -19,39 +20,37 @@ from .worker import json_line
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
-    """What is put to an endpoint of the kind, and how its answer is read."""
+class _Protocol:
+    """One of the ways in which a model behind such an endpoint is asked."""
 
     path: str
-    body: Callable[[TargetConfig, str, Request], Mapping[str, Any]]
-    parse: Callable[[bytes, bool, Request], Reply]
-    """Of a body, whether it was streamed, and what was asked; ValueError where it holds no reply."""
+    body: Callable[[TargetConfig, str, Request], dict[str, Any]]
+    parse: Callable[[bytes, bool], Reply]
     wanted: str
     """What an answer is, in words."""
 
 
-CHAT = Wire(
-    "chat/completions", completion_body, lambda body, streamed, _: parse_body(body, streamed), "a chat completion"
-)
+_CHAT = _Protocol("chat/completions", completion_body, parse_body, "a chat completion")
+_EMBEDDINGS = _Protocol("embeddings", embedding_body, parse_embeddings_body, EMBEDDINGS_WANTED)
 
 
 class OpenAI:
     """A model behind an OpenAI-compatible endpoint."""
 
-    def __init__(self, config: TargetConfig, environment: Mapping[str, str], wire: Wire = CHAT) -> None:
+    def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
         provider, slash, model = config.model.partition("/")
         known = PROVIDERS.get(provider) if slash else None
         self._provider = known or PROVIDERS["openai"]
         self._model = model if known else config.model
+        self._protocol = _EMBEDDINGS if config.kind == "embedding" else _CHAT
         self._config = config
-        self._wire = wire
         self._environment = environment
         written = self._base_url()
         self._base = written.with_user(None)
         self._login = aiohttp.encode_basic_auth(written.user, written.password or "") if written.user else None
         self._secrets = tuple(url_secrets(str(written)))
-        self._url = (self._base / wire.path).with_query(self._base.query)
+        self._url = (self._base / self._protocol.path).with_query(self._base.query)
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
 
@@ -59,11 +58,11 @@ class OpenAI:
         """The answer to one request, or TargetError; one attempt, within the target's timeout."""
         key = self._key()
         secrets = (*self._secrets, *filter(None, [key]))
-        failures = Failures(self._where, self._environment, secrets, self._wire.wanted)
+        failures = Failures(self._where, self._environment, secrets, self._protocol.wanted)
         headers = {"Content-Type": "application/json"}
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
-        data = json_line(self._wire.body(self._config, self._model, request))
+        data = json_line(self._protocol.body(self._config, self._model, request))
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
                 body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY, failures)
@@ -71,18 +70,16 @@ class OpenAI:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
             raise _connection_error(failures, error) from None
-        return self._parse_response(response, body, request, failures)
+        return self._parsed(response, body, failures)
 
-    def _parse_response(
-        self, response: aiohttp.ClientResponse, body: bytes | None, request: Request, failures: Failures
-    ) -> Reply:
+    def _parsed(self, response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
         if body is None:
             raise failures.too_long()
         if not 200 <= response.status < 300:
             retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
             raise failures.refused(response.status, retry_after, body.decode("utf-8", "replace"), location)
         try:
-            return self._wire.parse(body, response.content_type == "text/event-stream", request)
+            return self._protocol.parse(body, response.content_type == "text/event-stream")
         except ValueError:
             raise failures.unreadable(body.decode("utf-8", "replace")) from None
 

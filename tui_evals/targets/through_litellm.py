@@ -48,10 +48,10 @@ class ThroughLitellm:
     keeps_time = True
     """The child ends the call after the timeout, by a clock that starts when the call goes out."""
 
-    def __init__(self, config: TargetConfig, environment: Mapping[str, str], *, embeds: bool = False) -> None:
+    def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
         self._config = config
-        self._embeds = embeds
+        self._embeds = config.kind == "embedding"
         self._environment = environment
         self._worker: Worker | None = Worker.joined(__name__, {**environment, **_LITELLM_SETTINGS})
 
@@ -90,8 +90,7 @@ class ThroughLitellm:
         if "failure" in done:
             raise _target_error(done["failure"], failures, self._config.timeout)
         try:
-            count = len(request.messages)
-            reply = parse_embeddings(done["answer"], count) if self._embeds else parse_completion(done["answer"])
+            reply = (parse_embeddings if self._embeds else parse_completion)(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
