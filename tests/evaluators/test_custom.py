@@ -615,11 +615,12 @@ def test_names(name: str, words: str | None) -> None:
         ("def score(response): return 'ans' in response", {}, ("pass", 1.0, "mine says True")),
         ("def score(response): return False, 'no good'", {}, ("fail", 0.0, "no good")),
         ("def score(response): return 0.5", {"threshold": 0.4}, ("pass", 0.5, "")),
-        ("def score(response): return 0.5, 'half'", {}, ("fail", 0.5, "half")),
+        ("def score(output, threshold): return 0.5, f'half of {threshold}'", {}, ("pass", 0.5, "half of 0.5")),
+        ("def score(response): return 0.5, 'half'", {"threshold": 0.6}, ("fail", 0.5, "half")),
         ("def score(response): return {'score': True, 'reason': 'yes'}", {}, ("pass", 1.0, "yes")),
         ("async def score(response): return True, 'later'", {}, ("pass", 1.0, "later")),
         ("def score(response, /, *, words=1): return words", {"options": {"words": 3}}, ("pass", 3.0, "")),
-        ("def score(**all): return all['prompt'] == 'asked', ' '.join(sorted(all))[:7]", {}, ("pass", 1.0, "context")),
+        ("def score(**all): return all['prompt'] == 'asked', ' '.join(sorted(all))[:6]", {}, ("pass", 1.0, "answer")),
         (
             "def score(tool_calls, variables, expected): return [tool_calls, variables, expected] == "
             "[[{'name': 'a', 'arguments': {'b': 1}}], {'v': 2}, None]",
@@ -690,6 +691,6 @@ def test_the_examples_of_the_manual_run(project: Path) -> None:
     first = judged_by(project, examples[0], {"options": {"words": 1}}, response="two words")
     total = {"expected": "10", "variables": {"tolerance": 0.5}}
     second = judged_by(project, f"import json\n{examples[1]}", response='{"total": 10.4}', **total)
-    third = judged_by(project, examples[2], {"threshold": 0.5}, tool_calls=calls, alternatives=("search", "buy"))
+    third = judged_by(project, examples[2], tool_calls=calls, alternatives=("search", "buy"))
     assert [record.result for record in (first, second, third)] == ["fail", "pass", "pass"]
     assert (first.reason, second.reason, third.score) == ("2 words", "off by 0.4", 0.5)

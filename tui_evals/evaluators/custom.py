@@ -50,6 +50,7 @@ from .trust import Trust, TrustError, code_files
 FOLDER = "custom-evaluators"
 MAX_ASKS = 100
 MAX_REASON = 2_000
+FUNCTION_THRESHOLD = 0.5
 LIMITS = sandbox.Limits()
 _JUDGE_WORDS = ("load_flow", "promptflow", "model_config", ".prompty")
 _OWN_FILE = re.compile(r'File "(?![/<])')
@@ -59,7 +60,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 class CodeOptions(Options):
     """Options of an evaluator that is only code."""
 
-    threshold: float = Field(1.0, description="The score from which it passes.")
+    threshold: float = Field(1.0, description="The score from which it passes; 0.5 for a function unless given.")
     options: Mapping[str, Any] = Field(default_factory=dict, description="Handed to the evaluator as it is.")
 
 
@@ -159,7 +160,7 @@ class CustomEvaluator(Evaluator):
                 "expected_response": evidence.expected or "",
                 "context": evidence.context or "",
             },
-            "evidence": _function_arguments(evidence),
+            "evidence": {**_function_arguments(evidence), "threshold": self._threshold(function=True)},
         }
         answer = _JudgeChannel(self.ask, options.judge) if self.judged else None
         try:
@@ -170,6 +171,11 @@ class CustomEvaluator(Evaluator):
         if not self.judged and (warning := _missing_prompty_warning(self.name, files)):
             details["warning"] = warning
         return self._record(outcome, details)
+
+    def _threshold(self, *, function: bool) -> float:
+        """The score from which it passes: what a function gives is a share, if the dataset does not say otherwise."""
+        given = "threshold" in self.options.model_fields_set or self.judged or not function
+        return float(self.options.threshold) if given else FUNCTION_THRESHOLD
 
     def _record(self, outcome: Mapping[str, Any], details: Mapping[str, object]) -> Score:
         if raised := outcome.get("traceback"):
@@ -198,7 +204,8 @@ class CustomEvaluator(Evaluator):
             return _invalid_score(
                 f"its score is {score:g}; one that asks a judge gives a whole number from 1 to 5", details
             )
-        return measured_score(score, self.options.threshold, reason, label=None, **details)
+        threshold = self._threshold(function=outcome.get("function") is True)
+        return measured_score(score, threshold, reason, label=None, **details)
 
 
 def _function_arguments(evidence: Evidence) -> dict[str, Any]:
@@ -218,6 +225,8 @@ def _function_arguments(evidence: Evidence) -> dict[str, Any]:
         "cost": evidence.cost,
         "tokens": evidence.tokens,
     }
+    asked |= {"output": asked["response"], "answer": asked["response"]}
+    asked |= {"reference": asked["expected"], "input": asked["prompt"]}
     plain: dict[str, Any] = json.loads(json.dumps(asked, default=_plain))
     return plain
 
@@ -305,7 +314,7 @@ _NEW = '''"""NAME: says whether an answer is good, by rules of your own."""
 
 
 def score(response, expected):
-    """True where the answer passes. Return (True, "why") or a number from 0 to 1 instead, if you like.
+    """True where the answer passes. A number from 0 to 1 passes from 0.5, and either may come with a reason.
 
     Ask for more by name: prompt, references, context, history, variables, tool_calls, diagnostics, latency_ms, cost,
     tokens, threshold, options. A parameter with a default, such as words=50, is an option of the dataset:

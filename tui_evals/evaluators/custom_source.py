@@ -10,7 +10,8 @@ from tui_evals.text.nearest import did_you_mean
 
 ARGUMENTS = (
     *("response", "expected", "references", "prompt", "context", "history", "variables", "tool_calls", "diagnostics"),
-    *("latency_ms", "cost", "tokens", "threshold", "options", "expected_response"),
+    *("latency_ms", "cost", "tokens", "threshold", "options"),
+    *("expected_response", "output", "answer", "reference", "input"),
 )
 """What a function `score` may ask for by name."""
 _MADE_WITH = ("threshold", "options")

@@ -135,7 +135,7 @@ def custom(job: dict[str, Any], channel: Channel) -> dict[str, object]:
     except BaseException as problem:
         return {"unloadable": _exception_line(problem), "traceback": _last_frames(problem, folder)}
     if called is None:
-        return {"result": _plain_result(_call_by_name(function, {**job["evidence"], **keywords}))}
+        return {"result": _plain_result(_call_by_name(function, {**keywords, **job["evidence"]})), "function": True}
     return {"result": called(**keywords)(**job["arguments"])}
 
 
