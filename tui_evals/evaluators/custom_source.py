@@ -81,8 +81,11 @@ def _function_fault(function: _Function, judged: bool) -> Fault | None:
     for name in _required(function.args):
         if name not in known:
             hint = did_you_mean(name, known)
-            way_out = f"known are {', '.join(known)}; an option of the dataset needs a default here"
-            return function.lineno, f"score asks for {name!r}, which is not known{hint}; {way_out}"
+            names = "" if hint else f"; known are {', '.join(known)}"
+            reason = (
+                f"score asks for {name!r}, which is not known{hint}{names}; an option of the dataset needs a default"
+            )
+            return function.lineno, reason
     return None
 
 
