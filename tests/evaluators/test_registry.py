@@ -73,6 +73,7 @@ CANONICAL = (
     "PersonalData",
     "Secrets",
     "EmbeddingSimilarity",
+    "Language",
 )
 
 ALIASES = {
@@ -132,6 +133,7 @@ def test_every_evaluator_explains_itself(name):
 def test_every_example_passes(name, monkeypatch):
     pytest.importorskip("wordfreq") if name == "Specificity" else None
     pytest.importorskip("sacrebleu") if name in ("Translate", "Bleu") else None
+    pytest.importorskip("py3langid") if name == "Language" else None
     if name == "BertScore":
         pytest.skip("needs a downloaded model; its own tests make a small one")
     monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")
