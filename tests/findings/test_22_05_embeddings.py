@@ -165,3 +165,12 @@ def test_nothing_is_asked_about_blank_texts():
     assert not judge.questions
     assert score(EmbeddingSimilarity, {}, judge, response="x", expected="y").score == 1.0
     assert "1 vectors came back" in score(EmbeddingSimilarity, {}, Judge("[1]"), response="x", expected="y").reason
+
+
+def test_what_gives_vectors_is_not_offered_where_answers_are_wanted(project):
+    from tui_evals.targets.config import load_settings
+    from tui_evals.tui.runs.starting import fields_of
+
+    vectors(project)
+    offered = {field.name: field.choices for field in fields_of(load_settings(project.folder))}
+    assert offered["targets"] == ("main", "demo") and "vectors" not in offered["judge"]

@@ -57,6 +57,11 @@ class Settings:
         return frozenset(value.removeprefix("env:") for value in written if value and value.startswith("env:"))
 
     @property
+    def answering(self) -> tuple[str, ...]:
+        """The targets that answer questions, by name; others give vectors only."""
+        return tuple(name for name, target in self.targets.items() if target.kind != "embedding")
+
+    @property
     def words(self) -> frozenset[str]:
         """The targets that the configuration names for runs and for judging."""
         return frozenset((*self.run.targets, *filter(None, [self.judge, self.embedder])))

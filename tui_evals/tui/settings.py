@@ -77,8 +77,8 @@ def _current_values(settings: Settings, theme: str) -> dict[str, Any]:
 
 
 def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
-    embedders = tuple(name for name, target in settings.targets.items() if target.kind == "embedding")
-    targets = tuple(name for name in dict.fromkeys((*settings.targets, "demo")) if name not in embedders)
+    targets = tuple(dict.fromkeys((*settings.answering, "demo")))
+    embedders = [name for name in settings.targets if name not in targets]
     about = "The target whose vectors evaluators compare."
     named = tuple(dict.fromkeys((*embedders, *filter(None, [settings.embedder]))))
     embeddings = [Field("embeddings", "choice", about, named)] if named else []
