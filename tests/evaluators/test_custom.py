@@ -618,6 +618,13 @@ def test_names(name: str, words: str | None) -> None:
         ("def score(output, threshold): return 0.5, f'half of {threshold}'", {}, ("pass", 0.5, "half of 0.5")),
         ("def score(response): return 0.5, 'half'", {"threshold": 0.6}, ("fail", 0.5, "half")),
         ("def score(response): return {'score': True, 'reason': 'yes'}", {}, ("pass", 1.0, "yes")),
+        ("def score(): return {'result': 'skipped', 'reason': 'no table'}", {}, ("skipped", None, "no table")),
+        ("def score(): return {'result': 'pass', 'score': 0.2, 'reason': 'ok'}", {}, ("pass", 0.2, "ok")),
+        (
+            "from tui_evals.evaluators.base import Score\ndef score(): return Score(0.2, 'fail', reason='low')",
+            {},
+            ("fail", 0.2, "low"),
+        ),
         ("async def score(response): return True, 'later'", {}, ("pass", 1.0, "later")),
         ("def score(response, /, *, words=1): return words", {"options": {"words": 3}}, ("pass", 3.0, "")),
         ("def score(**all): return all['prompt'] == 'asked', ' '.join(sorted(all))[:6]", {}, ("pass", 1.0, "answer")),

@@ -41,6 +41,7 @@ from .base import (
     as_text,
     error_score,
     measured_score,
+    skipped_score,
     verdict_score,
 )
 from .custom_source import source_fault
@@ -195,9 +196,12 @@ class CustomEvaluator(Evaluator):
         reason = as_text(result.get("reason") or "")[:MAX_REASON]
         if "could not parse score" in reason.lower():
             return _failed_score(reason, details)
+        if result.get("result") == "skipped":
+            return replace(skipped_score(reason or f"{self.name} does not apply"), details=details)
         score, passed = result.get("score"), result.get("passed")
         if isinstance(passed, bool):
-            return replace(verdict_score(passed, reason or f"{self.name} says {passed}"), details=details)
+            verdict = replace(verdict_score(passed, reason or f"{self.name} says {passed}"), details=details)
+            return verdict if score is None or isinstance(score, bool) else replace(verdict, score=_number(score))
         if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > 1e300:
             return _invalid_score(f"its score is {_value_text(score)}, not a number one can compare", details)
         if self.judged and score not in (1, 2, 3, 4, 5):
@@ -286,6 +290,11 @@ def _wants_json(front: Mapping[str, Any]) -> bool:
 
 def _is_message(message: object) -> bool:
     return isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
+
+
+def _number(score: object) -> float | None:
+    """A score as a number one can compare, None for what is none."""
+    return float(score) if isinstance(score, int | float) and abs(score) <= 1e300 else None
 
 
 def _failed_score(message: str, details: Mapping[str, object]) -> Score:

@@ -169,9 +169,11 @@ def _plain_result(result: Any) -> Any:
     if isinstance(result, (int, float)):
         return {"score": result, "reason": reason}
     if not isinstance(result, dict) and hasattr(result, "score"):
-        result = {name: getattr(result, name, None) for name in ("score", "passed", "reason", "error")}
+        result = {name: getattr(result, name, None) for name in ("score", "passed", "reason", "error", "result")}
     if isinstance(result, dict) and isinstance(result.get("score"), bool):
         return {**result, "passed": result["score"]}
+    if isinstance(result, dict) and result.get("result") in ("pass", "fail"):
+        return {**result, "passed": result["result"] == "pass"}
     return result
 
 
