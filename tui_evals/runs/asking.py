@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -27,10 +27,10 @@ from tui_evals.targets.base import (
     Target,
     TargetConfig,
     TargetError,
-    short_question,
 )
+from tui_evals.targets.takes import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
 
-from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
+from .budget import BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, WaitTooLong, one_attempt, persistent
 from .outage import IS_THERE, Outage
 
@@ -106,6 +106,8 @@ class PricedTarget:
     """Whether it is there."""
     largest_answer: int = 0
     """The tokens of the largest answer it has given in the run."""
+    changes: set[str] = field(default_factory=set)
+    """What of its questions is known not to be sent as it stands."""
     stopped: Stopped | None = None
     """Why the target is not asked any more."""
 
@@ -139,9 +141,10 @@ class PricedTarget:
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
-        params = {**self.config.params, **request_params}
-        if self.budget.most is not None and not params.keys() & {"max_tokens", "max_completion_tokens"}:
-            params["max_tokens"] = ANSWER_TOKENS
+        merged = {**self.config.params, **request_params}
+        params = {name: value for name, value in merged.items() if UNSET not in (value, self.config.params.get(name))}
+        if self.budget.most is not None and not has_length(params):
+            params["max_tokens"] = with_room(self.config, ANSWER_TOKENS)
         return params
 
     async def ask(
@@ -225,11 +228,15 @@ class _Account:
 
     def note(self, attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
         """Note an attempt with what came of it."""
+        priced = self._priced
         self._attempts, self.took = attempt, seconds
         usage = outcome.usage if isinstance(outcome, Reply) else None
+        if isinstance(outcome, Reply) and (new := [each for each in outcome.changes if each not in priced.changes]):
+            priced.changes.update(new)
+            self._ledger.changed(priced.config.name, new)
         self.cost = self._cost(outcome)
         if usage is not None:
-            self._priced.largest_answer = max(self._priced.largest_answer, usage.output_tokens)
+            priced.largest_answer = max(priced.largest_answer, usage.output_tokens)
         may_cost = None
         if self.cost is None and not (isinstance(outcome, TargetError) and outcome.unbilled):
             may_cost = self._out or self._bound() or None
@@ -283,7 +290,8 @@ class _Account:
     def _bound(self) -> float:
         """What an attempt can cost, as far as that can be said; nothing where no price is known."""
         priced = self._priced
-        return 0.0 if priced.price is None else most_it_can_cost(self.request, priced.price, priced.largest_answer)
+        largest = max(priced.largest_answer, longest_unlimited(priced.config))
+        return 0.0 if priced.price is None else most_it_can_cost(self.request, priced.price, largest)
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):
@@ -366,6 +374,10 @@ class StoreLedger:
     def waiting(self, wait: Wait, answer: int | None) -> None:
         """Note a pause before the next attempt."""
         self._writer.waiting(self._run, wait, None)
+
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Note what is not sent as it stands."""
+        self._writer.changed(self._run, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""

@@ -9,11 +9,9 @@ from typing import Any, Protocol
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Price, Request
+from tui_evals.targets.takes import ANSWER_TOKENS, LENGTHS, UNSET
 from tui_evals.text import strictjson
 from tui_evals.text.money import money
-
-ANSWER_TOKENS = 4096
-"""The longest answer a call may give under a budget where the configuration names no max_tokens."""
 
 
 class BudgetSpent(Exception):
@@ -133,7 +131,7 @@ def most_it_can_cost(request: Request, price: Price, largest: int = 0) -> float:
     if isinstance(request.response_format, Mapping):
         written += _bytes(request.response_format)
     params = request.params
-    limits = [int(params[name]) for name in ("max_tokens", "max_completion_tokens") if params.get(name)]
+    limits = [int(params[name]) for name in LENGTHS if params.get(name) and params[name] != UNSET]
     answer = max([largest, *(limits or [ANSWER_TOKENS])]) * max(1, int(params.get("n") or 1))
     return (written * price.input_per_million + answer * price.output_per_million) / 1e6
 

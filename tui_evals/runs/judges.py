@@ -9,6 +9,7 @@ from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetConfig, TargetError
+from tui_evals.targets.takes import judging_params
 
 from .asking import REPLY, PricedTarget, kept_key, kept_reply, recalled
 from .scoring import questions, scripted
@@ -29,7 +30,7 @@ def request_for(question: Question, config: TargetConfig) -> Request:
     if question.texts:
         texts = tuple({"role": "user", "content": text} for text in question.texts)
         return Request(messages=texts, params=config.params)
-    params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
+    params = judging_params(config, question.max_tokens)
     return Request(messages=question.messages, response_format=question.schema, params=params)
 
 

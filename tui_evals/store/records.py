@@ -103,6 +103,10 @@ class ScoreRecord:
     """What the score is in, and which scores pass, as the evaluator says it: `at most ms`."""
 
 
+CHANGES = "changes"
+"""The key in the config of a run for what of the questions to each target and judge was not sent as it stands."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
     """One attempt at a target or a judge, whatever came of it."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .records import AnswerStatus
+from .records import CHANGES, AnswerStatus
 
 _log = logging.getLogger(__name__)
 
@@ -153,6 +153,19 @@ def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
         "cost, code, message, from_cache, may_cost) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         rows,
     )
+    return [None] * len(rows)
+
+
+def changed(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, Sequence[str]]]) -> list[None]:
+    """What of the questions to targets of a run is not sent as it stands, each said once: run, target, in words."""
+    for run, target, changes in rows:
+        found = connection.execute("SELECT config FROM runs WHERE id = ?", [run]).fetchone()
+        if found is None:  # it was deleted meanwhile
+            continue
+        config = json.loads(found[0])
+        known = config.setdefault(CHANGES, {})
+        known[target] = list(dict.fromkeys((*known.get(target, ()), *changes)))
+        connection.execute("UPDATE runs SET config = ? WHERE id = ?", [json.dumps(config, ensure_ascii=False), run])
     return [None] * len(rows)
 
 

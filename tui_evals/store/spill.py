@@ -47,6 +47,7 @@ LASTING: Mapping[Kind, Callable[[Any], Any]] = {
     results.scored: _row_of_scored,
     results.group_scored: tuple,
     results.called: tuple,
+    results.changed: tuple,
     results.replied: tuple,
 }
 """What was paid for, in the order in which it is stored, with how each row is made of JSON; all other rows only say how

@@ -73,6 +73,8 @@ class Reply:
     """How long it took until the first piece of the answer came, where the answer is streamed."""
     session: Any = None
     """What the target wants to be given with the next question of the same conversation; JSON data."""
+    changes: tuple[str, ...] = ()
+    """What of the question was not sent as it stood, in words."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
 
@@ -103,12 +105,6 @@ class TargetError(Exception):
         """Whether it certainly cost nothing, because the question was not sent or was refused."""
         self.traceback = traceback
         """Where it was raised, for an exception of the user's own code."""
-
-
-def short_question(config: TargetConfig) -> Request:
-    """A cheap question, which tells whether the target is there."""
-    messages = ({"role": "user", "content": "Reply with the word ready."},)
-    return Request(messages=messages, params={**config.params, "max_tokens": 16})
 
 
 class Target(Protocol):

@@ -37,11 +37,19 @@ _FAMILIES = {
 
 def price_of(model: str) -> Price | None:
     """The listed price of provider/model, None where none is listed."""
+    return next((price for entry in _entries(model) if (price := _price(entry))), None)
+
+
+def model_facts(model: str) -> Mapping[str, Any] | None:
+    """What the table says of provider/model besides: what it takes, and how long its answers may be."""
+    return next(iter(_entries(model)), None)
+
+
+def _entries(model: str) -> list[Mapping[str, Any]]:
+    """The entries of a model, which may stand under its name alone."""
     provider, slash, rest = model.partition("/")
-    if not slash:
-        return _price(_entry(model))
-    entries = (_entry(model), _entry(rest))
-    return next((price for entry in entries if _is_of_provider(entry, provider) and (price := _price(entry))), None)
+    found = [entry for name in (model, rest) if name and (entry := _entry(name)) is not None]
+    return [entry for entry in found if not slash or _is_of_provider(entry, provider)]
 
 
 def is_known_provider(model: str) -> bool:

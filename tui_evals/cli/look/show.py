@@ -31,6 +31,7 @@ from tui_evals.present.figures import age, mean_text
 from tui_evals.present.measures import distribution, run_measures, target_measures
 from tui_evals.present.pace import wait_sentence
 from tui_evals.present.runs import (
+    change_lines,
     destination_lines,
     lost_runs_sentence,
     overshoot_sentence,
@@ -234,6 +235,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
     for line in destination_lines(run.config.get(DESTINATIONS)):
+        say(line, dim=True)
+    for line in change_lines(run):
         say(line, dim=True)
     if only is None:
         say_causes(run, causes)

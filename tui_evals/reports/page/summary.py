@@ -10,7 +10,16 @@ from typing import Any
 from tui_evals.present.causes import cause_line
 from tui_evals.present.figures import counted, mean_text, universal_time
 from tui_evals.present.measures import run_measures
-from tui_evals.present.runs import Column, RunFacts, column_names, judge_name, run_cost, run_facts, target_names
+from tui_evals.present.runs import (
+    Column,
+    RunFacts,
+    change_lines,
+    column_names,
+    judge_name,
+    run_cost,
+    run_facts,
+    target_names,
+)
 from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
 from tui_evals.store.filters import FILTER_WORDS, parse_filter
@@ -156,6 +165,8 @@ def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iter
     if prompts := [prompt for prompt in run.prompts if prompt]:
         yield Fact("Prompt" if len(prompts) == 1 else "Prompts", ", ".join(prompts))
     yield Fact("Judge", judge_name(run))
+    if changes := change_lines(run):
+        yield Fact("Sent otherwise", f"{len(changes)}", "; ".join(changes))
     yield Fact("Cost", about.cost.text, about.cost.judge_text)
     tokens = totals.input_tokens + totals.output_tokens
     yield Fact("Tokens", f"{tokens:,}", f"{totals.input_tokens:,} in, {totals.output_tokens:,} out")
