@@ -38,6 +38,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "expression": ("Expression",),
     "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema", "ContainsJson"),
     "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens", "Length"),
+    "endings": ("FinishReason",),
     "language": ("Language",),
     "leaks": ("PersonalData", "Secrets"),
     "bertscore": ("BertScore", "bertscore"),

@@ -221,9 +221,22 @@ def _rejudged(database: Tables) -> None:
     )
 
 
+def _token_details(database: Tables) -> None:
+    """Which of the tokens the provider had cached, and with which the model thought."""
+    _execute_each(
+        database,
+        """
+        ALTER TABLE answers ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE answers ADD COLUMN reasoning_tokens INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE calls ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE calls ADD COLUMN reasoning_tokens INTEGER NOT NULL DEFAULT 0;
+        """,
+    )
+
+
 STEPS: tuple[Callable[[Tables], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
-    *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations, _rejudged),
+    *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations, _rejudged, _token_details),
 )
 VERSION = len(STEPS)
 

@@ -32,7 +32,8 @@ class Answered:
 
     answer: int
     values: tuple[Any, ...]
-    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview, ending."""
+    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview, ending; of the tokens
+    those that were cached, and those that were thought with."""
     body: tuple[str, str | None, str]
     cache: CacheKey | None
     now: float
@@ -98,7 +99,8 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
     seq, body = take_seq(connection, len(first)), _add_bodies(connection, [row.body for row in first])
     connection.executemany(
         "UPDATE answers SET status = ?, input_tokens = ?, output_tokens = ?, cost = ?, latency_ms = ?, attempts = ?, "
-        "from_cache = ?, scripted = ?, code = ?, preview = ?, ending = ?, seq = ?, body = ? WHERE id = ?",
+        "from_cache = ?, scripted = ?, code = ?, preview = ?, ending = ?, cached_tokens = ?, reasoning_tokens = ?, "
+        "seq = ?, body = ? WHERE id = ?",
         [(*row.values, seq + n, body + n, row.answer) for n, row in enumerate(first)],
     )
     _add_cached(connection, [(row.cache, body + n, row.now) for n, row in enumerate(first) if row.cache])
@@ -150,7 +152,8 @@ def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
     """Log attempts: run, then the call."""
     connection.executemany(
         "INSERT INTO calls(run, answer, kind, target, attempt, started, latency_ms, input_tokens, output_tokens, "
-        "cost, code, message, from_cache, may_cost) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "cost, code, message, from_cache, may_cost, cached_tokens, reasoning_tokens) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         rows,
     )
     return [None] * len(rows)

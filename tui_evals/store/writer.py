@@ -405,6 +405,8 @@ class Writer:
             record.code,
             preview(record),
             self.clean(ending_of(record)),
+            record.cached_tokens,
+            record.reasoning_tokens,
         )
         body = (cleaned(request, self.clean), text, cleaned(rest, self.clean))
         if cache is not None:

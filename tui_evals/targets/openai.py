@@ -100,7 +100,10 @@ class OpenAI:
             raise failures.too_long()
         if not 200 <= response.status < 300:
             retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
-            raise failures.refused(response.status, retry_after, body.decode("utf-8", "replace"), location)
+            said = body.decode("utf-8", "replace")
+            if self._protocol is _CHAT and (blocked := failures.blocked(response.status, said)):
+                return blocked
+            raise failures.refused(response.status, retry_after, said, location)
         try:
             return self._protocol.parse(body, response.content_type == "text/event-stream")
         except ValueError:

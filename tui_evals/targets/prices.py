@@ -145,9 +145,15 @@ def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
 
 
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
-    input_cost, output_cost = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
-    if (entry or {}).get("mode") == "embedding":  # nothing is written, which some entries leave unsaid
+    known = entry or {}
+    input_cost, output_cost = (_per_million(known.get(f"{side}_cost_per_token")) for side in ("input", "output"))
+    if known.get("mode") == "embedding":  # nothing is written, which some entries leave unsaid
         output_cost = output_cost or 0.0
-    if not isinstance(input_cost, int | float) or not isinstance(output_cost, int | float):
+    if input_cost is None or output_cost is None:
         return None
-    return Price(round(input_cost * 1e6, 9), round(output_cost * 1e6, 9))
+    cached = known.get("cache_read_input_token_cost", known.get("input_cost_per_token_cache_hit"))
+    return Price(input_cost, output_cost, _per_million(cached))
+
+
+def _per_million(cost: object) -> float | None:
+    return round(cost * 1e6, 9) if isinstance(cost, int | float) else None

@@ -94,18 +94,29 @@ class ThroughLitellm:
             call = (embedding_body if self._embeds else completion_body)(self._config, self._config.model, request)
             changes = self._fitting.fit(call)
             done = await self._do(call, self._worker, failures)
+            started, seconds = done.get("started"), done.get("seconds")
             if "failure" not in done:
                 break
-            if not (_is_refusal(done["failure"]) and self._fitting.learn(done["failure"]["text"], call)):
-                raise _target_error(done["failure"], failures, self._config.timeout)
+            report = done["failure"]
+            if (
+                not self._embeds
+                and report["kind"] == "status"
+                and (blocked := failures.blocked(report["status"], report["text"]))
+            ):
+                return replace(blocked, started=started, seconds=seconds, changes=changes)
+            if not (_is_refusal(report) and self._fitting.learn(report["text"], call)):
+                error = _target_error(report, failures, self._config.timeout)
+                error.started, error.seconds = started, seconds
+                raise error
         self.url = done["url"]
         try:
             reply = (parse_embeddings if self._embeds else parse_completion)(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
-        cost = (done["cost"] if reply.usage else None) or reply.cost
-        return replace(reply, cost=cost, seconds=done["seconds"], changes=changes)
+        listed = done["cost"] if reply.usage and self._config.price is None else None
+        cost = listed if reply.cost is None else reply.cost
+        return replace(reply, cost=cost, started=started, seconds=seconds, changes=changes)
 
     async def _do(self, call: Mapping[str, Any], worker: Worker, failures: Failures) -> dict[str, Any]:
         """What came of one call."""
@@ -220,10 +231,11 @@ def _import_litellm() -> Any:
 
 @dataclass
 class _CallClock:
-    """The clock of one job: it runs while a call is out, and keeps how long the last one took."""
+    """The clock of one job: it runs while a call is out, and keeps when the last one began and how long it took."""
 
     limit: float
     deadline: asyncio.Timeout
+    started: float | None = None
     seconds: float | None = None
     url: str | None = None
     """Where it went, without the query, in which some providers have their key."""
@@ -246,12 +258,13 @@ def _watch_calls() -> None:
         clock = _clock.get()
         if clock is None:
             return await send(self, request, **options)
-        started = time.perf_counter()
+        began, clock.started = time.perf_counter(), time.time()
         clock.deadline.reschedule(asyncio.get_running_loop().time() + clock.limit)
         clock.url = str(request.url.copy_with(query=None))
-        response = await send(self, request, **options)
-        clock.seconds = time.perf_counter() - started
-        return response
+        try:
+            return await send(self, request, **options)
+        finally:
+            clock.seconds = time.perf_counter() - began
 
     httpx.AsyncClient.send = watched  # type: ignore[method-assign]
 
@@ -259,12 +272,13 @@ def _watch_calls() -> None:
 async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
     """Do one job; its failure is reported, not raised."""
     try:
-        done = json_line({"number": job["number"], **await _complete(litellm, job)})
+        done = await _complete(litellm, job)
     except Exception as error:
-        done = json_line({"number": job["number"], "failure": _describe_failure(error)})
-    if len(done) > MAX_BODY:
-        done = json_line({"number": job["number"], "failure": {"kind": "long"}})
-    writer.write(done)
+        done = {"failure": _describe_failure(error)}
+    clock = _clock.get()
+    known = {"number": job["number"], **({"started": clock.started, "seconds": clock.seconds} if clock else {})}
+    line = json_line({**known, **done})
+    writer.write(line if len(line) <= MAX_BODY else json_line({**known, "failure": {"kind": "long"}}))
 
 
 async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
@@ -290,7 +304,7 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         answer = await ask(**{**job["call"], **settings})
     # By its own table; for some models that are not in it litellm says 0.
     cost = answer._hidden_params.get("response_cost") or None
-    return {"answer": answer.model_dump(), "cost": cost, "seconds": clock.seconds, "url": clock.url}
+    return {"answer": answer.model_dump(), "cost": cost, "url": clock.url}
 
 
 def _litellm_address(model: str, address: str | None) -> str | None:

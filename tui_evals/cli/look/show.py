@@ -16,6 +16,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
     answer_reason,
+    attempt_text,
     earlier_text,
     error_text,
     expected_text,
@@ -377,6 +378,8 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
         say(f"  {label.author} {opinion(label)}{': ' + label.note if label.note else ''}")
     for attempt in detail.earlier:
         say(f"  {earlier_text(attempt)}", dim=True)
+    for call in detail.calls:
+        say(f"  {attempt_text(call)}", dim=True)
     for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls), rejudged).text):
         if line:
             say(f"  {line}", dim=True)

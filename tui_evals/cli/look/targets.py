@@ -75,7 +75,8 @@ def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
 
 
 def _price_text(price: Price) -> str:
-    return f"{money(price.input_per_million)} + {money(price.output_per_million)} per million tokens"
+    cached = "" if price.cached_per_million is None else f", {money(price.cached_per_million)} cached"
+    return f"{money(price.input_per_million)}{cached} + {money(price.output_per_million)} per million tokens"
 
 
 def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:

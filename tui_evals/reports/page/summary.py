@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.present.causes import cause_line
-from tui_evals.present.figures import counted, mean_text, universal_time
+from tui_evals.present.figures import counted, mean_text, token_counts, universal_time
 from tui_evals.present.measures import run_measures
 from tui_evals.present.runs import (
     Column,
@@ -24,8 +24,9 @@ from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
 from tui_evals.store.filters import FILTER_WORDS, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import ENDINGS, RunRow, Totals
+from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.endings import ENDINGS
 
 from .cards import Filters
 from .walk import RunWalk, Share, share_of, walk_answers_and_scores
@@ -169,7 +170,7 @@ def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iter
         yield Fact("Sent otherwise", f"{len(changes)}", "; ".join(changes))
     yield Fact("Cost", about.cost.text, about.cost.judge_text)
     tokens = totals.input_tokens + totals.output_tokens
-    yield Fact("Tokens", f"{tokens:,}", f"{totals.input_tokens:,} in, {totals.output_tokens:,} out")
+    yield Fact("Tokens", f"{tokens:,}", token_counts(totals, ""))
     yield Fact("Median latency", known.latency(), f"{known.cached:,} from the cache left out" if known.cached else "")
 
 

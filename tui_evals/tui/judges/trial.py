@@ -160,6 +160,7 @@ def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> 
         "tokens": sum(tokens) if tokens else None,
         "cost": answer.cost,
         "from_cache": answer.from_cache,
+        "finish_reason": answer.finish_reason,
         "prompt_template": template,
     }
 
