@@ -34,7 +34,7 @@ _LOOK = 0.2
 def fields_of(settings: Settings) -> tuple[Field, ...]:
     """The fields; a judge is one of those that the configuration names, or the offline demo."""
     return (
-        Field("judge", "choice", "Chooses the better answer, in both orders.", (*settings.targets, "demo")),
+        Field("judge", "choice", "Chooses the better answer, in both orders.", (*settings.answering, "demo")),
         Field("pairs", "whole", "How many pairs of answers at most.", default="all"),
         Field("budget", "number", "Stop before more US dollars are spent.", default="none"),
     )
