@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.evaluators.base import Evidence, evaluate
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
 from tui_evals.imports.promptfoo.prompts import model_of, written_model
+from tui_evals.imports.promptfoo.transforms import Seen
 from tui_evals.text.prompty import parse_prompty
 from tui_evals.text.yamls import load_mapping
 
@@ -98,7 +101,7 @@ LEFT_OUT = {
     "{type: rouge-n, value: x}": "no evaluator means the same",
     "{type: is-valid-openai-tools-call}": "no evaluator means the same",
     "{type: contians, value: x}": "did you mean 'contains'?",
-    "{type: contains, value: x, transform: output.trim()}": "a transform makes of the answer",
+    "{type: contains, value: x, transform: output.split(1)}": "a transform makes of the answer",
     "{type: contains, value: '{{other}}'}": "uses {{ other }}, which has no value",
     "{type: contains, value: '{{name | reverse}}'}": "its template",
     "{type: regex, value: '(a'}": "the pattern is not valid",
@@ -158,7 +161,6 @@ def test_the_letters_say_all_that_is_lost() -> None:
         ("18", "apiKey of the provider"),
         ("21", "the provider exec:./answer.sh"),
         ("22", "the provider file://provider.js"),
-        ("37", "options.transform"),
         ("43", "evaluateOptions.maxConcurrency"),
         ("45", "env"),
         ("59", "javascript"),
@@ -171,6 +173,9 @@ def test_the_letters_say_all_that_is_lost() -> None:
     assert [prompt.name for prompt in found.prompts][1:] == ["short", "short 2", "prompts/chat.json"]
     named = {target.model: (target.name, target.api_key, target.base_url) for target in found.targets}
     assert named["openai/gpt-4o"] == ("", "env:MY_KEY", "http://127.0.0.1:8000/v1")
+    assert ("37", "options.transform", "as the answer, trimmed") in {
+        (loss.where.removeprefix("letters.yaml:"), loss.what, loss.why) for loss in losses.of("carried")
+    }
     assert found.targets[1].params == {"temperature": 0.2, "max_tokens": 300}
     assert found.data["items"][2]["variables"]["topic"] == "two things:\nthe bill and Zoë"
 
@@ -593,3 +598,101 @@ def test_several_prompts_are_written_with_their_names() -> None:
     text, _ = write_config({"default_evaluators": {}, "items": [{"variables": {"x": "hi"}}]}, prompts)
     back, _ = read(text)
     assert [(prompt.name, prompt.messages) for prompt in back.prompts] == [(p.name, p.messages) for p in prompts]
+
+
+# what transforms make of an answer
+
+
+@pytest.mark.parametrize(
+    ("transform", "path"),
+    [
+        ("JSON.parse(output).a.b", "$.a.b"),
+        ("JSON.parse(output)['two words'][0]?.c", "$['two words'][0].c"),
+        ("return JSON.parse(output).answer;", "$.answer"),
+        ("(output, context) => JSON.parse(output).answer", "$.answer"),
+        ("output => output.answer", "$.answer"),
+        ("JSON.parse(output)", "$"),
+        ("output", None),
+    ],
+)
+def test_a_transform_that_points_into_the_answer_becomes_a_path(transform: str, path: str | None) -> None:
+    assert Seen().through(transform) == Seen(path)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        *(
+            "output.length",
+            "output.split(' ')[0]",
+            "JSON.parse(output).a.length",
+            "JSON.parse(output).a + 1",
+            "f(output)",
+        ),
+        *(
+            "file://transform.js",
+            "JSON.parse(output).a; process.exit()",
+            "output[0]",
+            "JSON.parse(context).a",
+            "f(output)",
+            7,
+        ),
+    ],
+)
+def test_any_other_transform_is_code(transform: object) -> None:
+    assert Seen().through(transform).code
+
+
+def test_assertions_follow_the_transforms_of_test_and_assertion() -> None:
+    found, losses = read(
+        "prompts: ['{{q}} now']\n"
+        "defaultTest:\n"
+        "  options: {transform: JSON.parse(output).result}\n"
+        "  assert:\n"
+        "  - {type: equals, value: '4'}\n"
+        "  - {type: contains, value: x, transform: output.text}\n"
+        "  - {type: latency, threshold: 5}\n"
+        "  - {type: llm-rubric, value: is kind}\n"
+        "tests: [{vars: {q: a}}]"
+    )
+    assert found.data["default_evaluators"] == {
+        "Equals": {"value": "4", "json_path": "$.result"},
+        "ContainsAll": {"values": ["x"], "json_path": "$.result.text"},
+        "Latency": {"threshold": 5},
+    }
+    assert [(loss.what, loss.why) for loss in losses.of("left out")] == [
+        ("llm-rubric", "it judges the path $.result, which Rubric cannot")
+    ]
+    assert losses.assertions and sum(losses.assertions.values()) == 2  # the limit of a latency is changed a little
+
+
+def test_a_transform_that_is_code_takes_what_judges_its_outcome_with_it() -> None:
+    found, losses = read(
+        "prompts: ['{{q}} now']\n"
+        "defaultTest: {assert: [{type: contains, value: x}]}\n"
+        "tests:\n"
+        "- {vars: {q: a}, options: {transform: 'output.split(1)[0]'}, assert: [{type: equals, value: a}]}\n"
+        "- {vars: {q: b}, assert: [{type: equals, value: b}]}"
+    )
+    assert [item.get("evaluators") for item in found.data["items"]] == [
+        None,
+        {"ContainsAll": {"values": ["x"]}, "Equals": {"value": "b"}},
+    ]
+    assert sorted(loss.what for loss in losses.of("left out")) == ["contains", "equals", "options.transform"]
+
+
+@pytest.mark.parametrize(
+    ("assertion", "answer", "passes"),
+    [
+        ("{type: equals, value: a.c}", " a.c\n", True),
+        ("{type: equals, value: a.c}", "abc", False),
+        ("{type: starts-with, value: a}", "  ab", True),
+        ("{type: contains, value: a}", " a ", True),
+    ],
+)
+async def test_a_trimmed_answer_is_judged_as_before(assertion: str, answer: str, passes: bool) -> None:
+    test = f"{{vars: {{q: a}}, options: {{transform: output.trim()}}, assert: [{assertion}]}}"
+    found, _ = read(f"prompts: ['{{{{q}}}} now']\ntests: [{test}]")
+    (name, options), *_ = found.data["items"][0]["evaluators"].items()
+    evaluator = load_registry().build(name, options)
+    assert (await evaluate(evaluator, Evidence(response=answer))).result == ("pass" if passes else "fail")

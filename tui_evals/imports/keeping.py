@@ -15,9 +15,12 @@ from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.store.baselines import dataset_key
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import FILE, load_settings
+from tui_evals.targets.config_file import write_setting
 from tui_evals.text import strictjson
 
-from .base import CannotKeep, CannotRead, DatasetIs, ImportRequest, ImportResult, shown
+from .base import CannotKeep, CannotRead, DatasetIs, ImportRequest, ImportResult, WrongSettings, shown
 from .losses import Losses
 from .recording import Recording, recorded_run, store_recording
 
@@ -80,6 +83,25 @@ def keep_dataset(
         items=len(dataset.items),
         losses=tuple(losses.entries),
         next=following or run_command(file),
+    )
+
+
+def keep_targets(result: ImportResult, root: Path) -> ImportResult:
+    """Write the settings of the targets into the project's configuration; a target of the same name stays as it is."""
+    notes: list[str] = []
+    try:
+        there = load_settings(root).targets
+        for name, section in result.targets.items():
+            known = there.get(name)
+            if known is not None and any(getattr(known, key) != value for key, value in section.items()):
+                notes.append(f"{FILE} has another target {name}, which stays as it is; the import has {dict(section)}")
+            elif known is None:
+                write_setting(root, ("targets", name), dict(section))
+    except ConfigurationError as problem:
+        raise WrongSettings(str(problem)) from None
+    written = tuple(name for name in result.targets if name not in there)
+    return replace(
+        result, notes=(*result.notes, *notes), targets_written=written, next=result.next_with_targets or result.next
     )
 
 

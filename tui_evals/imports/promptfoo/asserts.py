@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tui_evals.imports.losses import Losses
@@ -16,6 +16,7 @@ from tui_evals.text.yamls import YamlError, load_yaml
 
 from .files import Spot, kind_of
 from .prompts import model_of
+from .transforms import Seen
 from .values import filled, script_text
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -289,6 +290,7 @@ class Asserts:
     values: Mapping[str, Any]
     read: Callable[[Spot, str], Any]
     judge: str | None
+    seen: Seen
     losses: Losses
 
     def all(self, spots: list[Spot]) -> Iterator[Judged]:
@@ -300,15 +302,22 @@ class Asserts:
                 raise spot.wrong("type is missing; it says what is asserted")
             if kind.text() == "assert-set":
                 yield from self._set(spot)
-            elif judged := self._one(spot, kind.text()):
-                yield judged
+            else:
+                told = Losses()
+                judged = replace(self, losses=told)._one(spot, kind.text())
+                self.losses.judges((spot.source.name, spot.path), told)
+                if judged:
+                    yield judged
 
     def _set(self, spot: Spot) -> Iterator[Judged]:
         inner = spot.get("assert")
         if inner is None:
             raise spot.wrong("assert is missing; it holds the assertions of the set")
         if spot.get("threshold") or spot.get("weight"):
-            self.losses.left_out("assert-set", spot.where, "a threshold or weight of a set has no equal")
+            told = Losses()
+            told.left_out("assert-set", spot.where, "a threshold or weight of a set has no equal")
+            for one in inner.entries():
+                self.losses.judges((one.source.name, one.path), told)
             return
         self.losses.changed("assert-set", spot.where, "its assertions stand alone, and each of them must pass")
         yield from self.all(inner.entries())
@@ -316,7 +325,7 @@ class Asserts:
     def _one(self, spot: Spot, written: str) -> Judged | None:
         negate, kind = written.startswith("not-"), written.removeprefix("not-")
         try:
-            name, options = self._equal(spot, kind, negate)
+            name, options = self._of_what_is_seen(spot, *self._equal(spot, kind, negate))
         except NoEqual as why:
             self.losses.left_out(written, spot.where, str(why))
             return None
@@ -332,8 +341,6 @@ class Asserts:
         return Judged(name, options, label, None if weight is None else weight.number(), spot)
 
     def _equal(self, spot: Spot, kind: str, negate: bool) -> tuple[str, dict[str, Any]]:
-        if spot.get("transform"):
-            raise NoEqual("it judges what a transform makes of the answer, which is code")
         if kind in _CODE:
             raise NoEqual("it is code; write a custom evaluator")
         read = READERS.get(kind)
@@ -343,6 +350,16 @@ class Asserts:
         if kind in _NO_EQUAL:
             raise NoEqual("no evaluator means the same")
         raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")
+
+    def _of_what_is_seen(self, spot: Spot, name: str, options: dict[str, Any]) -> _Read:
+        """The evaluator, made to judge what the transforms of test and assertion make of the answer."""
+        transform = spot.get("transform")
+        seen = self.seen if transform is None else self.seen.through(transform.value)
+        read = seen.judged_by(name, options)
+        if read is None:
+            what = "what a transform makes of the answer, which is code" if seen.code else f"{seen}"
+            raise NoEqual(f"it judges {what}" + ("" if seen.code else f", which {name} cannot"))
+        return read
 
     def _value(self, spot: Spot) -> Any:
         value = spot.get("value")

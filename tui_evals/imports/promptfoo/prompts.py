@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any
 
 from tui_evals.imports.losses import Losses
+from tui_evals.targets.chat import SAMPLING_PARAMS
 from tui_evals.text import strictjson
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import PromptyError, parse_prompty
 from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .files import Spot, files_named, kind_of, shown_name, source_of, text_of
+from .files import Spot, files_named, kind_of, named_file, shown_name, source_of, text_of
 
 _SPELLINGS = {
     "openai": "openai",
@@ -53,12 +55,7 @@ _WRITTEN = {
 _NO_CHAT = frozenset(
     ("completion", "embedding", "embeddings", "assistant", "image", "moderation", "realtime", "agents")
 )
-_PARAMETERS = frozenset(
-    (
-        *("temperature", "max_tokens", "max_completion_tokens", "top_p", "top_k", "seed", "stop"),
-        *("reasoning_effort", "frequency_penalty", "presence_penalty"),
-    )
-)
+_ENVIRONMENT = re.compile(r"\s*\{\{\s*env\.(\w+)\s*\}\}\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +67,17 @@ class Provider:
     params: Mapping[str, Any] = field(default_factory=dict)
     base_url: str | None = None
     api_key: str | None = None
+    tools: Sequence[Mapping[str, Any]] | None = None
+    response_format: str | Mapping[str, Any] | None = None
+    prompts: tuple[str, ...] = ()
+    """The names of the prompts it is asked with; all where there is none."""
+    transform: str | None = None
+    """Code that makes of its answers what is judged."""
+
+    def section(self) -> dict[str, Any]:
+        """Its settings beside the model, as a section of the project's configuration holds them."""
+        settings = {"base_url": self.base_url, "api_key": self.api_key, "params": dict(self.params)}
+        return {name: value for name, value in settings.items() if value}
 
 
 def model_of(written: str) -> str | None:
@@ -93,16 +101,25 @@ def written_model(model: str) -> str | None:
     return f"{_WRITTEN[kind]}:{rest}" if kind in _WRITTEN else f"litellm:{model}"
 
 
-def read_providers(spot: Spot | None, losses: Losses) -> tuple[Provider, ...]:
+def read_providers(spot: Spot | None, folder: File, losses: Losses) -> tuple[Provider, ...]:
     """The targets of a configuration; what is no model is left out and named."""
     if spot is None:
         return ()
-    spots = spot.entries() if isinstance(spot.value, list) else [spot]
-    providers = [_provider(one, losses) for one in spots]
+    providers = [_provider(one, folder, losses) for one in _listed(spot, folder)]
     return tuple(provider for provider in providers if provider is not None)
 
 
-def _provider(spot: Spot, losses: Losses) -> Provider | None:
+def _listed(spot: Spot, folder: File) -> Iterator[Spot]:
+    """The providers of a list, with those of the files it names."""
+    for one in spot.entries() if isinstance(spot.value, list) else [spot]:
+        name = one.value if isinstance(one.value, str) else ""
+        if name.startswith("file://") and File(name).suffix.lower() in (".yaml", ".yml", ".json"):
+            yield from _listed(_of_file(one, folder), folder)
+        else:
+            yield one
+
+
+def _provider(spot: Spot, folder: File, losses: Losses) -> Provider | None:
     if isinstance(spot.value, str):
         written, about = spot.text(), spot
     else:
@@ -120,7 +137,7 @@ def _provider(spot: Spot, losses: Losses) -> Provider | None:
     losses.carried(f"the provider {written}", spot.where, f"as {model}")
     if isinstance(about.value, str):
         return Provider(model)
-    return _detailed(model, about, losses)
+    return _detailed(model, about, folder, losses)
 
 
 def _named(spot: Spot) -> tuple[str, Spot]:
@@ -142,34 +159,87 @@ def _is_code(written: str) -> bool:
     return written.startswith(("file:", "exec:", "python:", "golang:", "ruby:", "package:"))
 
 
-def _detailed(model: str, spot: Spot, losses: Losses) -> Provider:
-    label, config = spot.get("label"), spot.get("config")
+def _detailed(model: str, spot: Spot, folder: File, losses: Losses) -> Provider:
+    label, config, transform = spot.get("label"), spot.get("config"), spot.get("transform")
     for key, part in spot.members():
-        if key not in ("id", "label", "config"):
+        if key not in ("id", "label", "config", "prompts", "transform"):
             losses.left_out(f"{key} of the provider", part.where, "there is no equal")
-    name = "" if label is None else label.text()
-    if config is None:
-        return Provider(model, name)
-    known = dict(_configured(config, losses))
-    return Provider(model, name, known.get("params", {}), known.get("base_url"), known.get("api_key"))
+    prompts = spot.get("prompts")
+    spots = [] if prompts is None else prompts.entries() if isinstance(prompts.value, list) else [prompts]
+    return Provider(
+        model,
+        "" if label is None else label.text(),
+        prompts=tuple(one.text() for one in spots),
+        transform=None if transform is None else transform.text(),
+        **({} if config is None else dict(_configured(config, folder, losses))),
+    )
 
 
-def _configured(config: Spot, losses: Losses) -> Iterator[tuple[str, Any]]:
+def _configured(config: Spot, folder: File, losses: Losses) -> Iterator[tuple[str, Any]]:
     params: dict[str, Any] = {}
     for key, part in config.members():
-        if key in _PARAMETERS:
-            if isinstance(part.value, dict) or part.value is None:
-                raise part.wrong(f"must be a number or text, not {kind_of(part.value)}")
+        if part.value is None:
+            continue
+        if key == "tools":
+            yield "tools", _tools(part, folder)
+        elif key == "response_format":
+            yield "response_format", _response_format(part, folder)
+        elif key in SAMPLING_PARAMS:
             params[key] = part.value
         elif key in ("apiBaseUrl", "base_url"):
-            yield "base_url", part.text()
+            yield "base_url", _reference(part.text()) or part.text()
         elif key == "apiKeyEnvar":
             yield "api_key", f"env:{part.text()}"
+        elif key == "apiKey" and (reference := _reference(part.text())):
+            yield "api_key", reference
         elif key == "apiKey":
             losses.left_out("apiKey of the provider", part.where, "keys are not kept; name a variable with api_key")
         else:
             losses.left_out(f"{key} of the provider", part.where, "there is no equal")
     yield "params", params
+
+
+def _reference(text: str) -> str | None:
+    """The variable that a text is filled from, as settings here refer to it."""
+    match = _ENVIRONMENT.fullmatch(text)
+    return f"env:{match[1]}" if match else None
+
+
+def _of_file(spot: Spot, folder: File) -> Spot:
+    """A value, or that of the file it names."""
+    if not isinstance(spot.value, str):
+        return spot
+    file = named_file(spot, folder, spot.text())
+    source = source_of(file, shown_name(file, folder))
+    return Spot(source, (), source.value)
+
+
+def _tools(spot: Spot, folder: File) -> list[dict[str, Any]]:
+    """Definitions of tools in OpenAI's form, those in Anthropic's rewritten."""
+    tools: list[dict[str, Any]] = []
+    spot = _of_file(spot, folder)
+    for one in spot.entries():
+        tool = dict(_of_file(one, folder).mapping())
+        if "input_schema" in tool:
+            about = {key: tool[key] for key in ("name", "description") if key in tool}
+            tool = {"type": "function", "function": {**about, "parameters": tool["input_schema"]}}
+        tools.append(tool)
+    return tools
+
+
+def _response_format(spot: Spot, folder: File) -> str | Mapping[str, Any]:
+    """The form of the answer: text, json, or the JSON Schema of it."""
+    spot = _of_file(spot, folder)
+    form = spot.mapping()
+    if form.get("type") in ("text", "json_object"):
+        return "json" if form["type"] == "json_object" else "text"
+    within = form.get("json_schema", form)
+    schema = within.get("schema") if isinstance(within, dict) else None
+    if isinstance(schema, str):
+        schema = _of_file(Spot(spot.source, spot.path, schema), folder).value
+    if not isinstance(schema, dict):
+        raise spot.wrong("must be of type text, json_object or json_schema, the last with its schema")
+    return schema
 
 
 _CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb"))

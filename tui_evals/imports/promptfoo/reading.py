@@ -16,6 +16,7 @@ from tui_evals.text.templates import template_variables
 from .cases import Tests
 from .files import Spot, json_source, yaml_source
 from .prompts import Prompt, Provider, read_prompts, read_providers
+from .transforms import Seen
 from .values import lone_name, script_text
 
 NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
@@ -57,9 +58,9 @@ def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Lo
         raise root.wrong("the file has none of prompts, providers and tests, so it is no configuration of promptfoo")
     losses = Losses()
     prompts = read_prompts(root.get("prompts"), folder, losses)
-    targets = read_providers(root.get("providers") or root.get("targets"), losses)
-    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses)
-    data = _document(root, tests, prompts, losses)
+    targets = read_providers(root.get("providers") or root.get("targets"), folder, losses)
+    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses, _seen(targets, losses))
+    data = {**_document(root, tests, prompts, losses), **_asked_for_by_all(targets)}
     _leave_out(root, losses)
     dataset, problems = parse_dataset(data)
     if dataset is None:
@@ -69,6 +70,30 @@ def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Lo
     units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
     losses.carried(f"{sum(len(unit or ()) for unit in units)} evaluators")
     return Configuration(data, prompts, targets), losses
+
+
+def _seen(targets: Sequence[Provider], losses: Losses) -> Seen:
+    """What assertions see: what each provider makes of its answers, as long as they all do the same."""
+    transforms = {target.transform for target in targets}
+    if transforms <= {None}:
+        return Seen()
+    seen = Seen().through(transforms.pop()) if len(transforms) == 1 else Seen(code=True)
+    what = "transform of the providers"
+    if seen.code:
+        losses.left_out(what, why="it is code, or not the same for all; what judges its outcome is left out too")
+    else:
+        losses.carried(what, why=f"as {seen}")
+    return seen
+
+
+def _asked_for_by_all(targets: Sequence[Provider]) -> dict[str, Any]:
+    """Tools and the form of the answer, where every target is given the same."""
+    if not targets:
+        return {}
+    first, *others = targets
+    given = {"tools": first.tools, "response_format": first.response_format}
+    same = {name: value for name, value in given.items() if all(getattr(one, name) == value for one in others)}
+    return {name: value for name, value in same.items() if value}
 
 
 def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losses) -> dict[str, Any]:
