@@ -17,7 +17,7 @@ from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
 from tui_evals.imports.promptfoo.prompts import model_of, written_model
 from tui_evals.imports.promptfoo.transforms import Seen
-from tui_evals.text.prompty import parse_prompty
+from tui_evals.text.prompty import parse_prompty, render_messages
 from tui_evals.text.yamls import load_mapping
 
 FIXTURES = Path(__file__).parent / "promptfoo"
@@ -421,7 +421,12 @@ def test_a_prompt_becomes_a_prompt_file() -> None:
 
 
 def test_a_prompt_that_no_prompt_file_can_hold_becomes_none() -> None:
-    assert prompty_text(Prompt("x", ({"role": "user", "content": "a\nsystem:\nb"},))) is None
+    assert prompty_text(Prompt("x", ({"role": "tool", "content": "a"},))) is None
+
+
+def test_a_line_that_reads_as_a_role_stays_in_its_message() -> None:
+    text = prompty_text(Prompt("x", ({"role": "user", "content": "a\n Assistant: \nb"},))) or ""
+    assert render_messages(parse_prompty(text), {}) == [{"role": "user", "content": "a\n Assistant: \nb"}]
     assert prompty_text(Prompt("x", ({"role": "tool", "content": "a", "tool_call_id": "1"},))) is None
 
 
@@ -696,3 +701,78 @@ async def test_a_trimmed_answer_is_judged_as_before(assertion: str, answer: str,
     (name, options), *_ = found.data["items"][0]["evaluators"].items()
     evaluator = load_registry().build(name, options)
     assert (await evaluate(evaluator, Evidence(response=answer))).result == ("pass" if passes else "fail")
+
+
+# prompts that are chats once they are filled
+
+TALK = """[
+  {"role": "system", "content": "Be {{ tone.kind }}."},
+  {% for turn in _conversation %}{"role": "user", "content": "{{ turn.input }}"},{% endfor %}
+  {"role": "user", "content": {{ question | dump }} }
+]"""
+
+
+def with_chat(folder: Path, chat: str, tests: str) -> Any:
+    (folder / "chat.json").write_text(chat, encoding="utf-8")
+    return read(f"prompts: file://chat.json\ndefaultTest: {{vars: {{tone: {{kind: dry}}}}}}\ntests:\n{tests}", folder)
+
+
+def test_a_conversation_of_promptfoo_becomes_the_turns_of_an_item(tmp_path: Path) -> None:
+    found, losses = with_chat(
+        tmp_path,
+        TALK,
+        "- {vars: {question: 'Who \"founded\" {it}?'}, assert: [{type: contains, value: x}]}\n"
+        "- {vars: {question: 'And {{ when }}?'}}\n"
+        "- {vars: {question: Other}, metadata: {conversationId: b}}",
+    )
+    system = [{"role": "system", "content": "Be dry."}]
+    first, second = found.data["items"]
+    assert first["messages"] == second["messages"] == system
+    assert first["turns"][0] == {"prompt": 'Who "founded" {it}?', "evaluators": {"ContainsAll": {"values": ["x"]}}}
+    assert [len(first["turns"]), second["turns"]] == [2, [{"prompt": "Other"}]]
+    assert "messages" not in found.data
+    assert any("is 2 conversations" in loss.why for loss in losses.of("changed"))
+
+
+def test_a_chat_with_a_condition_is_filled_for_every_item(tmp_path: Path) -> None:
+    system = '{% if kind == "long" %}{"role": "system", "content": "At length."},{% endif %}'
+    chat = f'[{system}{{"role": "user", "content": "{{{{q}}}}"}}]'
+    found, _ = with_chat(tmp_path, chat, "- {vars: {q: a, kind: long}}\n- {vars: {q: b}}")
+    assert found.data["items"] == [
+        {"prompt": "a", "messages": [{"role": "system", "content": "At length."}]},
+        {"prompt": "b"},
+    ]
+
+
+def test_a_value_that_is_dumped_into_a_chat_stays_a_variable(tmp_path: Path) -> None:
+    chat = '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": {{ q | tojson }}}]'
+    found, _ = with_chat(tmp_path, chat, "- {vars: {q: a}}")
+    assert found.data["items"] == [{"prompt": "a"}]
+
+
+def test_variables_are_found_beside_the_file_of_tests_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / "tests" / "vars").mkdir(parents=True)
+    (tmp_path / "shared.yaml").write_text("tone: dry")
+    (tmp_path / "tests" / "vars" / "one.yaml").write_text("q: one\nflag: false")
+    (tmp_path / "tests" / "all.yaml").write_text("- vars: [vars/*.yaml, ../shared.yaml]\n- vars: shared.yaml")
+    found, _ = read("prompts: ['{{q}} {{tone}} {{flag}}']\ntests: file://tests/all.yaml", tmp_path)
+    assert [item["variables"] for item in found.data["items"]] == [
+        {"q": "one", "flag": "false", "tone": "dry"},
+        {"tone": "dry"},
+    ]
+
+
+def test_true_stays_true_where_a_condition_asks_for_it() -> None:
+    found, losses = read(
+        "prompts: ['{% if yes %}{{q}}{% endif %}{{no}}']\ntests: [{vars: {q: a, yes: true, no: false}}]"
+    )
+    assert found.data["items"][0]["variables"] == {"q": "a", "yes": True, "no": "false"}
+    assert [loss.what for loss in losses.of("changed")] == ["the variable yes"]
+
+
+def test_what_code_makes_is_left_to_bring_and_the_rest_is_imported() -> None:
+    found, losses = read("prompts: ['Say {{x}}']\ntests: file://make.py:all\ndefaultTest: {assert: [{type: is-json}]}")
+    assert found.data["items"] == [] and found.data["default_evaluators"] == {"JsonValid": {}}
+    assert [loss.why for loss in losses.of("left out")] == [
+        "they are made by code; write what it returns to tests.json, name that file here and import again"
+    ]

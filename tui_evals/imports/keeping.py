@@ -73,14 +73,14 @@ def keep_dataset(
 ) -> ImportResult:
     """Write what was read as a dataset, with prompt files beside it, all of them or none."""
     dataset, problems = parse_dataset(document)
-    if dataset is None:
+    if dataset is None and document["items"]:  # without items there is still what is asked, and how it is judged
         raise DatasetError(str(request.path), problems)
     return ImportResult(
         source=request.path,
         dataset=file,
         dataset_is=write_files(document, file, prompts or {}),
         prompts=tuple(prompts or ()),
-        items=len(dataset.items),
+        items=len(document["items"]),
         losses=tuple(losses.entries),
         next=following or run_command(file),
     )

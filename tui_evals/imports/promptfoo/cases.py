@@ -111,6 +111,7 @@ KEPT_FIELDS: tuple[str, ...] = (
 )
 MOST_ITEMS = 20_000
 _TRANSFORMS = ("transform", "postprocess")
+_MADE_BY_CODE = "they are made by code; write what it returns to tests.json, name that file here and import again"
 _CODE = (".py", ".js", ".ts", ".mjs", ".cjs", ".rb")
 _FIELDS = frozenset(("description", "vars", "assert", "threshold", "metadata", "options", "providerOutput"))
 
@@ -129,6 +130,8 @@ class Tests:
     losses: Losses
     seen: Seen = _ANSWER
     """What is judged where no test says otherwise: the answer, or what all providers make of it."""
+    elsewhere: list[str] = field(default_factory=list, init=False)
+    """What holds tests that cannot be read, because code makes them or they are kept elsewhere."""
     _noted: set[str] = field(default_factory=set, init=False)
 
     @cached_property
@@ -171,7 +174,7 @@ class Tests:
             if isinstance(entry.value, str):
                 spots += self._loaded(entry)
             elif isinstance(entry.value, dict) and "path" in entry.value:
-                self.losses.left_out(f"tests from {entry.value['path']}", entry.where, "they are made by code")
+                self._leave_out_tests(entry, str(entry.value["path"]), _MADE_BY_CODE)
             else:
                 entry.mapping()
                 spots.append(entry)
@@ -181,7 +184,9 @@ class Tests:
         name = spot.text()
         ending = File(name.removeprefix("file://").partition(":")[0]).suffix.lower()
         if ending in _CODE or "://" in name.removeprefix("file://"):
-            self.losses.left_out(f"tests from {name}", spot.where, "they are made by code or kept elsewhere")
+            elsewhere = ending not in _CODE
+            why = "they are kept elsewhere; fetch them as .yaml, .json, .jsonl or .csv" if elsewhere else _MADE_BY_CODE
+            self._leave_out_tests(spot, name, why)
             return
         for file in files_named(spot, self.folder, name):
             source = source_of(file, shown_name(file, self.folder))
@@ -193,6 +198,10 @@ class Tests:
                     yield Spot(entry.source, entry.path, case_of_row(entry, KINDS, self.losses))
                 else:
                     yield entry
+
+    def _leave_out_tests(self, spot: Spot, name: str, why: str) -> None:
+        self.elsewhere.append(name)
+        self.losses.left_out(f"tests from {name}", spot.where, why)
 
     @cached_property
     def values(self) -> Values:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any
 
+from tui_evals.datasets.problems import DatasetError
 from tui_evals.imports.losses import Losses
 from tui_evals.targets.chat import SAMPLING_PARAMS
 from tui_evals.text import strictjson
@@ -17,6 +18,7 @@ from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_yaml
 
 from .files import Spot, files_named, kind_of, named_file, shown_name, source_of, text_of
+from .values import as_jinja, needs_values
 
 _SPELLINGS = {
     "openai": "openai",
@@ -55,6 +57,7 @@ _WRITTEN = {
 _NO_CHAT = frozenset(
     ("completion", "embedding", "embeddings", "assistant", "image", "moderation", "realtime", "agents")
 )
+_MARKER_LINE = re.compile(r"^[^\S\n]*(?:system|user|assistant)[^\S\n]*:[^\S\n]*$", re.IGNORECASE | re.MULTILINE)
 _ENVIRONMENT = re.compile(r"\s*\{\{\s*env\.(\w+)\s*\}\}\s*")
 
 
@@ -244,6 +247,7 @@ def _response_format(spot: Spot, folder: File) -> str | Mapping[str, Any]:
 
 _CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb"))
 _ENDINGS = _CODE | {".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".j2", ".csv"}
+_BARE_VALUE = re.compile(r"([:,\[]\s*)\{\{-?\s*([A-Za-z_][\w.]*)\s*\|\s*tojson\s*-?\}\}(?=\s*[,}\]])")
 _ROLES = frozenset(("system", "user", "assistant", "tool"))
 _ELSEWHERE = ("portkey://", "langfuse://", "helicone://", "exec:", "http://", "https://", "package:")
 
@@ -256,6 +260,8 @@ class Prompt:
     messages: tuple[Mapping[str, Any], ...]
     plain: bool = True
     where: str = ""
+    template: str = ""
+    """The whole of it, where it becomes a chat only once it is filled."""
 
 
 def prompty_text(prompt: Prompt) -> str | None:
@@ -263,14 +269,19 @@ def prompty_text(prompt: Prompt) -> str | None:
     if any(message.keys() != {"role", "content"} or message["role"] == "tool" for message in prompt.messages):
         return None
     name = strictjson.dumps(prompt.name)
-    body = "\n".join(f"{message['role']}:\n{str(message['content']).strip()}\n" for message in prompt.messages)
+    wanted = [(message["role"], _without_markers(str(message["content"]).strip())) for message in prompt.messages]
+    body = "\n".join(f"{role}:\n{content}\n" for role, content in wanted)
     text = f"---\nname: {name}\n---\n{body}"
     try:
         read = parse_prompty(text)
     except PromptyError:
         return None
-    wanted = [(message["role"], str(message["content"]).strip()) for message in prompt.messages]
     return text if [(section.role, section.text) for section in read.sections] == wanted else None
+
+
+def _without_markers(text: str) -> str:
+    """A text in which no line begins a message: one that reads as a role is filled in instead."""
+    return _MARKER_LINE.sub(lambda line: f"{{{{ '{line[0]}' }}}}", text)
 
 
 def read_prompts(spot: Spot | None, folder: File, losses: Losses) -> tuple[Prompt, ...]:
@@ -289,14 +300,15 @@ def read_prompts(spot: Spot | None, folder: File, losses: Losses) -> tuple[Promp
         while name in named:
             number += 1
             name = f"{prompt.name} {number}"
-        named[name] = Prompt(name, prompt.messages, prompt.plain, prompt.where)
+        named[name] = replace(prompt, name=name)
+    for name, prompt in list(named.items()):
+        if prompt.template and len(named) > 1:
+            losses.left_out(f"the prompt {name}", prompt.where, "it is a chat only once it is filled; import it alone")
+            del named[name]
     return tuple(named.values())
 
 
 def _unusable(prompt: Prompt) -> str | None:
-    first = str(prompt.messages[0].get("content")).lstrip()
-    if prompt.plain and first.startswith("[") and '"role"' in first:
-        return "it becomes a chat only when its template is filled; write it as JSON that is whole before"
     for message in prompt.messages:
         try:
             if isinstance(message.get("content"), str):
@@ -358,19 +370,27 @@ def _contents(file: File, shown: str) -> Iterator[str]:
         case ".csv":
             yield from (row["prompt"] for row in source_of(file, shown).value if row.get("prompt"))
         case ".json" | ".yaml" | ".yml":
-            yield strictjson.dumps(source_of(file, shown).value)
+            text = text_of(file, shown)
+            try:
+                yield strictjson.dumps(source_of(file, shown).value)
+            except DatasetError:
+                if not needs_values(text):
+                    raise
+                yield text  # it is JSON once its template is filled
         case _:
             yield text_of(file, shown)
 
 
 def _prompt(text: str, name: str, where: str) -> Prompt:
-    chat = _chat(text)
-    if chat is None:
-        return Prompt(name, ({"role": "user", "content": text},), True, where)
-    return Prompt(name, tuple(chat), False, where)
+    text = as_jinja(text)
+    chat = chat_in(text) or chat_in(_BARE_VALUE.sub(r'\1"{{ \2 }}"', text))
+    if chat is not None:
+        return Prompt(name, tuple(chat), False, where)
+    template = text if text.lstrip().startswith("[") and '"role"' in text else ""
+    return Prompt(name, ({"role": "user", "content": text},), True, where, template)
 
 
-def _chat(text: str) -> list[dict[str, Any]] | None:
+def chat_in(text: str) -> list[dict[str, Any]] | None:
     """The messages of a text that is a chat, as promptfoo takes it for one when it asks."""
     start = text.lstrip()
     try:

@@ -11,13 +11,15 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.imports.losses import Losses
+from tui_evals.present.figures import counted
 from tui_evals.text.templates import template_variables
 
 from .cases import Tests
 from .files import Spot, json_source, yaml_source
+from .filling import filled_items
 from .prompts import Prompt, Provider, read_prompts, read_providers
 from .transforms import Seen
-from .values import lone_name, script_text
+from .values import lone_name, named_in_tags, script_text
 
 NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 _READ = frozenset(("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios"))
@@ -63,12 +65,12 @@ def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Lo
     data = {**_document(root, tests, prompts, losses), **_asked_for_by_all(targets)}
     _leave_out(root, losses)
     dataset, problems = parse_dataset(data)
-    if dataset is None:
+    if dataset is None and data["items"]:
         raise DatasetError(source, problems)
-    losses.carried(f"{len(tests.cases)} tests", "", f"as {len(data['items'])} items")
-    losses.carried(f"{len(prompts)} prompt{'' if len(prompts) == 1 else 's'}")
+    losses.carried(counted(len(tests.cases), "test"), "", f"as {counted(len(data['items']), 'item')}")
+    losses.carried(counted(len(prompts), "prompt"))
     units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
-    losses.carried(f"{sum(len(unit or ()) for unit in units)} evaluators")
+    losses.carried(counted(sum(len(unit or ()) for unit in units), "evaluator"))
     return Configuration(data, prompts, targets), losses
 
 
@@ -102,11 +104,14 @@ def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losse
     if description is not None:
         data["description"] = description.text()
     items = list(tests.items())
-    if not items:
+    if not items and not tests.elsewhere:
         raise root.wrong("the configuration holds no test that can be read; write down what code makes")
     data["default_evaluators"] = tests.evaluators or {}
     shared = dict(tests.shared)
     chats: list[Chat] = [prompt.messages for prompt in prompts]
+    _write_booleans(prompts, [shared, *(item["variables"] for item in items if "variables" in item)], losses)
+    if len(prompts) == 1 and prompts[0].template:
+        items, chats = filled_items(prompts[0], items, shared, losses), []
     if len(chats) == 1:
         chats = [_asked_alone(chats[0], items, shared)]
     _fill_gaps(chats, items, shared, losses)
@@ -117,6 +122,18 @@ def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losse
     if repeats := _repeats(root, losses):
         data["repeats"] = repeats
     return {**data, "items": items}
+
+
+def _write_booleans(prompts: Sequence[Prompt], given: Sequence[dict[str, Any]], losses: Losses) -> None:
+    """Give true and false as the texts that promptfoo shows, where no condition of a prompt asks which it is."""
+    texts = [str(message.get("content")) for prompt in prompts for message in prompt.messages]
+    asked = frozenset(name for text in texts for name in named_in_tags(text))
+    for values in given:
+        for name, value in values.items():
+            if isinstance(value, bool) and name not in asked:
+                values[name] = "true" if value else "false"
+            elif isinstance(value, bool):
+                losses.changed(f"the variable {name}", "", "where a prompt shows it, it is True or False")
 
 
 def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, Any]) -> Chat:
