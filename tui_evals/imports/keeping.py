@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,17 @@ from tui_evals.targets.config import FILE, load_settings
 from tui_evals.targets.config_file import write_setting
 from tui_evals.text import strictjson
 
-from .base import CannotKeep, CannotRead, DatasetIs, ImportRequest, ImportResult, WrongSettings, shown
+from .base import (
+    CannotKeep,
+    CannotRead,
+    DatasetIs,
+    ImportedRun,
+    ImportRequest,
+    ImportResult,
+    WrongOptions,
+    WrongSettings,
+    shown,
+)
 from .losses import Losses
 from .recording import Recording, recorded_run, store_recording
 
@@ -134,6 +144,28 @@ def keep_run(request: ImportRequest, read: Callable[[Path], tuple[Recording, Los
         run_is=run_is,
         losses=tuple(losses.entries),
         next=f"tui-evals show {run.key}",
+    )
+
+
+def keep_runs(request: ImportRequest, recordings: Sequence[Recording], losses: Losses) -> ImportResult:
+    """Store several finished runs that one file holds."""
+    options = request.options
+    if options.into is not None or options.out is not None:
+        raise WrongOptions(f"{request.path} holds several runs, so it is no one dataset; leave --into and --out out")
+    settings, variables = request.project.configuration()
+    with request.project.writing(variables) as (writer, reader):
+        stored = [store_recording(writer, reader, one, settings, variables) for one in recordings]
+    runs = tuple(ImportedRun(run.key, run.name, run.source, run_is) for run, run_is in stored)
+    return ImportResult(
+        source=request.path,
+        items=sum(len(one.document["items"]) for one in recordings),
+        results=sum(len(one.answers) for one in recordings),
+        models=tuple(dict.fromkeys(target for one in recordings for target in one.targets)),
+        run=runs[-1].key,
+        run_is=runs[-1].run_is,
+        runs=runs,
+        losses=tuple(losses.entries),
+        next=f"tui-evals show {runs[-1].key}",
     )
 
 

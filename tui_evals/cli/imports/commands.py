@@ -36,6 +36,8 @@ def import_command(path: Path, kind: str | None, targets: bool | None, as_json: 
       bench       a folder bench_runs of Arthur Bench, or a suite in it
       foundry     evaluations of Prompt Foundry, as the JSON of its SDK
       promptfoo   a promptfooconfig.yaml, or its folder
+      promptfoo-results
+                  its output.json or promptfoo.db
       results     results JSON that `tui-evals export` wrote
       messages    messages in OpenAI's format, .json or .jsonl
       dataset     a dataset, which needs no import

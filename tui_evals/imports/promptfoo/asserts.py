@@ -402,7 +402,7 @@ def keyed(judged: list[Judged], taken: Collection[str], heaviest: float, losses:
     """The evaluators by name, or by the metric or number that tells two of a kind apart."""
     by_key: dict[str, Any] = {}
     for one in judged:
-        wanted = one.name if one.label is None else _label(one.label)
+        wanted = one.name if one.label is None else label_of(one.label)
         key, number = wanted, 1
         while key in by_key or key in taken:
             number += 1
@@ -416,6 +416,7 @@ def keyed(judged: list[Judged], taken: Collection[str], heaviest: float, losses:
     return by_key
 
 
-def _label(metric: str) -> str:
+def label_of(metric: str) -> str:
+    """The name of a metric as a label that evaluators can have."""
     label = _NOT_IN_LABELS.sub("_", metric).strip("_")
     return label if label[:1].isalpha() else f"metric_{label}".rstrip("_")

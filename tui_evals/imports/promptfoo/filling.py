@@ -23,12 +23,22 @@ def filled_items(
 ) -> list[dict[str, Any]]:
     """The items with the messages that the prompt makes for each; those of one conversation become its turns."""
     asked = [_asked(prompt, item, shared, losses) for item in items]
-    if SO_FAR not in template_variables(prompt.template):
+    if not is_conversation(prompt):
         return asked
     conversations = list(_conversations(asked))
     turns = f"what was asked one after the other is {counted(len(conversations), 'conversation')}"
     losses.changed(f"the prompt {prompt.name}", prompt.where, turns)
     return [_as_turns(group, losses) for group in conversations]
+
+
+def is_conversation(prompt: Prompt) -> bool:
+    """Whether a prompt is given what was asked and answered before."""
+    return bool(prompt.template) and SO_FAR in template_variables(prompt.template)
+
+
+def conversation_of(metadata: Mapping[str, Any]) -> str:
+    """The conversation that a test belongs to; those that name none are one."""
+    return str(metadata.get("conversationId", ""))
 
 
 def _asked(prompt: Prompt, item: Mapping[str, Any], shared: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
@@ -60,11 +70,11 @@ def _unfillable(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _conversations(items: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """The items by the conversation that their metadata names; those that name none are one."""
+    """The items by the conversation that their metadata names."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for item in items:
         metadata = item.get("extensions", {}).get("promptfoo", {}).get("metadata", {})
-        groups.setdefault(str(metadata.get("conversationId", "")), []).append(item)
+        groups.setdefault(conversation_of(metadata), []).append(item)
     yield from groups.values()
 
 

@@ -15,7 +15,7 @@ from tui_evals.present.figures import counted
 from tui_evals.text.templates import template_variables
 
 from .cases import Tests
-from .files import Spot, json_source, yaml_source
+from .files import Source, Spot, json_source, yaml_source
 from .filling import filled_items
 from .prompts import Prompt, Provider, read_prompts, read_providers
 from .transforms import Seen
@@ -53,7 +53,12 @@ def recognises(path: Path) -> bool:
 def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Losses]:
     """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed."""
     read = json_source if source.endswith(".json") else yaml_source
-    root = Spot(parsed := read(text, source), (), parsed.value)
+    return read_source(read(text, source), folder)
+
+
+def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
+    """Read the value of a configuration."""
+    root = Spot(source, (), source.value)
     if not root.mapping():
         raise root.wrong("the configuration is empty; it needs prompts, providers and tests")
     if not _READ & root.value.keys():
@@ -66,7 +71,7 @@ def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Lo
     _leave_out(root, losses)
     dataset, problems = parse_dataset(data)
     if dataset is None and data["items"]:
-        raise DatasetError(source, problems)
+        raise DatasetError(source.name, problems)
     losses.carried(counted(len(tests.cases), "test"), "", f"as {counted(len(data['items']), 'item')}")
     losses.carried(counted(len(prompts), "prompt"))
     units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
