@@ -15,6 +15,7 @@ from tui_evals.text.patterns import PatternError, compile_pattern
 from tui_evals.text.yamls import YamlError, load_yaml
 
 from .files import Spot, kind_of
+from .javascript import NotTranslated, translated
 from .prompts import model_of
 from .transforms import Seen
 from .values import filled, script_text
@@ -325,7 +326,10 @@ class Asserts:
     def _one(self, spot: Spot, written: str) -> Judged | None:
         negate, kind = written.startswith("not-"), written.removeprefix("not-")
         try:
-            name, options = self._of_what_is_seen(spot, *self._equal(spot, kind, negate))
+            if kind == "javascript":
+                name, options = self._javascript(spot)
+            else:
+                name, options = self._of_what_is_seen(spot, *self._equal(spot, kind, negate))
         except NoEqual as why:
             self.losses.left_out(written, spot.where, str(why))
             return None
@@ -336,7 +340,7 @@ class Asserts:
         if gone := sorted(spot.value.keys() - _FIELDS):
             self.losses.left_out(f"{', '.join(gone)} of {written}", spot.where, "there is no equal")
         if negate:
-            options["negate"] = True
+            options["negate"] = not options.get("negate", False)
         label = None if metric is None else metric.text()
         return Judged(name, options, label, None if weight is None else weight.number(), spot)
 
@@ -350,6 +354,23 @@ class Asserts:
         if kind in _NO_EQUAL:
             raise NoEqual("no evaluator means the same")
         raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")
+
+    def _javascript(self, spot: Spot) -> _Read:
+        """The evaluator that judges as a short piece of code does."""
+        value = spot.get("value")
+        if value is None or not isinstance(value.value, str):
+            raise NoEqual("it holds no code")
+        if value.value.startswith("file://") or spot.get("threshold") is not None:
+            raise NoEqual("it is code; write a custom evaluator")
+        transform = spot.get("transform")
+        seen = self.seen if transform is None else self.seen.through(transform.value)
+        try:
+            found = translated(value.value, seen)
+        except NotTranslated as why:
+            raise NoEqual(f"it is code, and {why}; write a custom evaluator") from None
+        for difference in found.differs:
+            self.losses.changed("javascript", spot.where, difference)
+        return found.name, dict(found.options)
 
     def _of_what_is_seen(self, spot: Spot, name: str, options: dict[str, Any]) -> _Read:
         """The evaluator, made to judge what the transforms of test and assertion make of the answer."""
