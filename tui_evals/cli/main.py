@@ -34,7 +34,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "generate": ("generate.commands", "Make rules, tests and ground truth for a prompt."),
     },
     "Judge": {
-        "evaluators": ("judge.commands", "List the evaluators, or show one; set and rm them on a dataset or an item."),
+        "evaluators": ("judge.commands", "List the evaluators, or show one; begin one of your own, set and rm them."),
         "score": ("judge.commands", "Judge one answer, or rows of answers, by hand."),
         "trust": ("judge.commands", "Let evaluators written in this project run."),
     },

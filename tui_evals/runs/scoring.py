@@ -82,6 +82,7 @@ def evidence_for(
         request=request,
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
+        tools=tuple(item.tools or plan.dataset.tools or ()),
         diagnostics=answer.diagnostics,
         latency_ms=answer.latency_ms,
         tokens=tokens,

@@ -168,6 +168,8 @@ class TargetConfig:
     """Seconds to wait at most before the next attempt; a provider that asks for more ends the run."""
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
+    kind: Literal["chat", "embedding"] = "chat"
+    """Whether it answers questions, or gives vectors to evaluators that compare meanings."""
     where: str = field(default="", compare=False)
     """The file, and line, of the project that configures it; empty where somebody typed or wrote it by hand."""
 

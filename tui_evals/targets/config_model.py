@@ -76,6 +76,7 @@ class _Run(_Part):
 
 class _Judge(_Part):
     target: str | None = Field(None, min_length=1)
+    embedding: str | None = Field(None, min_length=1)
 
 
 class _Store(_Part):
@@ -103,6 +104,7 @@ class TargetModel(_Part):
     max_outage: float = Field(300.0, ge=0)
     price: _Price | None = None
     via: Literal["auto", "litellm"] = "auto"
+    kind: Literal["chat", "embedding"] = "chat"
 
 
 class ConfigModel(_Part):

@@ -45,6 +45,8 @@ class Failures:
     where: str
     environment: Mapping[str, str]
     secrets: tuple[str, ...] = ()
+    wanted: str = "a chat completion"
+    """What an answer should have been."""
 
     def refused(self, status: int, retry_after: str | None, body: str, location: str | None = None) -> TargetError:
         """An HTTP status other than success."""
@@ -72,8 +74,8 @@ class Failures:
         return TargetError("agentRequestFailed", message, status=status, unbilled=True)
 
     def unreadable(self, body: str) -> TargetError:
-        """An answer that is no chat completion: servers under load send such now and then, a wrong address always."""
-        message = f"{self.where} answered what is not a chat completion: {self._error_text(body)}. Check base_url."
+        """An answer that is not what is wanted: servers under load send such now and then, a wrong address always."""
+        message = f"{self.where} answered what is not {self.wanted}: {self._error_text(body)}. Check base_url."
         return TargetError("agentResponseUnparseable", message, retryable=True)
 
     def broken_off(self, body: str) -> TargetError:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 from yarl import URL
@@ -16,33 +18,52 @@ from .reaching import missing_key, proxy_of
 from .worker import json_line
 
 
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What is put to an endpoint of the kind, and how its answer is read."""
+
+    path: str
+    body: Callable[[TargetConfig, str, Request], Mapping[str, Any]]
+    parse: Callable[[bytes, bool, Request], Reply]
+    """Of a body, whether it was streamed, and what was asked; ValueError where it holds no reply."""
+    wanted: str
+    """What an answer is, in words."""
+
+
+CHAT = Wire(
+    "chat/completions", completion_body, lambda body, streamed, _: parse_body(body, streamed), "a chat completion"
+)
+
+
 class OpenAI:
     """A model behind an OpenAI-compatible endpoint."""
 
-    def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
+    def __init__(self, config: TargetConfig, environment: Mapping[str, str], wire: Wire = CHAT) -> None:
         demand_reference(config)
         provider, slash, model = config.model.partition("/")
         known = PROVIDERS.get(provider) if slash else None
         self._provider = known or PROVIDERS["openai"]
         self._model = model if known else config.model
         self._config = config
+        self._wire = wire
         self._environment = environment
         written = self._base_url()
         self._base = written.with_user(None)
         self._login = aiohttp.encode_basic_auth(written.user, written.password or "") if written.user else None
         self._secrets = tuple(url_secrets(str(written)))
-        self._url = (self._base / "chat/completions").with_query(self._base.query)
+        self._url = (self._base / wire.path).with_query(self._base.query)
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, request: Request) -> Reply:
         """The answer to one request, or TargetError; one attempt, within the target's timeout."""
         key = self._key()
-        failures = Failures(self._where, self._environment, (*self._secrets, *filter(None, [key])))
+        secrets = (*self._secrets, *filter(None, [key]))
+        failures = Failures(self._where, self._environment, secrets, self._wire.wanted)
         headers = {"Content-Type": "application/json"}
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
-        data = json_line(completion_body(self._config, self._model, request))
+        data = json_line(self._wire.body(self._config, self._model, request))
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
                 body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY, failures)
@@ -50,7 +71,20 @@ class OpenAI:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
             raise _connection_error(failures, error) from None
-        return _parse_response(response, body, failures)
+        return self._parse_response(response, body, request, failures)
+
+    def _parse_response(
+        self, response: aiohttp.ClientResponse, body: bytes | None, request: Request, failures: Failures
+    ) -> Reply:
+        if body is None:
+            raise failures.too_long()
+        if not 200 <= response.status < 300:
+            retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
+            raise failures.refused(response.status, retry_after, body.decode("utf-8", "replace"), location)
+        try:
+            return self._wire.parse(body, response.content_type == "text/event-stream", request)
+        except ValueError:
+            raise failures.unreadable(body.decode("utf-8", "replace")) from None
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -124,18 +158,6 @@ async def _read_body(response: aiohttp.ClientResponse, limit: int, failures: Fai
             raise
         raise failures.broken_off(read.decode("utf-8", "replace")) from None
     return bytes(read)
-
-
-def _parse_response(response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
-    if body is None:
-        raise failures.too_long()
-    if not 200 <= response.status < 300:
-        retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
-        raise failures.refused(response.status, retry_after, body.decode("utf-8", "replace"), location)
-    try:
-        return parse_body(body, response.content_type == "text/event-stream")
-    except ValueError:
-        raise failures.unreadable(body.decode("utf-8", "replace")) from None
 
 
 def _connection_error(failures: Failures, error: Exception) -> TargetError:

@@ -138,6 +138,8 @@ def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
 
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
     input_cost, output_cost = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
+    if (entry or {}).get("mode") == "embedding":  # nothing is written, which some entries leave unsaid
+        output_cost = output_cost or 0.0
     if not isinstance(input_cost, int | float) or not isinstance(output_cost, int | float):
         return None
     return Price(round(input_cost * 1e6, 9), round(output_cost * 1e6, 9))

@@ -24,6 +24,7 @@ from tui_evals.interpreter import forbid_core_dumps
 
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import SAMPLING_PARAMS, completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
+from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .prices import is_known_provider, similar_provider
 from .reaching import missing_key, proxy_of
@@ -47,9 +48,10 @@ class ThroughLitellm:
     keeps_time = True
     """The child ends the call after the timeout, by a clock that starts when the call goes out."""
 
-    def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
+    def __init__(self, config: TargetConfig, environment: Mapping[str, str], *, embeds: bool = False) -> None:
         demand_reference(config)
         self._config = config
+        self._embeds = embeds
         self._environment = environment
         self._worker: Worker | None = Worker.joined(__name__, {**environment, **_LITELLM_SETTINGS})
 
@@ -59,16 +61,24 @@ class ThroughLitellm:
             raise RuntimeError(f"the target {self._config.name} was asked after it was closed")
         failures = self._failures()
         configured = self._config.params.items()
-        if extra := [
+        extra = [
             pair[0] for pair in request.params.items() if pair[0] not in SAMPLING_PARAMS and pair not in configured
-        ]:
+        ]
+        if extra and not self._embeds:
             message = (
                 f"The parameter {', '.join(extra)} may not come from a prompt or dataset when litellm asks the model. "
                 f"Set it under params in [targets.{self._config.name}], or leave it out."
             )
             raise TargetError("agentRequestFailed", message, unbilled=True)
-        call = completion_body(self._config, self._config.model, request)
-        job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._config.base_url}
+        body = embedding_body if self._embeds else completion_body
+        call = body(self._config, self._config.model, request)
+        job = {
+            "call": call,
+            "embeds": self._embeds,
+            "timeout": self._config.timeout,
+            "key": self._key(),
+            "url": self._config.base_url,
+        }
         await self._worker.ready()
         try:
             async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
@@ -80,7 +90,8 @@ class ThroughLitellm:
         if "failure" in done:
             raise _target_error(done["failure"], failures, self._config.timeout)
         try:
-            reply = parse_completion(done["answer"])
+            count = len(request.messages)
+            reply = parse_embeddings(done["answer"], count) if self._embeds else parse_completion(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
@@ -104,7 +115,8 @@ class ThroughLitellm:
         key = resolve_reference(config.api_key, environment, "api_key", config.name)
         url = resolve_reference(config.base_url, environment, "base_url", config.name)
         where = urlsplit(url).netloc.rpartition("@")[2] if url else config.model.partition("/")[0]
-        return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")))
+        wanted = EMBEDDINGS_WANTED if self._embeds else "a chat completion"
+        return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")), wanted)
 
 
 def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float) -> TargetError:
@@ -223,13 +235,15 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         "timeout": 2 * limit + 5,
         "num_retries": 0,
         "max_retries": 0,
-        # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
-        "_skip_mcp_handler": True,
     }
+    if not job["embeds"]:
+        # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
+        settings["_skip_mcp_handler"] = True
+    ask = litellm.aembedding if job["embeds"] else litellm.acompletion
     async with asyncio.timeout(limit + _AROUND_CALL) as deadline:
         clock = _CallClock(limit, deadline)
         _clock.set(clock)  # each job is a task, with a context of its own
-        answer = await litellm.acompletion(**{**job["call"], **settings})
+        answer = await ask(**{**job["call"], **settings})
     # By its own table; for some models that are not in it litellm says 0.
     cost = answer._hidden_params.get("response_cost") or None
     return {"answer": answer.model_dump(), "cost": cost, "seconds": clock.seconds}

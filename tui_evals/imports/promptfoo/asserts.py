@@ -195,6 +195,28 @@ def _tool_arguments(given: Given) -> _Read:
     return "ToolCalledWith", {"tool_name": name, "arguments": arguments}
 
 
+def _contains_json(given: Given) -> _Read:
+    name, options = _is_json(replace(given, negate=False))
+    return "ContainsJson", options if name == "JsonSchema" else {}
+
+
+def _edits(given: Given) -> _Read:
+    threshold = given.threshold()
+    return "Levenshtein", {"value": given.scalar(), "most_edits": 5 if threshold is None else int(threshold)}
+
+
+def _overlap(given: Given) -> _Read:
+    threshold = given.threshold()
+    given.changed("words are counted as ROUGE-1 does here, by F1")
+    return "RougeN", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
+
+
+def _similar(given: Given) -> _Read:
+    threshold = given.threshold()
+    given.changed("the embeddings are those of [judge] embedding here")
+    return "EmbeddingSimilarity", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
+
+
 READERS: Mapping[str, Callable[[Given], _Read]] = {
     "equals": _equals,
     "contains": _contains,
@@ -206,6 +228,11 @@ READERS: Mapping[str, Callable[[Given], _Read]] = {
     "starts-with": _starts_with,
     "regex": _regex,
     "is-json": _is_json,
+    "contains-json": _contains_json,
+    "levenshtein": _edits,
+    "rouge-n": _overlap,
+    "similar": _similar,
+    "is-valid-openai-tools-call": lambda given: ("ValidToolCalls", {}),
     "latency": _limit,
     "cost": _limit,
     "llm-rubric": _rubric,
@@ -226,7 +253,6 @@ _NO_EQUAL = frozenset(
         "bleu",
         "classifier",
         "contains-html",
-        "contains-json",
         "contains-sql",
         "contains-xml",
         "context-faithfulness",
@@ -243,19 +269,15 @@ _NO_EQUAL = frozenset(
         "is-sql",
         "is-valid-function-call",
         "is-valid-openai-function-call",
-        "is-valid-openai-tools-call",
         "is-xml",
-        "levenshtein",
         "max-score",
         "meteor",
         "moderation",
         "perplexity",
         "perplexity-score",
         "pi",
-        "rouge-n",
         "search-rubric",
         "select-best",
-        "similar",
         "similar:cosine",
         "similar:dot",
         "similar:euclidean",
