@@ -25,6 +25,7 @@ _COMPARED = {"===": "==", "!==": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">=
 _LOOSE = {"==": "==", "!=": "!="}
 _ON_TEXT = {"toLowerCase": "lower", "toUpperCase": "upper", "trim": "trim"}
 _FLAGS = {"i": "(?i)", "s": "(?s)", "m": "(?m)", "g": "", "u": "", "y": None, "d": None, "v": None}
+_CHOICE = ("condition", "consequence", "alternative")
 _RESERVED = frozenset(("and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None"))
 
 Kind = Literal["text", "number", "truth", "data", "nothing"]
@@ -57,7 +58,10 @@ class Translated:
 
 
 def translated(code: str, seen: Seen) -> Translated:
-    """What stands for code that is true of good answers; NotTranslated says why nothing does."""
+    """What stands for code that is true of good answers; NotTranslated says why nothing does.
+
+    As promptfoo has it, code of several lines returns what it finds, and code of one line is what it finds.
+    """
     if len(code) > _LONGEST:
         raise NotTranslated("it is long")
     source = code.strip()
@@ -88,9 +92,7 @@ class _Translation:
         for node in before:
             self._declare(node)
         inner = last.named_children
-        if (last.type == "return_statement" and len(inner) == 1) or (
-            last.type == "expression_statement" and not returns
-        ):
+        if last.type == ("return_statement" if returns else "expression_statement") and len(inner) == 1:
             return self._judging(_inside(inner[0]))
         raise NotTranslated(f"it has {_said(last)}")
 
@@ -192,7 +194,11 @@ class _Translation:
         left, right = (self._part(_field(node, side), depth) for side in ("left", "right"))
         if operator in ("&&", "||") and left.kind == right.kind == "truth":
             return _Part(f"({left.written} {'and' if operator == '&&' else 'or'} {right.written})", "truth")
-        if operator in _COMPARED or (operator in _LOOSE and _compare_alike(left, right)):
+        if operator in _LOOSE and {left.kind, right.kind} == {"text", "data"}:
+            self._differs["a number does not equal the text that spells it"] = None
+        elif operator in _LOOSE and (left.kind != right.kind or left.kind == "data"):
+            raise NotTranslated(f"it has {operator} between values that may be of several kinds")
+        if operator in _COMPARED or operator in _LOOSE:
             return self._compared({**_COMPARED, **_LOOSE}[operator], left, right)
         if operator in ("+", "-", "*", "/", "%") and left.kind == right.kind == "number":
             return _Part(f"({left.written} {operator} {right.written})", "number")
@@ -203,7 +209,24 @@ class _Translation:
             kinds = {left.kind, right.kind}
             if not kinds <= {"number", "data"} or kinds == {"data"}:
                 raise NotTranslated(f"it compares by {operator} what may be no numbers")
+        if {left.kind, right.kind} == {"truth", "data"}:  # 1 equals true here, so it is asked which it is
+            truth, data = (left, right) if left.kind == "truth" else (right, left)
+            if truth.literal is None:
+                raise NotTranslated("it compares truths that are computed")
+            return _Part(f"({data.written} is {'not ' if operator == '!=' else ''}{truth.written})", "truth")
         return _Part(f"({left.written} {operator} {right.written})", "truth")
+
+    def _choice(self, node: Node, depth: int) -> _Part:
+        condition, then, other = (self._part(_field(node, part), depth) for part in _CHOICE)
+        if condition.kind != "truth":
+            raise NotTranslated("it chooses by what is neither true nor false")
+        if (then.literal, other.literal) in (("true", "false"), (1.0, 0.0)):
+            return condition
+        if (then.literal, other.literal) in (("false", "true"), (0.0, 1.0)):
+            return _Part(f"(not {condition.written})", "truth")
+        if then.kind == other.kind == "truth":
+            return _Part(f"({then.written} if {condition.written} else {other.written})", "truth")
+        raise NotTranslated("it chooses between values")
 
     def _member(self, node: Node, depth: int) -> _Part:
         owner, name = _owner_and_property(node)
@@ -234,10 +257,8 @@ class _Translation:
         called, arguments = _call(node)
         if _text(called) == "JSON.parse" and len(arguments) == 1:
             return self._parsed(self._part(arguments[0], depth))
-        if _text(called) in ("Boolean",) and len(arguments) == 1:
-            value = self._part(arguments[0], depth)
-            if value.kind == "truth":
-                return value
+        if _text(called) == "Boolean" and len(arguments) == 1:
+            return self._part(arguments[0], depth)
         if called.type != "member_expression":
             raise NotTranslated(f"it calls {_text(called)[:40]}")
         owner, method = _owner_and_property(called)
@@ -273,6 +294,7 @@ _READERS: Mapping[str, Callable[[_Translation, Node, int], _Part]] = {
     "null": _Translation._null,
     "unary_expression": _Translation._unary,
     "binary_expression": _Translation._binary,
+    "ternary_expression": _Translation._choice,
     "member_expression": _Translation._member,
     "subscript_expression": _Translation._subscript,
     "call_expression": _Translation._call_expression,
@@ -285,11 +307,6 @@ def _output(seen: Seen) -> _Part:
         return _Part("(response | trim)" if seen.trimmed else "response", "text")
     written = "json" + seen.path.removeprefix("$")
     return _Part(f"({written} | trim)" if seen.trimmed else written, "data")
-
-
-def _compare_alike(left: _Part, right: _Part) -> bool:
-    """Whether == means the same as ===: both are texts, or a text is compared with one that stands there."""
-    return left.kind == right.kind and left.kind in ("text", "number", "truth")
 
 
 def _inside(node: Node) -> Node:
@@ -361,6 +378,4 @@ def _signs(written: str) -> Iterator[tuple[int, str]]:
 
 
 def _said(node: Node) -> str:
-    return {"ternary_expression": "a choice", "arrow_function": "a function", "if_statement": "an if"}.get(
-        node.type, node.type.replace("_", " ")
-    )
+    return {"arrow_function": "a function", "if_statement": "an if"}.get(node.type, node.type.replace("_", " "))
