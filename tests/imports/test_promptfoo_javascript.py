@@ -5,6 +5,9 @@ That both say the same of the same answers is shown in test_promptfoo_real.py, w
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tui_evals.evaluators.registry import load_registry
@@ -62,3 +65,38 @@ def test_what_no_expression_does_is_said(code: str, why: str) -> None:
     with pytest.raises(NotTranslated) as told:
         translated(code, ANSWER)
     assert why in str(told.value)
+
+
+# Python and other code
+
+
+def test_python_judges_on_as_a_custom_evaluator_and_other_code_waits(shell, project) -> None:
+    Path("check.py").write_text("def mine(output, context):\n    return 0.7 if context['vars'] is not None else 0\n")
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\n"
+        "tests:\n"
+        "- vars: {q: banana}\n"
+        "  assert:\n"
+        "  - {type: python, value: \"len(output) < 10 and 'n' in output\"}\n"
+        "  - {type: python, value: 'file://check.py:mine', threshold: 0.8, metric: Enough}\n"
+        "  - {type: python, value: \"n = 1\\nreturn {'pass': n > 2, 'reason': 'small'}\"}\n"
+        "  - {type: python, value: 'file://check.py:other'}\n"
+        "  - {type: not-python, value: \"'x' in output\"}\n"
+        "  - {type: javascript, value: \"output.split(' ').length < 3\", metric: Words}\n"
+    )
+    done = shell("import", ".", "--name", "fruit")
+    assert done.code == 0, done.err
+    assert "4 of 6 assertions judge as before" in done.out
+    assert "left out: python (it defines no function other)" in done.out
+    assert "it calls .split(); custom-evaluators/words waits for it in Python" in done.out
+    assert "# output.split(' ').length < 3\n" in Path("custom-evaluators/words/words.py").read_text()
+    assert shell("validate", "fruit.json").code == 0
+    run = shell("run", "fruit.json", "-t", "command:cat", "--trust", "--quiet")
+    assert run.code == 0, run.err
+    scores = json.loads(shell("show", "last", "--item", "1", "--json").out)["scores"]
+    assert {score["key"]: score["result"] for score in scores} == {
+        "python": "pass",
+        "Enough": "fail",
+        "python_2": "fail",
+        "python_3": "pass",
+    }

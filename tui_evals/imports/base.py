@@ -190,6 +190,8 @@ class ImportResult:
     dataset_is: DatasetIs = ""
     prompts: tuple[Path, ...] = ()
     """The prompt files that were written because there were none."""
+    evaluators: tuple[Path, ...] = ()
+    """The files of the custom evaluators that it brings."""
     items: int = 0
     results: int = 0
     models: tuple[str, ...] = ()

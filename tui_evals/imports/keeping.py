@@ -79,17 +79,19 @@ def keep_dataset(
     losses: Losses,
     *,
     prompts: Mapping[Path, str] | None = None,
+    evaluators: Mapping[Path, str] | None = None,
     following: str = "",
 ) -> ImportResult:
-    """Write what was read as a dataset, with prompt files beside it, all of them or none."""
+    """Write what was read as a dataset, with its prompt files and custom evaluators, all of them or none."""
     dataset, problems = parse_dataset(document)
     if dataset is None and document["items"]:  # without items there is still what is asked, and how it is judged
         raise DatasetError(str(request.path), problems)
     return ImportResult(
         source=request.path,
         dataset=file,
-        dataset_is=write_files(document, file, prompts or {}),
+        dataset_is=write_files(document, file, {**(prompts or {}), **(evaluators or {})}),
         prompts=tuple(prompts or ()),
+        evaluators=tuple(evaluators or ()),
         items=len(document["items"]),
         losses=tuple(losses.entries),
         next=following or run_command(file),
@@ -189,6 +191,7 @@ def write_files(document: Mapping[str, Any], file: Path, beside: Mapping[Path, s
     try:
         make_folder(file.parent)
         for other in new:
+            make_folder(other.parent)
             write_atomically(other, beside[other].encode())
         return write_dataset(document, file)
     except BaseException:

@@ -70,6 +70,7 @@ def targets_line(result: ImportResult) -> str:
 def kept_lines(result: ImportResult) -> list[str]:
     """The prompts, the dataset, the suites and the runs, and whether each is new."""
     lines = [f"prompt: {shown(prompt)} (written)" for prompt in result.prompts]
+    lines += [f"evaluator: {shown(file)} (read it, then `tui-evals trust {shown(file)}`)" for file in result.evaluators]
     if result.dataset is not None and result.dataset_is != "none needed":
         lines.append(f"dataset: {shown(result.dataset)} ({_DATASET_IS[result.dataset_is]})")
     if result.targets_written:

@@ -115,6 +115,7 @@ def _as_json(result: ImportResult) -> dict[str, Any]:
     paths = {
         "dataset": None if result.dataset is None else shown(result.dataset),
         "prompts": [shown(prompt) for prompt in result.prompts],
+        "evaluators": [shown(file) for file in result.evaluators],
     }
     return {"read": str(document.pop("source")), **document, **paths}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui_evals.imports.losses import Losses
@@ -14,6 +14,7 @@ from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.patterns import PatternError, compile_pattern
 from tui_evals.text.yamls import YamlError, load_yaml
 
+from .code import CodeFiles, NotCarried
 from .files import Spot, kind_of
 from .javascript import NotTranslated, translated
 from .prompts import model_of
@@ -315,6 +316,8 @@ class Asserts:
     judge: str | None
     seen: Seen
     losses: Losses
+    code: CodeFiles = field(default_factory=CodeFiles)
+    """The custom evaluators that assertions which are code become."""
 
     def all(self, spots: list[Spot]) -> Iterator[Judged]:
         """The evaluators of a list of assertions."""
@@ -350,6 +353,8 @@ class Asserts:
         try:
             if kind == "javascript":
                 name, options = self._javascript(spot)
+            elif kind == "python":
+                name, options = self._python(spot)
             else:
                 name, options = self._of_what_is_seen(spot, *self._equal(spot, kind, negate))
         except NoEqual as why:
@@ -379,25 +384,59 @@ class Asserts:
 
     def _javascript(self, spot: Spot) -> _Read:
         """The evaluator that judges as a short piece of code does."""
-        value = spot.get("value")
-        if value is None or not isinstance(value.value, str):
-            raise NoEqual("it holds no code")
-        if value.value.startswith("file://") or spot.get("threshold") is not None:
-            raise NoEqual("it is code; write a custom evaluator")
-        transform = spot.get("transform")
-        seen = self.seen if transform is None else self.seen.through(transform.value)
+        source = self._source(spot)[0]
         try:
-            found = translated(value.value, seen)
+            if spot.get("threshold") is not None:
+                raise NotTranslated("its score has a threshold")
+            found = translated(source, self._seen(spot))
         except NotTranslated as why:
-            raise NoEqual(f"it is code, and {why}; write a custom evaluator") from None
+            name = self.code.skeleton(source, self._called(spot, "javascript"), "JavaScript")
+            raise NoEqual(f"it is code, and {why}; custom-evaluators/{name} waits for it in Python") from None
         for difference in found.differs:
             self.losses.changed("javascript", spot.where, difference)
         return found.name, dict(found.options)
 
+    def _python(self, spot: Spot) -> _Read:
+        """The custom evaluator that runs the code as it stands."""
+        source, function = self._source(spot)
+        if self._seen(spot) != Seen():
+            raise NoEqual("it judges what a transform makes of the answer")
+        threshold = spot.get("threshold")
+        try:
+            name = self.code.python(
+                source, self._called(spot, "python"), function, None if threshold is None else threshold.number()
+            )
+        except NotCarried as why:
+            raise NoEqual(str(why)) from None
+        self.losses.carried("python", spot.where, f"as custom-evaluators/{name}")
+        return name, {}
+
+    def _source(self, spot: Spot) -> tuple[str, str | None]:
+        """The code of an assertion, and the function of its file that is called."""
+        value = spot.get("value")
+        if value is None or not isinstance(value.value, str) or not value.value.strip():
+            raise NoEqual("it holds no code")
+        if not value.value.startswith("file://"):
+            return value.value, None
+        path, _, function = value.value.removeprefix("file://").partition(":")
+        text = self.read(value, path)
+        return text if isinstance(text, str) else "", function or "get_assert"
+
+    def _called(self, spot: Spot, kind: str) -> str:
+        """What the evaluator made of code is called: as its metric, its file, or its kind."""
+        metric, value = spot.get("metric"), str(spot.value.get("value"))
+        if metric is not None:
+            return metric.text()
+        file = value.removeprefix("file://").partition(":")[0].rpartition("/")[2]
+        return file.partition(".")[0] if value.startswith("file://") else kind
+
+    def _seen(self, spot: Spot) -> Seen:
+        transform = spot.get("transform")
+        return self.seen if transform is None else self.seen.through(transform.value)
+
     def _of_what_is_seen(self, spot: Spot, name: str, options: dict[str, Any]) -> _Read:
         """The evaluator, made to judge what the transforms of test and assertion make of the answer."""
-        transform = spot.get("transform")
-        seen = self.seen if transform is None else self.seen.through(transform.value)
+        seen = self._seen(spot)
         read = seen.judged_by(name, options)
         if read is None:
             what = "what a transform makes of the answer, which is code" if seen.code else f"{seen}"

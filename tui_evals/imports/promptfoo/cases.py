@@ -13,6 +13,7 @@ from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
 
 from .asserts import KINDS, Asserts, Judged, keyed
+from .code import CodeFiles
 from .files import Spot, files_named, shown_name, source_of
 from .transforms import Seen
 from .values import Values, needs_values
@@ -130,6 +131,8 @@ class Tests:
     losses: Losses
     seen: Seen = _ANSWER
     """What is judged where no test says otherwise: the answer, or what all providers make of it."""
+    code: CodeFiles = field(default_factory=CodeFiles, init=False)
+    """The custom evaluators that assertions which are code become."""
     elsewhere: list[str] = field(default_factory=list, init=False)
     """What holds tests that cannot be read, because code makes them or they are kept elsewhere."""
     _noted: set[str] = field(default_factory=set, init=False)
@@ -269,7 +272,7 @@ class Tests:
             options = spot.get("options")
             if options is not None and options.get("provider") is not None:
                 judge = Asserts(values, self.values.of_assert, None, seen, self.losses).judge_of(options)
-        return list(Asserts(values, self.values.of_assert, judge, seen, self.losses).all(spots))
+        return list(Asserts(values, self.values.of_assert, judge, seen, self.losses, self.code).all(spots))
 
     def _seen(self, layers: Layers) -> Seen:
         """What the assertions of a test see: the last transform that its layers name is the one that counts."""

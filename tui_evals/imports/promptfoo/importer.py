@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.evaluators.custom import FOLDER
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
 from tui_evals.imports.keeping import keep_dataset, run_command, text_of
 from tui_evals.imports.losses import Losses
@@ -44,10 +45,12 @@ def _import(request: ImportRequest) -> ImportResult:
     document = {**config.data, **_prompt_under_test(config.prompts, written, losses)}
     names = list(_target_names(config.targets))
     sections = _sections(config, names)
+    folder = request.project.root / FOLDER
+    code = {folder / name / f"{name}.py": text for name, text in config.code.items()}
     texts = {one.path: one.text for one in written}
     models = [target.model for target in config.targets]
     following = _commands(file, config, written, models)
-    kept = keep_dataset(request, file, document, losses, prompts=texts, following=following)
+    kept = keep_dataset(request, file, document, losses, prompts=texts, evaluators=code, following=following)
     with_names = [name if name in sections else model for name, model in zip(names, models, strict=True)]
     return replace(
         kept,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ class Configuration:
     data: dict[str, Any]
     prompts: tuple[Prompt, ...]
     targets: tuple[Provider, ...]
+    code: Mapping[str, str] = field(default_factory=dict)
+    """The custom evaluators it brings, as the text of their files by name."""
 
 
 def recognises(path: Path) -> bool:
@@ -76,7 +78,7 @@ def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
     losses.carried(counted(len(prompts), "prompt"))
     units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
     losses.carried(counted(sum(len(unit or ()) for unit in units), "evaluator"))
-    return Configuration(data, prompts, targets), losses
+    return Configuration(data, prompts, targets, tests.code.texts), losses
 
 
 def _seen(targets: Sequence[Provider], losses: Losses) -> Seen:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+from tui_evals.evaluators.registry import load_registry
 
 _AROUND = re.compile(r"(?:(?:\(\s*output\s*(?:,\s*\w+\s*)?\)|output)\s*=>|return\b)?\s*(?P<body>.*?)\s*;?", re.DOTALL)
 _TRIM = re.compile(r"(?P<rest>.*?)\??\.trim\(\s*\)", re.DOTALL)
@@ -16,7 +19,6 @@ _STEP = re.compile(
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 _COMPUTED = frozenset(("length",))
-_FOLLOWS_PATHS = frozenset(("Equals", "ContainsAll", "ContainsAny", "StartsWith", "Regex", "JsonSchema"))
 _MAY_SEE_SPACE = re.compile(r"[\^$\s]|\\[AbBDsSWzZ]|\(\?[=!<]")
 _ANY_JSON = ("JsonValid", "$")
 _READS_NO_ANSWER = frozenset(("Latency", "Cost"))
@@ -54,7 +56,7 @@ class Seen:
         """The evaluator that judges this as the one that is given judges an answer; None where there is none."""
         if name in _READS_NO_ANSWER or self == Seen():
             return name, options
-        if self.code or (self.path is not None and name not in _FOLLOWS_PATHS and (name, self.path) != _ANY_JSON):
+        if self.code or (self.path is not None and not _follows_paths(name) and (name, self.path) != _ANY_JSON):
             return None
         if self.trimmed and not _same_trimmed(name, options):
             pattern = _trimming_pattern(name, options)
@@ -64,10 +66,16 @@ class Seen:
         return name, {**options, "json_path": self.path} if self.path and name != "JsonValid" else options
 
 
+@cache
+def _follows_paths(name: str) -> bool:
+    """Whether an evaluator judges what stands at a path; one that asks a model is shown the whole answer."""
+    return "json_path" in load_registry().catalogue[name].model_fields
+
+
 def _same_trimmed(name: str, options: Mapping[str, Any]) -> bool:
     """Whether spaces around an answer make no difference to an evaluator."""
     match name:
-        case "JsonValid" | "JsonSchema" | "Rubric" | "ModelGraded":
+        case "JsonValid" | "JsonSchema" | "ContainsJson" | "Rubric" | "ModelGraded" | "EmbeddingSimilarity":
             return True
         case "ContainsAll" | "ContainsAny":
             return all(value == value.strip() for value in options["values"])
