@@ -71,7 +71,9 @@ def test_what_no_expression_does_is_said(code: str, why: str) -> None:
 
 
 def test_python_judges_on_as_a_custom_evaluator_and_other_code_waits(shell, project) -> None:
-    Path("check.py").write_text("def mine(output, context):\n    return 0.7 if context['vars'] is not None else 0\n")
+    Path("check.py").write_text(
+        "def mine(output, context):\n    return 0.7 if context['vars']['q'] == 'banana' else 1\n"
+    )
     Path("promptfooconfig.yaml").write_text(
         "prompts: ['{{q}}']\n"
         "tests:\n"
@@ -93,7 +95,8 @@ def test_python_judges_on_as_a_custom_evaluator_and_other_code_waits(shell, proj
     assert shell("validate", "fruit.json").code == 0
     run = shell("run", "fruit.json", "-t", "command:cat", "--trust", "--quiet")
     assert run.code == 0, run.err
-    scores = json.loads(shell("show", "last", "--item", "1", "--json").out)["scores"]
+    (answer,) = json.loads(shell("show", "last", "--item", "#1", "--json").out)
+    (scores,) = answer["scores"].values()
     assert {score["key"]: score["result"] for score in scores} == {
         "python": "pass",
         "Enough": "fail",

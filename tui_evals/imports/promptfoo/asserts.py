@@ -392,6 +392,7 @@ class Asserts:
         except NotTranslated as why:
             name = self.code.skeleton(source, self._called(spot, "javascript"), "JavaScript")
             raise NoEqual(f"it is code, and {why}; custom-evaluators/{name} waits for it in Python") from None
+        self.code.reads_variables |= "variables" in str(found.options.get("expression"))
         for difference in found.differs:
             self.losses.changed("javascript", spot.where, difference)
         return found.name, dict(found.options)

@@ -32,6 +32,8 @@ class CodeFiles:
     """The custom evaluators an import makes, by name; the same code is one evaluator."""
 
     texts: dict[str, str] = field(default_factory=dict)
+    reads_variables: bool = False
+    """Whether a short piece of code that became an expression looks at the variables of its test."""
 
     def python(self, source: str, called: str, function: str | None, threshold: float | None) -> str:
         """The evaluator that judges as Python does: a file with a function, an expression, or lines that return."""

@@ -120,7 +120,7 @@ def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losse
     if len(prompts) == 1 and prompts[0].template:
         items, chats = filled_items(prompts[0], items, shared, losses), []
     if len(chats) == 1:
-        chats = [_asked_alone(chats[0], items, shared)]
+        chats = [_asked_alone(chats[0], items, shared, keep=_reads_variables(tests))]
     _fill_gaps(chats, items, shared, losses)
     if shared:
         data["variables"] = shared
@@ -143,7 +143,12 @@ def _write_booleans(prompts: Sequence[Prompt], given: Sequence[dict[str, Any]], 
                 losses.changed(f"the variable {name}", "", "where a prompt shows it, it is True or False")
 
 
-def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, Any]) -> Chat:
+def _reads_variables(tests: Tests) -> bool:
+    """Whether code that judges may look at the variables of a test."""
+    return bool(tests.code.texts) or tests.code.reads_variables
+
+
+def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, Any], *, keep: bool) -> Chat:
     """The chat before a last message that is nothing but a variable, which becomes the prompt of each item."""
     last = chat[-1]
     name = lone_name(str(last.get("content"))) if last.get("role") == "user" else None
@@ -153,7 +158,8 @@ def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, A
         return chat
     for item in items:
         given = item.pop("variables")
-        question = {"prompt": script_text(given.pop(name)), **({"variables": given} if given else {})}
+        kept = given if keep else {key: value for key, value in given.items() if key != name}
+        question = {"prompt": script_text(given[name]), **({"variables": kept} if kept else {})}
         named = {"name": item.pop("name")} if "name" in item else {}
         others = dict(item)
         item.clear()
