@@ -33,7 +33,7 @@ from .sorting import no_answers_rows, order_words
 from .totals import LiveTotals, RunNumbers, totals_rows
 from .workers import workers_line
 
-_SHARE = 100
+_SHARE = 200
 _LEAST = 0.4
 
 
@@ -106,7 +106,7 @@ class RunCounter:
 _TICK = 0.5
 _HEAD = 3
 """Lines above the answers: two of totals and one of words; more for targets, where a run stopped, or has workers."""
-_STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
+_STEP_EVERY, _PAGE_EVERY = 0.9, 2.9
 _AGAIN_EVERY, _AGAIN_SHARE = 1.0, 10
 """While answers come a filter is asked again so often, and no more than a tenth of the time."""
 
