@@ -54,11 +54,13 @@ from .messages import (
     CompareColumns,
     CompareRuns,
     CopyText,
+    FightBattle,
     LabelRun,
     OpenDataset,
     OpenRun,
     ShowMatrix,
     ShowPane,
+    ShowTrend,
     StatusMessage,
 )
 from .pane import Pane
@@ -249,6 +251,28 @@ class Workbench(DeskApp):
         from tui_evals.tui.compare.screen import CompareScreen
 
         self.push_screen(CompareScreen(self.workspace.database, [message.run], columns=message.columns))
+
+    def on_fight_battle(self, message: FightBattle) -> None:
+        """Let a judge choose between answers."""
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.runs.battle import begin
+
+        self.run_worker(begin(self, self.workspace, message), group="acts", name="battle", exit_on_error=False)
+
+    def on_show_battles(self) -> None:
+        """List the battles there were."""
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.runs.battle import choose_past
+
+        self.run_worker(choose_past(self, self.workspace), group="acts", name="battles", exit_on_error=False)
+
+    def on_show_trend(self, message: ShowTrend) -> None:
+        """Read how the runs of a dataset did."""
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.runs.trend import show_trend
+
+        showing = show_trend(self, self.workspace, message.dataset)
+        self.run_worker(showing, group="acts", name="trend", exit_on_error=False)
 
     def on_show_matrix(self, message: ShowMatrix) -> None:
         """Show a run as a grid."""

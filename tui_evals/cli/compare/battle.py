@@ -509,7 +509,10 @@ def _sides_meant(reader: Reader, words: Sequence[str], between: str | None) -> t
         except NoColumn as problem:
             raise Stop(str(problem)) from None
     if not 2 <= len(words) <= MAX_RUNS:
-        raise Stop(f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given. --columns A,B is one between two columns of a run")
+        raise Stop(
+            f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given. "
+            "--columns A,B is one between two columns of a run"
+        )
     runs = tuple(project.run_named(reader, word) for word in words)
     for left, right in combinations(runs, 2):
         if left.id == right.id:
@@ -573,7 +576,11 @@ def _takes(estimate: Estimate, most: float | None) -> str:
 
 
 def _say_plan(
-    prepared: PreparedBattle, due: Sequence[DueBout], estimate: Estimate, sent: Mapping[str, Mapping[str, str | None]], as_json: bool
+    prepared: PreparedBattle,
+    due: Sequence[DueBout],
+    estimate: Estimate,
+    sent: Mapping[str, Mapping[str, str | None]],
+    as_json: bool,
 ) -> int:
     pairs = sum(len(duel.pairs) for duel in prepared.duels)
     equal = sum(len(duel.equal) for duel in prepared.duels)

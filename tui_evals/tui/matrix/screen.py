@@ -22,7 +22,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
-from tui_evals.tui.messages import CompareColumns, OpenRun, ShowPane
+from tui_evals.tui.messages import CompareColumns, FightBattle, OpenRun, ShowPane
 from tui_evals.tui.rows import Row, Rows, row, wrapped
 from tui_evals.tui.watch import run_differs
 from tui_evals.tui.widgets.bar import Keys, Status
@@ -278,13 +278,14 @@ class MatrixScreen(FeatureScreen):
             return "this is the first column"
         if action == "right" and self._cursor >= len(self._columns) - 1:
             return "this is the last column"
-        if action == "compare":
-            return self._why_no_comparison()
+        if action in ("compare", "battle"):
+            return self._why_no_comparison(action)
         return None
 
-    def _why_no_comparison(self) -> str | None:
+    def _why_no_comparison(self, action: str) -> str | None:
         if len(self._columns) < 2:
-            return "this run has only one column; = in the list of runs compares it with another run"
+            key = "B" if action == "battle" else "="
+            return f"this run has only one column; {key} in the list of runs takes another run beside it"
         if self._marked is None:
             return "mark the column to compare with first: space marks the one under the cursor"
         return "this is the marked column; go to another one" if self._marked == self._cursor else None
@@ -313,6 +314,13 @@ class MatrixScreen(FeatureScreen):
         if self._marked is not None:
             pair = (self._columns[self._marked].place, self._columns[self._cursor].place)
             self.app.post_message(CompareColumns(self._number, pair))
+
+    def do_battle(self) -> None:
+        """Let a judge choose between the marked column and this one."""
+        if self._marked is not None and self._run is not None:
+            first, second = (self._columns[number] for number in (self._marked, self._cursor))
+            why = f"{first.name} and {second.name} of {self._run.key}, as they answered"
+            self.app.post_message(FightBattle([self._run.key], why, (first.place, second.place)))
 
     async def do_sort(self) -> None:
         """Choose an order."""

@@ -146,7 +146,7 @@ class ResultsTable(Pane):
 
     def compose(self) -> ComposeResult:
         """Totals and the words above the columns, the answers, and a line to type a filter in."""
-        self._head = Lines(choosing=False, id="totals")
+        self._head = Lines(searching=False, quiet=True, id="totals")
         self._head.can_focus = False
         self._head.styles.height = self._tall = _HEAD
         self._head.show(self._heading)
@@ -386,9 +386,25 @@ class ResultsTable(Pane):
 
     # -- where one is
 
+    def on_lines_beyond(self, event: Lines.Beyond) -> None:
+        """Above the first answer are the lines of the targets, from which one comes back below the last."""
+        event.stop()
+        if event.lines is self._lines and event.way < 0 and self._head.key is not None:
+            self._head.can_focus = True
+            give_keys(self._head)
+        elif event.lines is self._head and event.way > 0:
+            self._to_answers()
+
+    def _to_answers(self) -> None:
+        """The keys belong to the answers, and not to the lines above them any more."""
+        self._head.can_focus = False
+        give_keys(self._lines)
+
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """The answer under the cursor is the one that is looked at; to move by hand ends following."""
         event.stop()
+        if event.lines is not self._lines:
+            return
         key = self._lines.key
         if self._following is not None and key != self._following:
             self._following = None

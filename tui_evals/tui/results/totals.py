@@ -31,6 +31,9 @@ from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style
 if TYPE_CHECKING:
     from tui_evals.compare.baseline import AgainstBaseline
 
+TREND = "trend"
+"""The key of the lines that open how the runs before did."""
+
 _STUCK = 30.0
 _TARGETS = 4
 """Lines for targets where nobody says how many there is room for."""
@@ -60,8 +63,8 @@ class LiveTotals:
         self._counted, self._seq, self._exact = totals, seq, not first_pass
         self._later = {key: row for key, row in self._later.items() if row.seq > seq}
         self._added = _Added()
-        for row in self._later.values():
-            self._added.add(row, 1)
+        for answer in self._later.values():
+            self._added.add(answer, 1)
         self._known = None
 
     def note(self, rows: Iterable[AnswerRow]) -> None:
@@ -239,7 +242,7 @@ def _target_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[
         cells = [fit(name, wide, "strong"), Piece(rate, "strong"), Piece(text, note.tone)]
         cells += [column[place] for column in counts]
         padded = (_padded(cell, size) for cell, size in zip(cells, used, strict=True))
-        rows.append(join_fitting(([cell] for cell in padded if cell.text), width))
+        rows.append(join_fitting(([cell] for cell in padded if cell.text), width)._replace(key=TREND))
     if left := len(by_target) - len(shown):
         rows.append(row((f"and {left} more targets: ", "dim"), (f"tui-evals show {run.key}", "key")))
     return rows

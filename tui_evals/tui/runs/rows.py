@@ -21,6 +21,9 @@ from .history import ListedRun, RunList
 BASELINE = "⚑ baseline"
 """What stands beside the run that the others of its dataset are measured against."""
 
+TREND = "trend"
+"""The key of the line that opens how the runs of the dataset did."""
+
 _TREND = 12
 _REASON = 16
 """Cells from which something can be read of why a run stopped."""
@@ -191,7 +194,9 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
     if reason := stop_reason(run):
         rows += [row((line, "error")) for line in wrapped(f"! {reason.rstrip('.')}; p lets it go on", width)]
     if listed.baseline:
-        rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent")))
+        rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent"), key=TREND))
+    elif listed.dataset:
+        rows.append(row(fit(f"trend of {listed.dataset}", width, "dim"), key=TREND))
     if run.tags or parent:
         tags = " ".join(f"#{tag}" for tag in run.tags)
         rows.append(row((tags, "accent"), f"{'  ' if tags and parent else ''}{f'↳ {parent}' if parent else ''}"))

@@ -76,6 +76,19 @@ class Lines(ScrollView, can_focus=True):
             """Only where the cursor is now matters."""
             return isinstance(message, Lines.Moved) and message.lines is self.lines
 
+    class Beyond(Message):
+        """The cursor is wanted above the first row, or below the last one."""
+
+        def __init__(self, lines: Lines, way: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.way = way
+
+        @property
+        def control(self) -> Lines:
+            """The widget the message comes from."""
+            return self.lines
+
     class Chosen(Message):
         """Enter was pressed on a row."""
 
@@ -95,13 +108,18 @@ class Lines(ScrollView, can_focus=True):
         choosing: bool = True,
         searching: bool = True,
         by_height: bool = False,
+        quiet: bool = False,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """With `by_height` the maker looks at the height as well, so that another one needs other rows."""
+        """With `by_height` the maker looks at the height as well, so that another one needs other rows.
+
+        With `quiet` the cursor shows only while the keys go here.
+        """
         super().__init__(id=id, classes=classes)
         self._by_height = by_height
         self._made_height = 0
+        self._quiet = quiet
         self._choosing = choosing
         self._searching = searching
         """Whether / searches the rows; elsewhere it filters them, or is a letter of a dialog."""
@@ -245,7 +263,7 @@ class Lines(ScrollView, can_focus=True):
         if self._search is not None and self.searched_text:
             self._search.go(way)
         else:
-            self.action_step(way)
+            self.step(way)
 
     def action_end_search(self) -> None:
         """Nothing is searched for any more."""
@@ -329,7 +347,7 @@ class Lines(ScrollView, can_focus=True):
         return strip
 
     def _look(self, number: int) -> Strip:
-        lit = self._choosing and number == self.cursor
+        lit = self._choosing and number == self.cursor and (self.has_focus or not self._quiet)
         return self._strip(number, lit, lit and self.has_focus)
 
     def _row_drawn(self, number: int, lit: bool, focused: bool) -> Strip:
@@ -450,17 +468,23 @@ class Lines(ScrollView, can_focus=True):
         self.scroll_to_region(Region(0, number, 1, 1), animate=False, force=True, x_axis=False)
 
     def action_step(self, way: int) -> None:
-        """One row on; the first rows without a key come into view above the first one that has one."""
+        """One row on; at the end somebody else may have the keys from there on."""
+        if not self.step(way):
+            self.post_message(self.Beyond(self, way))
+
+    def step(self, way: int) -> bool:
+        """One row on, if there is one; the first rows without a key come into view above the first one that has one."""
         if not self._choosing:
             self.scroll_relative(y=way, animate=False)
-            return
+            return True
         number = self.cursor + way
         while 0 <= number < len(self._rows) and self._rows[number].key is None:
             number += way
         if 0 <= number < len(self._rows):
             self.to_row(number)
-        else:
-            self.scroll_relative(y=way, animate=False)
+            return True
+        self.scroll_relative(y=way, animate=False)
+        return False
 
     def action_page(self, way: int) -> None:
         """One screen on."""
