@@ -151,6 +151,7 @@ class ResultsTable(Pane):
         self._head.styles.height = self._tall = _HEAD
         self._head.show(self._heading)
         self._lines = Lines(searching=False, id="answers")
+        self._lines.beyond, self._head.beyond = self._to_head, self._below_head
         self._filter = FilterLine()
         yield from (self._head, self._lines, self._filter)
 
@@ -386,13 +387,15 @@ class ResultsTable(Pane):
 
     # -- where one is
 
-    def on_lines_beyond(self, event: Lines.Beyond) -> None:
-        """Above the first answer are the lines of the targets, from which one comes back below the last."""
-        event.stop()
-        if event.lines is self._lines and event.way < 0 and self._head.key is not None:
+    def _to_head(self, way: int) -> None:
+        """Above the first answer are the lines of the targets."""
+        if way < 0 and self._head.key is not None:
             self._head.can_focus = True
             give_keys(self._head)
-        elif event.lines is self._head and event.way > 0:
+
+    def _below_head(self, way: int) -> None:
+        """Below the last of them are the answers again."""
+        if way > 0:
             self._to_answers()
 
     def _to_answers(self) -> None:

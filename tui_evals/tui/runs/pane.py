@@ -129,6 +129,7 @@ class RunsPane(Pane):
         self.about = Lines(searching=False, quiet=True, id="about")
         self.about.can_focus = self.about.display = False
         self.about.styles.height = "auto"
+        self.lines.beyond, self.about.beyond = self._to_about, self._above_about
         self.entry = LineInput(placeholder="words of a name, suite, tag or note", classes="filter")
         self.entry.display = False
         yield self.lines
@@ -231,13 +232,15 @@ class RunsPane(Pane):
         elif event.lines is self.about:
             self.do_trend()
 
-    def on_lines_beyond(self, event: Lines.Beyond) -> None:
-        """Below the last run is the line of the trend, from which one comes back above it."""
-        event.stop()
-        if event.lines is self.lines and event.way > 0 and self.about.display and self.about.key is not None:
+    def _to_about(self, way: int) -> None:
+        """Below the last run is the line of the trend."""
+        if way > 0 and self.about.display and self.about.key is not None:
             self.about.can_focus = True
             give_keys(self.about)
-        elif event.lines is self.about and event.way < 0:
+
+    def _above_about(self, way: int) -> None:
+        """Above it are the runs again."""
+        if way < 0:
             self._to_runs()
 
     def _to_runs(self) -> None:

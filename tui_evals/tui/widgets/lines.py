@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import ClassVar
 
@@ -76,19 +76,6 @@ class Lines(ScrollView, can_focus=True):
             """Only where the cursor is now matters."""
             return isinstance(message, Lines.Moved) and message.lines is self.lines
 
-    class Beyond(Message):
-        """The cursor is wanted above the first row, or below the last one."""
-
-        def __init__(self, lines: Lines, way: int) -> None:
-            super().__init__()
-            self.lines = lines
-            self.way = way
-
-        @property
-        def control(self) -> Lines:
-            """The widget the message comes from."""
-            return self.lines
-
     class Chosen(Message):
         """Enter was pressed on a row."""
 
@@ -120,6 +107,8 @@ class Lines(ScrollView, can_focus=True):
         self._by_height = by_height
         self._made_height = 0
         self._quiet = quiet
+        self.beyond: Callable[[int], None] | None = None
+        """Who has the keys above the first row (-1) or below the last (1); told at once, before the next key."""
         self._choosing = choosing
         self._searching = searching
         """Whether / searches the rows; elsewhere it filters them, or is a letter of a dialog."""
@@ -469,8 +458,8 @@ class Lines(ScrollView, can_focus=True):
 
     def action_step(self, way: int) -> None:
         """One row on; at the end somebody else may have the keys from there on."""
-        if not self.step(way):
-            self.post_message(self.Beyond(self, way))
+        if not self.step(way) and self.beyond is not None:
+            self.beyond(way)
 
     def step(self, way: int) -> bool:
         """One row on, if there is one; the first rows without a key come into view above the first one that has one."""
