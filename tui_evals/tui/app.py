@@ -279,7 +279,9 @@ class Workbench(DeskApp):
         # Imported when it is wanted, as above.
         from tui_evals.tui.matrix.screen import MatrixScreen
 
-        self.push_screen(MatrixScreen(self.workspace.database, message.run, message.answer))
+        figures = self.watching.figures
+        names = figures.names if figures is not None and figures.run == message.run else None
+        self.push_screen(MatrixScreen(self.workspace.database, message.run, message.answer, names))
 
     def on_label_run(self, message: LabelRun) -> None:
         """Have answers of a run labelled blind."""

@@ -12,7 +12,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from tui_evals.present.columns import AS_THEY_ARE
+from tui_evals.present.columns import AS_THEY_ARE, Names
 from tui_evals.present.grid import GridColumn, named_columns
 from tui_evals.present.status import OVER
 from tui_evals.store.database import StoreError
@@ -59,15 +59,15 @@ class MatrixScreen(FeatureScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("matrix")]
     DEFAULT_CSS = _CSS
 
-    def __init__(self, database: Path, run: int, answer: int | None = None) -> None:
-        """The cursor begins on an answer."""
+    def __init__(self, database: Path, run: int, answer: int | None = None, names: Names | None = None) -> None:
+        """The cursor begins on an answer; names of items that are known need not be read."""
         super().__init__()
         self.database = database
         self._number, self._answer = run, answer
         self._reader: Reader | None = None
         self._run: RunRow | None = None
         self._columns: tuple[GridColumn, ...] = ()
-        self._names = AS_THEY_ARE
+        self._names, self._named = names or AS_THEY_ARE, names is not None
         self._pages: CellPages | None = None
         self._view = GridView()
         self._cursor, self._first = 0, 0
@@ -111,9 +111,13 @@ class MatrixScreen(FeatureScreen):
         try:
             if self._reader is None:
                 self._open()
-            rows = await asyncio.to_thread(read_rows, self.database, self._number, view)
-            if self._pages is None:
-                self._names = await asyncio.to_thread(read_names, self.database, self._number)
+            reading = asyncio.to_thread(read_rows, self.database, self._number, view)
+            if self._named:
+                rows = await reading
+            else:
+                naming = asyncio.to_thread(read_names, self.database, self._number)
+                rows, self._names = await asyncio.gather(reading, naming)
+                self._named = True
         except (LookupError, FilterError, StoreError) as problem:
             self.tell(str(problem), "error")
             if self._pages is None:
