@@ -29,6 +29,8 @@ from typing import Any
 from aiohttp import web
 
 from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Behaviour, Call, completion, refused
+from tests.server_rules import refused_parameter, thinks_first
+from tests.server_wires import AZURE, GEMINI, as_chat
 
 
 @dataclass
@@ -84,7 +86,8 @@ def told(content: Any) -> str:
 
 async def chat(http: web.Request) -> web.StreamResponse:
     state = http.app[STATE]
-    body = await http.json()
+    raw = await http.json()
+    body = as_chat(http, raw)
     said = [told(message["content"]) for message in body["messages"] if message["role"] == "user"]
     text = said[-1] if said else ""
     key = hashlib.sha256(json.dumps(body["messages"], sort_keys=True).encode()).hexdigest()[:12]
@@ -92,12 +95,15 @@ async def chat(http: web.Request) -> web.StreamResponse:
     call = Call(http, body, text, key, behaviour)
     question = state.questions.setdefault((body["model"], key), Question(body["model"], text))
     question.asked += 1
-    state.last = {"body": body, "headers": dict(http.headers)}
+    state.last = {"path": http.path, "body": raw, "headers": dict(http.headers)}
     state.moments.append((asyncio.get_running_loop().time(), text))
     state.in_flight += 1
     state.peak = max(state.peak, state.in_flight)
     try:
-        kind = kind_of(call, question.asked)
+        if (refusal := refused_parameter(body, behaviour.rules)) is not None:
+            state.met["parameter"] += 1
+            return refusal
+        kind = "length" if thinks_first(body, behaviour.rules) else kind_of(call, question.asked)
         state.met[kind] += 1
         if kind in KINDS and kind not in UNBILLED:
             state.billed.update(completion(call)["usage"])
@@ -156,7 +162,7 @@ async def serve(host: str, port: int, start: Behaviour, until_stdin_closes: bool
     app[STATE], app[START] = State(), start
     app[STATE].behaviours["*"] = start
     app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
-    app.add_routes([web.post("/v1/messages", chat)])
+    app.add_routes([web.post(path, chat) for path in ("/v1/messages", AZURE, *GEMINI)])
     app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
     app.add_routes([web.get("/control/moments", moments)])
     app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])

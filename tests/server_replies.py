@@ -15,6 +15,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.server_wires import written
+
 MARKER = re.compile(r"\[\[(\w+)(?:\*(\d+))?\]\]")
 SAY = re.compile(r"\[\[say (.*?)\]\]", re.DOTALL)
 HUGE = 40_000_000
@@ -47,6 +49,8 @@ class Behaviour:
     """Answers are filled up to this many characters."""
     tokens: int | None = None
     """The tokens of each answer as the server counts them, whatever it says."""
+    rules: str = ""
+    """By what rules its parameters are refused, as in `server_rules`."""
     markers: bool = True
     """Whether markers in questions count; not for a judge who reads the questions of others."""
 
@@ -100,14 +104,8 @@ def raw(text: str, kind: str = "application/json", status: int = 200) -> Answere
 
 
 async def answer(call: Call) -> web.StreamResponse:
-    """The plain answer, in Anthropic's words where it was asked in them."""
-    whole = completion(call)
-    if call.http.path != "/v1/messages":
-        return web.json_response(whole)
-    parts = [{"type": "text", "text": call.answer()}]
-    counted = {"input_tokens": whole["usage"]["prompt_tokens"], "output_tokens": whole["usage"]["completion_tokens"]}
-    head = {"id": whole["id"], "type": "message", "role": "assistant", "model": whole["model"]}
-    return web.json_response({**head, "content": parts, "stop_reason": "end_turn", "usage": counted})
+    """The plain answer, in the words of whoever was asked."""
+    return web.json_response(written(call.http, completion(call)))
 
 
 async def redirect(call: Call) -> web.StreamResponse:

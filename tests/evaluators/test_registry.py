@@ -50,6 +50,7 @@ CANONICAL = (
     "Latency",
     "Cost",
     "Tokens",
+    "FinishReason",
     "BertScore",
     "SummaryQuality",
     "QACorrectness",

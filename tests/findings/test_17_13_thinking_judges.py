@@ -170,5 +170,6 @@ def test_a_verdict_that_was_cut_off_is_an_error(tmp_path: Path, finish_reason):
         assert (answer.status, judge.asked) == ("partial", asked)
         (verdict,) = answer.scores.values()
         assert verdict.details["code"] == "judgeOutputCutOff"
-        assert f"cut off (finish_reason {finish_reason})" in verdict.reason
+        why = "blocked by" if finish_reason == "content_filter" else f"cut off (finish_reason {finish_reason})"
+        assert why in verdict.reason
         assert ("max_tokens in the params" in verdict.reason) == (finish_reason != "content_filter")

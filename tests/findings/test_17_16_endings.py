@@ -53,8 +53,8 @@ def test_the_terminal_and_json_have_them_as_columns_and_filters(shell):
     assert [row["ending"] for row in table] == ["", "length", "content_filter", "refusal", ""]
     (line,) = shell("report", "last", "--to", "jsonl", "-o", "-", "--only", "refusal").out.splitlines()
     assert json.loads(line)["ending"] == "refusal"
-    for line in (shell("show", "last", "--item", "#4").out, shell("show", "last", "--item", "#2").out):
-        assert "ended with refusal" in line or "ended with length" in line
+    assert "refused by the model" in shell("show", "last", "--item", "#4").out
+    assert "cut off at the limit of tokens" in shell("show", "last", "--item", "#2").out
 
 
 def test_the_page_has_them_as_filters_and_says_why(shell):
@@ -74,7 +74,7 @@ def test_the_workbench_has_them_as_a_column_and_as_filters(shell, tmp_path):
             await person.press("4", "z")
             await person.until(lambda: "ended" in person.screen() and "content_filter" in person.screen())
             await person.sees("2 more causes")
-            assert "(empty)" in person.screen() and "1× cut" in person.screen()
+            assert "(empty)" in person.screen() and "1× blocked" in person.screen()
             await person.press("slash")
             await person.type("length\n")
             await person.until(lambda: len(person.app.watching) == 1)

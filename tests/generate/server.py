@@ -22,7 +22,8 @@ from tests.generate.expected import Asked, Complaint, Expected
 from tests.generate.questions import read_question
 from tests.generate.replies import KINDS, reply_to
 from tests.server_replies import Behaviour, Call, completion, hang, refused
-from tui_evals.targets.base import TargetConfig, short_question
+from tui_evals.targets.base import TargetConfig
+from tui_evals.targets.takes import short_question
 
 KEY = "sk-of-the-shop"
 

@@ -49,6 +49,7 @@ EQUALS = {
     "{type: starts-with, value: a, metric: Start}": {"Start": {"type": "StartsWith", "value": "a"}},
     "{type: regex, value: 'a+'}": {"Regex": {"pattern": "a+"}},
     "{type: is-json}": {"JsonValid": {}},
+    "{type: finish-reason, value: stop}": {"FinishReason": {"allowed": ["stop"]}},
     "{type: is-json, value: {required: [a]}}": {"JsonSchema": {"schema": {"required": ["a"]}}},
     "{type: latency, threshold: 100}": {"Latency": {"threshold": 100}},
     "{type: cost, threshold: 0.01}": {"Cost": {"threshold": 0.01}},
@@ -593,3 +594,15 @@ def test_several_prompts_are_written_with_their_names() -> None:
     text, _ = write_config({"default_evaluators": {}, "items": [{"variables": {"x": "hi"}}]}, prompts)
     back, _ = read(text)
     assert [(prompt.name, prompt.messages) for prompt in back.prompts] == [(p.name, p.messages) for p in prompts]
+
+
+def test_the_one_way_in_which_answers_may_end_is_written() -> None:
+    evaluators = {"FinishReason": {"allowed": "length"}}
+    data: dict[str, Any] = {
+        "default_evaluators": {},
+        "items": [{"prompt": "a", "evaluators": evaluators}, {"prompt": "b"}],
+    }
+    tests: Any = load_mapping(write_config(data)[0])[0]["tests"]
+    assert tests[0]["assert"] == [{"type": "finish-reason", "value": "length"}]
+    data["items"][1]["evaluators"] = {"FinishReason": {}}
+    assert "FinishReason" in [loss.what for loss in write_config(data)[1].of("left out")]

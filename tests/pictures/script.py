@@ -85,6 +85,9 @@ class Said:
     def waiting(self, wait: object, answer: int | None) -> None:
         """Nobody watches."""
 
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Nothing is changed."""
+
     def called(self, record: CallRecord) -> None:
         assert record.answer is not None
         self.calls.setdefault(record.answer, []).append(record)

@@ -26,7 +26,8 @@ def test_the_facts_stand_in_one_order():
     record = said(model="m-1", finish_reason="length")
     found = answer_facts(an_answer(attempts=2), record, calls=3)
     assert found.text == (
-        "1.5 s · 10 tokens in, 5 out · $0.250 · answered by m-1 · 2 attempts · 3 calls in all · ended with length"
+        "1.5 s · 10 tokens in, 5 out · $0.250 · answered by m-1 · 2 attempts · 3 calls in all · "
+        "cut off at the limit of tokens"
     )
 
 

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.present.rows import an_answer
 from tui_evals.present.figures import (
     compact,
     duration,
@@ -34,11 +35,16 @@ def test_figures_fit_their_columns(seconds, count, score):
     assert len(number(score)) <= 7
 
 
+def counted(read, written, cached=0, thought=0):
+    return tokens(an_answer(input_tokens=read, output_tokens=written, cached_tokens=cached, reasoning_tokens=thought))
+
+
 def test_what_is_not_known_is_not_said():
-    assert (tokens(None, None), tokens(3, None), tokens(1000, 2)) == (
+    assert (counted(None, None), counted(3, None), counted(1000, 2)) == (
         "",
         "3 tokens in, 0 out",
         "1,000 tokens in, 2 out",
     )
+    assert counted(1000, 200, 400, 120) == "1,000 tokens in (400 cached), 200 out (120 thinking)"
     assert (short_number(None), short_number(0.5), short_number(100.0), mean_text(None)) == ("", "0.5", "100", "n/a")
     assert (universal_time(None), universal_time(0)) == ("", "1 Jan 1970, 00:00 UTC")

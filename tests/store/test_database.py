@@ -284,6 +284,9 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
     with connection:
         connection.execute("ALTER TABLE runs DROP COLUMN verdict")
         connection.execute("ALTER TABLE answers DROP COLUMN ending")
+        for table in ("answers", "calls"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN cached_tokens")
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN reasoning_tokens")
         connection.execute("ALTER TABLE runs DROP COLUMN waiting")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_pass")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_total")
@@ -347,3 +350,19 @@ def test_a_store_of_schema_10_learns_what_calls_may_cost(path, monkeypatch):
         writer.reserved(1, 0.25)
         writer.flush()
         assert reader.run(1).reserved == reader.totals(1).may_cost == 0.25
+
+
+def test_a_store_of_schema_12_takes_the_counts_of_cached_and_thinking_tokens(path, monkeypatch):
+    path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "STEPS", migrations.STEPS[:12])
+        patch.setattr(migrations, "VERSION", 12)
+        open_store(path)
+        with contextlib.closing(connect(path, write=True)) as connection:
+            connection.execute(
+                "INSERT INTO calls(run, kind, target, attempt, started, latency_ms, input_tokens, from_cache) "
+                "VALUES (1, 'target', 't', 1, 0, 0, 7, 0)"
+            )
+    with Reader(open_store(path)) as reader:
+        (call,) = reader.calls(1)
+    assert (call.input_tokens, call.cached_tokens, call.reasoning_tokens) == (7, 0, 0)

@@ -132,3 +132,17 @@ def test_whoever_watches_sees_that_a_run_cannot_store_though_nothing_is_committe
         lock.note(None)
         assert watch.poll().run and watch.run.waiting is None
         watch.close()
+
+
+async def test_rows_that_an_earlier_version_kept_are_stored_with_the_counts_it_did_not_know(path, writer, reader):
+    run = writer.plan(new_run(), cells(1))
+    (row,) = reader.window(run.id, 0, 1)
+    call = [run.id, row.id, "target", "t", 1, 0.0, 1.0, 5, 6, 0.1, None, None, False, None]
+    values = ["answered", 5, 6, 0.1, 1.0, 1, False, False, None, "said", ""]
+    kept = {"answer": row.id, "values": values, "body": ["{}", "said", "{}"], "cache": None, "now": 1.0}
+    lines = [{"store": str(path), "run": run.key, "created": run.created}, ["answered", kept], ["called", call]]
+    file = path.parent / f"unstored-{run.key}-x.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert await writer.take_spilled(run) == 1
+    (stored,) = reader.calls(run.id)
+    assert (stored.output_tokens, stored.cached_tokens, reader.window(run.id, 0, 1)[0].reasoning_tokens) == (6, 0, 0)

@@ -8,15 +8,27 @@ import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from tests.server import running
-from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, Usage
+from tui_evals.targets.base import (
+    ConfigurationError,
+    Reply,
+    Request,
+    TargetConfig,
+    TargetContext,
+    TargetError,
+    Usage,
+)
 from tui_evals.targets.openai import OpenAI
+from tui_evals.targets.opening import identity, target_kind
+from tui_evals.targets.permissions import destination
 from tui_evals.targets.prices import price_of
-from tui_evals.targets.providers import speaks_openai
+from tui_evals.targets.providers import protocol_of, speaks_openai
 from tui_evals.targets.through_litellm import ThroughLitellm
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,6 +37,8 @@ CANARY = "sk-canary-7f3a9d52c1"
 ENVIRONMENT = {
     **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ},
     "THE_VARIABLE": CANARY,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    **{f"AWS_{name}_FILE": "/nowhere" for name in ("SHARED_CREDENTIALS", "CONFIG")},
     "OPENAI_API_KEY": "sk-of-the-provider-itself",
 }
 WAYS = {"ours": OpenAI, "litellm": ThroughLitellm}
@@ -391,6 +405,115 @@ async def test_what_litellm_will_not_ask(model, words, server):
         with pytest.raises(TargetError, match=words) as caught:
             await target.ask(said("hello"))
     assert not caught.value.retryable
+
+
+WIRES = [
+    ("anthropic/claude-x", "", "/v1/messages"),
+    ("anthropic/claude-x", "/v1", "/v1/messages"),
+    ("gemini/gemini-x", "", "/v1beta/models/gemini-x:generateContent"),
+    ("gemini/gemini-x", "/v1beta", "/v1beta/models/gemini-x:generateContent"),
+    ("azure/my-deployment", "", "/openai/deployments/my-deployment/chat/completions"),
+    ("mistral/mistral-x", "", "/v1/chat/completions"),
+    ("mistral/mistral-x", "/v1", "/v1/chat/completions"),
+]
+
+
+@pytest.mark.parametrize(("model", "below", "path"), WIRES)
+async def test_an_address_changes_nobodys_protocol(model, below, path, server):
+    config = TargetConfig(name="x", model=model, base_url=server.origin + below, api_key="env:THE_VARIABLE")
+    assert not speaks_openai(config) and protocol_of(config) != "OpenAI chat completions"
+    async with opened("litellm", config.base_url, model=model) as target:
+        reply = await target.ask(said("hello"))
+        assert (reply.text.split()[0], server.last()["path"], target.url) == ("Answer", path, server.origin + path)
+    assert CANARY in json.dumps(server.last()["headers"])
+
+
+@pytest.mark.parametrize("variable", ["ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "MISTRAL_API_KEY"])
+async def test_a_providers_usual_key_is_said_to_go_where_its_protocol_is_spoken(variable):
+    config = TargetConfig(name="x", model=f"{variable.partition('_')[0].lower()}/x", base_url="https://gateway/v1")
+    assert destination(config, {variable: CANARY}).key == variable
+
+
+@pytest.mark.parametrize(("model", "variable"), [("mistral/m", "MISTRAL_API_BASE"), ("gemini/g", "GEMINI_BASE_URL")])
+async def test_the_address_in_a_providers_variable_is_where_it_is_asked(model, variable, server):
+    config = TargetConfig(name="x", model=model)
+    environment = {**ENVIRONMENT, variable: server.origin, f"{model.partition('/')[0].upper()}_API_KEY": CANARY}
+    assert identity(config, environment)["base_url"] == server.origin
+    assert destination(config, environment).host == server.origin.removeprefix("http://")
+    async with opened("litellm", server, environment, model=model, base_url=None, api_key=None) as target:
+        await target.ask(said("hello"))
+    assert server.counts()["answered"] == 1
+
+
+async def test_what_litellm_or_its_provider_refuses_is_learnt(server):
+    server.behave(rules="reasoning")
+    params = {"temperature": 0, "max_tokens": 5000, "top_p": 0.5}
+    async with opened("litellm", server.origin, model="azure/my-deployment", params=params) as target:
+        reply = await target.ask(said("hello"))
+    assert len(reply.changes) == 3 and server.last()["body"]["max_completion_tokens"] == 5000
+    server.reset()
+    async with opened("litellm", server.origin, model="azure/o3-mini", params=params) as target:
+        question = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"})
+        await target.ask(Request(messages=question))
+    assert server.counts()["asked"] == 1 and server.last()["body"]["messages"][0]["role"] == "developer"
+
+
+async def test_litellms_advice_about_settings_of_its_own_is_no_advice_here(server):
+    async with opened(
+        "litellm", server.origin, model="azure/gpt-5-mini", params={"reasoning_effort": "xhigh"}
+    ) as target:
+        with pytest.raises(TargetError, match="reasoning_effort=xhigh is not supported") as caught:
+            await target.ask(said("hello"))
+    assert "drop" not in str(caught.value) and "litellm." not in str(caught.value)
+
+
+async def test_openrouter_says_what_a_question_cost(server):
+    environment = {"OPENROUTER_BASE_URL": server.url, "OR_API_KEY": CANARY}
+    config = TargetConfig(name="x", model="openrouter/maker/model")
+    assert destination(config, environment).key == "OR_API_KEY"
+    async with opened("ours", server, environment, model=config.model, base_url=None, api_key=None) as target:
+        assert (await target.ask(said("hello"))).model == "maker/model"
+    assert server.last()["body"]["usage"] == {"include": True} and CANARY in server.last()["headers"]["Authorization"]
+
+
+async def test_json_that_a_provider_would_drop_is_asked_for_by_an_instruction(server):
+    async with opened("litellm", server.origin, model="anthropic/claude-x") as target:
+        reply = await target.ask(said("hello", response_format="json"))
+    assert "not kept by anthropic/claude-x: asked by instruction" in reply.changes[0]
+    assert "one JSON object" in json.dumps(server.last()["body"]["system"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "words"),
+    [
+        ({"model": "azure/d", "base_url": None}, {"AZURE_API_KEY": "k"}, "Set base_url .* or AZURE_API_BASE"),
+        ({"model": "azure/d", "base_url": "http://h", "api_key": None}, {}, "Set AZURE_API_KEY"),
+        ({"model": "mistral/m", "base_url": None, "api_key": None}, {}, "Set MISTRAL_API_KEY"),
+        ({"model": "antropic/claude-x", "base_url": None}, {}, "did you mean 'anthropic/claude-x'"),
+    ],
+)
+async def test_what_is_missing_is_found_before_anybody_is_asked(settings, environment, words):
+    config = TargetConfig(name="x", **settings)
+    with pytest.raises(ConfigurationError, match=words):
+        target_kind(config).check(config, TargetContext(environment=environment, root=Path(), load_items=list))
+
+
+async def test_a_login_that_is_missing_is_said_in_our_words(server):
+    if find_spec("boto3") is None:
+        pytest.skip("boto3, with which Bedrock is asked, is not installed here")
+    async with opened("litellm", server, model="bedrock/amazon.nova-lite-v1:0", base_url=None, api_key=None) as target:
+        with pytest.raises(TargetError, match=r"bedrock was not asked: no AWS credentials .* AWS_PROFILE\.$") as caught:
+            await target.ask(said("hello"))
+    assert caught.value.code == "agentAuthenticationError"
+
+
+@pytest.mark.parametrize(("model", "package"), [("bedrock/x", "boto3"), ("vertex_ai/x", "google-auth")])
+async def test_a_package_that_is_missing_is_named_before_anybody_is_asked(model, package):
+    if find_spec("boto3" if package == "boto3" else "google"):
+        pytest.skip(f"{package} is installed here")
+    config = TargetConfig(name="x", model=model)
+    with pytest.raises(ConfigurationError, match=f"asked with the package {package}, .*tui-evals\\["):
+        target_kind(config).check(config, TargetContext(environment={}, root=Path(), load_items=list))
 
 
 async def test_a_prompt_may_not_redirect_litellm(server):

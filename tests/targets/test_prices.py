@@ -9,12 +9,13 @@ from tui_evals.targets.base import Price
 from tui_evals.targets.prices import price_of
 
 LISTED = {
-    "openai/gpt-4o-mini": Price(0.15, 0.6),
-    "gpt-4o-mini": Price(0.15, 0.6),
-    "anthropic/claude-sonnet-4-5": Price(3.0, 15.0),
-    "azure/gpt-4o": Price(2.5, 10.0),
-    "gemini/gemini-2.5-flash": Price(0.3, 2.5),
-    "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0": Price(3.0, 15.0),
+    "openai/gpt-4o-mini": Price(0.15, 0.6, 0.075),
+    "gpt-4o-mini": Price(0.15, 0.6, 0.075),
+    "anthropic/claude-sonnet-4-5": Price(3.0, 15.0, 0.3),
+    "azure/gpt-4o": Price(2.5, 10.0, 1.25),
+    "gemini/gemini-2.5-flash": Price(0.3, 2.5, 0.03),
+    "deepseek/deepseek-chat": Price(0.28, 0.42, 0.028),
+    "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0": Price(3.0, 15.0, 0.3),
 }
 UNLISTED = [
     "openai/no-such-model",

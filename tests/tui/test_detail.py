@@ -16,6 +16,7 @@ from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
 from tui_evals.datasets.same_item import place_of
 from tui_evals.datasets.steps import set_field
+from tui_evals.present.figures import exact_time
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
@@ -168,7 +169,7 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
         "user:",
         "Diagnostics",
         "Attempts",
-        "! target demo · 30 ms · agentRateLimited: slow down",
+        f"! target demo · {exact_time(1.0)} · 30 ms · agentRateLimited: slow down",
     ]
     places = [text.find(part) for part in order]
     assert -1 not in places, order[places.index(-1)]

@@ -187,13 +187,16 @@ async def test_a_tool_call_is_sent_back_as_a_chat_has_it(tmp_path, scripted):
 
 
 async def test_what_an_answer_took_is_shown(tmp_path, scripted):
-    scripted(Reply(text="one", usage=Usage(1000, 500)), Reply(text="two", usage=Usage(1, 1)))
+    blocked = Reply(text="", finish_reason="SAFETY")
+    scripted(Reply(text="one", usage=Usage(1000, 500)), Reply(text="two", usage=Usage(1, 1)), blocked)
     talk = talk_in(tmp_path, replace(DEMO, price=Price(1.0, 2.0)))
     await talk.ask("1?")
     assert cost_words(talk.taken[1]).endswith("1,000 + 500 tokens · $0.0020")
     await talk.change(TargetConfig(name="new", model="openai/no-such-model-at-all"))
     await talk.ask("2?")
     assert cost_words(talk.taken[3]).startswith("new · ") and cost_words(talk.taken[3]).endswith("unpriced")
+    await talk.ask("3?")
+    assert cost_words(talk.taken[5]).endswith("unpriced · blocked by the provider's content filter")
 
 
 # -- the prompt under test

@@ -34,11 +34,11 @@ from tui_evals.runs.start import (
 from tui_evals.runs.status import UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import ENDINGS
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
 from tui_evals.targets.permissions import NotApproved
+from tui_evals.text.endings import ENDINGS
 
 from .results import Run, read_run
 

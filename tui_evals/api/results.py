@@ -39,6 +39,10 @@ class Answer:
     cost: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int = 0
+    """Those of the input that the provider had cached."""
+    reasoning_tokens: int = 0
+    """Those of the output that the model thought with."""
     from_cache: bool = False
     id: int = field(default=0, repr=False, compare=False)
     """Its number in the store."""
@@ -109,7 +113,7 @@ class Run:
 
 _PLAIN = (
     *("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error", "ending"),
-    *("latency_ms", "cost", "input_tokens", "output_tokens", "from_cache"),
+    *("latency_ms", "cost", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "from_cache"),
 )
 
 
@@ -157,6 +161,8 @@ def _answer(run: RunRow, told: Told) -> Answer:
         cost=row.cost,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
+        cached_tokens=row.cached_tokens,
+        reasoning_tokens=row.reasoning_tokens,
         from_cache=row.from_cache,
         id=row.id,
     )

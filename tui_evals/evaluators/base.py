@@ -48,6 +48,7 @@ class Evidence:
     tokens: int | None = None
     cost: float | None = None
     from_cache: bool = False
+    finish_reason: str | None = None
     json_response: bool = False
     completions: tuple[str, ...] = ()
     rules: str | None = None

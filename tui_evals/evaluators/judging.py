@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
 
+from tui_evals.text.endings import ENDINGS, ending_word
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
 
 from .base import Ask, CannotJudge, Question
@@ -86,8 +87,8 @@ def judge_question(
     return Question(messages=with_fence_notice(mark, messages), schema=schema, judge=judge)
 
 
-CUT_OFF = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "content_filter"))
-"""Why an answer ended that was not at its end."""
+CUT_OFF = ("length", "content_filter")
+"""How a reply ended that was not at its end."""
 
 _THINKS, _THOUGHT = r"(?:<think(?:ing)?>|\[THINK\])", r"(?:</think(?:ing)?>|\[/THINK\])"
 _THOUGHTS = re.compile(rf".*{_THOUGHT}", re.IGNORECASE | re.DOTALL)
@@ -97,10 +98,13 @@ _STILL_THINKS = re.compile(rf"^[ \t]*{_THINKS}|{_THINKS}[ \t]*$", re.IGNORECASE 
 
 def whole_reply(reply: str, finish_reason: str | None, judge: str) -> str:
     """A reply that came to its end; CannotJudge (`judgeOutputCutOff`) for one that did not, whatever it holds."""
-    if (finish_reason or "").lower() not in CUT_OFF:
+    ending = ending_word(finish_reason)
+    if ending not in CUT_OFF:
         return reply
-    reason = f"the reply of the judge {judge} was cut off (finish_reason {finish_reason})"
-    if finish_reason != "content_filter":
+    if ending == "content_filter":
+        reason = f"the reply of the judge {judge} was {ENDINGS[ending]}"
+    else:
+        reason = f"the reply of the judge {judge} was cut off (finish_reason {finish_reason})"
         reason += f"; allow it a longer one: max_tokens in the params of {judge}"
     raise CannotJudge("judgeOutputCutOff", reason, reply=reply)
 

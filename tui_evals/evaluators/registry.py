@@ -35,6 +35,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "translate": ("Translate",),
     "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema"),
     "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens"),
+    "endings": ("FinishReason",),
     "bertscore": ("BertScore", "bertscore"),
     "grading": (
         *("SummaryQuality", "summary_quality", "QACorrectness", "qa_correctness", "Hallucination"),

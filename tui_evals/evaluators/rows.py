@@ -25,6 +25,7 @@ _TEXT_FIELDS = {
     "prompt_template": "prompt_template",
     "promptTemplate": "prompt_template",
     "groundtruth": "groundtruth",
+    "finish_reason": "finish_reason",
 }
 _NUMBER_FIELDS = {"latency_ms": "latency_ms", "cost": "cost", "tokens": "tokens"}
 

@@ -8,6 +8,7 @@ from tui_evals.evaluators.base import Ask, CannotJudge, Evidence, Question, eval
 from tui_evals.evaluators.compliance import Compliance, Outcome, parse_ok_err
 from tui_evals.evaluators.judging import ask_once, whole_reply
 from tui_evals.runs.asking import PricedTarget
+from tui_evals.targets.takes import judging_params
 
 from .asking import CannotGenerate, Messages
 from .shapes import Rule, RuleEval, Test, TestEval, number_rules, parse_rows, rows_text, rule_lines
@@ -20,7 +21,7 @@ def judge_ask(work: Generation, judge: PricedTarget, step: str, attempt: int = 0
     """The function by which an evaluator asks a judge."""
 
     async def ask(question: Question) -> str:
-        params = {"temperature": 0, "max_tokens": question.max_tokens}
+        params = judging_params(judge.config, question.max_tokens)
         answer = await work.answer(judge, question.messages, step, attempt=attempt, params=params)
         return whole_reply(answer.text or "", answer.finish_reason, judge.config.name)
 

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
+from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text.chats import question_text
+from tui_evals.text.endings import BLOCKED, ENDINGS, ending_word
 from tui_evals.text.measures import parse_measure, score_figures
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
 from .causes import plain_reason
-from .figures import duration, local_time, number, short_number, tokens
+from .figures import duration, exact_time, local_time, number, short_number, tokens
 from .status import ANSWER_LOOKS, result_look
 
 Unit = Mapping[str, Any]
@@ -24,7 +25,6 @@ Unit = Mapping[str, Any]
 FAILING = ("fail", "error")
 """Verdicts of an evaluator for which an answer does not pass."""
 _BADGE = 24
-_USUAL_ENDINGS = (None, "", "stop")
 _INLINE = 72
 _PREVIEW = 160
 
@@ -71,19 +71,23 @@ def answer_facts(
     if record is None:
         return AnswerFacts(attempts=_several(row.attempts, "attempts"))
     asked = not row.from_cache and row.latency_ms is not None
-    ending = row.ending or ("" if record.finish_reason in _USUAL_ENDINGS else record.finish_reason)
     return AnswerFacts(
         scripted="scripted, not a model" if row.scripted else "",
         cached="from the cache" if row.from_cache else "",
         duration=duration(row.latency_ms / 1000) if asked and row.latency_ms is not None else "",
-        tokens=tokens(row.input_tokens, row.output_tokens) or _uncounted(record),
+        tokens=tokens(row) or _uncounted(record),
         cost=_paid(row),
         model=f"answered by {record.model}" if record.model and not row.scripted else "",
         attempts=_several(row.attempts, "attempts"),
         calls=_several(calls, "calls in all"),
-        ending=f"ended with {ending}" if ending else "",
+        ending=ending_text(row.ending or ending_word(record.finish_reason)),
         judged=rejudged_text(rejudged) if rejudged is not None else "",
     )
+
+
+def ending_text(word: str) -> str:
+    """How an answer ended, where that is not as usual."""
+    return ENDINGS.get(word) or (f"ended with {word}" if word not in ("", "stop") else "")
 
 
 def rejudged_text(attempt: EarlierAttempt) -> str:
@@ -173,7 +177,26 @@ def missing_text(row: AnswerRow, record: AnswerRecord | None) -> str:
         if row.status == "running":
             return "The target has been asked and has not answered yet."
         return "Nobody has been asked yet." if row.status == "pending" else "There is no answer in the store."
-    return "The answer is empty." if record.text is not None and not record.text.strip() else ""
+    if record.text is None or record.text.strip():
+        return ""
+    blocked = (record.diagnostics or {}).get(BLOCKED)
+    if isinstance(blocked, str):
+        return f"The answer is empty: {blocked}."
+    return f"The answer is empty: {ENDINGS[row.ending]}." if row.ending in ENDINGS else "The answer is empty."
+
+
+def attempt_text(call: CallRecord) -> str:
+    """One call of a target or a judge in a line: whom, when, how long, what it took, and what came of it."""
+    parts = [
+        f"{'!' if call.code else '✓'} {call.kind} {call.target}",
+        exact_time(call.started) if call.started else "",
+        f"attempt {call.attempt}" if call.attempt > 1 else "",
+        "from the cache" if call.from_cache else duration(call.latency_ms / 1000),
+        tokens(call),
+        f"perhaps {money(call.may_cost)}" if call.may_cost else "" if call.cost is None else money(call.cost),
+        safe_line(f"{call.code}: {call.message or ''}") if call.code else "",
+    ]
+    return " · ".join(part for part in parts if part)
 
 
 def preview_text(row: AnswerRow) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tui_evals.store.records import ENDINGS, FailureCause, RunRow
+from tui_evals.store.records import FailureCause, RunRow
+from tui_evals.text.endings import ENDINGS
 
 _PREFIXES = ("Agent request failed: ", "Evaluator failed: ")
 _UNQUOTABLE = re.compile(r"[\"'`\\]|(?<!answered )\b\d+(?:\.\d+)?|[^ -~]+")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+from tui_evals.store.records import AnswerRow, CallRecord, Totals
 from tui_evals.text.measures import parse_measure
 
 
@@ -55,9 +56,16 @@ def compact(count: int | None) -> str:
     return "many"
 
 
-def tokens(read: int | None, written: int | None) -> str:
+def tokens(counts: AnswerRow | CallRecord | Totals) -> str:
     """The tokens of a call; empty where nobody counted them."""
-    return "" if read is None and written is None else f"{read or 0:,} tokens in, {written or 0:,} out"
+    return "" if counts.input_tokens is None and counts.output_tokens is None else token_counts(counts, " tokens")
+
+
+def token_counts(counts: AnswerRow | CallRecord | Totals, unit: str = "") -> str:
+    """How many tokens were read and written, and how many of them were cached and thought."""
+    cached = f" ({counts.cached_tokens:,} cached)" if counts.cached_tokens else ""
+    thought = f" ({counts.reasoning_tokens:,} thinking)" if counts.reasoning_tokens else ""
+    return f"{counts.input_tokens or 0:,}{unit} in{cached}, {counts.output_tokens or 0:,} out{thought}"
 
 
 def counted(count: int, one: str, several: str = "") -> str:
@@ -93,6 +101,11 @@ def mean_text(value: float | None, measure: str = "") -> str:
 def local_time(time: float) -> str:
     """A moment in the time of this machine, to the minute."""
     return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")
+
+
+def exact_time(time: float) -> str:
+    """A moment in the time of this machine, to the second."""
+    return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def universal_time(time: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_evals.compare.statistics import interval_percent, wilson
 from tui_evals.runs.status import GENERATION, resume_command
-from tui_evals.store.records import LIVE_STATUSES, OVER_STATUSES, RunRow, Totals
+from tui_evals.store.records import CHANGES, LIVE_STATUSES, OVER_STATUSES, RunRow, Totals
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
@@ -276,6 +276,13 @@ def destination_lines(destinations: object) -> list[str]:
     kept = destinations if isinstance(destinations, dict) else {}
     said = {str(name): to.get("sentence") for name, to in kept.items() if isinstance(to, dict)}
     return [safe_line(f"{name} {sentence}") for name, sentence in said.items() if isinstance(sentence, str)]
+
+
+def change_lines(run: RunRow) -> list[str]:
+    """What of the questions to each target and judge was not sent as it stands."""
+    kept = run.config.get(CHANGES)
+    named = kept.items() if isinstance(kept, dict) else ()
+    return [safe_line(f"{name}: {change}") for name, changes in named for change in changes]
 
 
 def judge_name(run: RunRow) -> str:

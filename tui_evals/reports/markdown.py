@@ -18,7 +18,7 @@ from tui_evals.present.causes import cause_texts
 from tui_evals.present.comparisons import difference_text, kind_counts, label_lines, stop_notes
 from tui_evals.present.figures import counted, mean_text
 from tui_evals.present.measures import distribution, run_measures
-from tui_evals.present.runs import RunFacts, run_cost, run_facts
+from tui_evals.present.runs import RunFacts, change_lines, run_cost, run_facts
 from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
@@ -97,6 +97,7 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
         *([f"**Gates** {code(about.verdict, 1_000)}"] if about.verdict else []),
         *([f"It stopped: {code(about.reason, 1_000)}"] if about.reason else []),
         *([_causes_text(reader, run)] if reader.causes(run.id) else []),
+        *([f"Sent otherwise: {code('; '.join(changes), 1_000)}"] if (changes := change_lines(run)) else []),
         table(["target", "pass", "95 % interval", "not judged", "no answer", "cost"], rows, _ROWS),
     ]
     if means := reader.evaluator_means(run.id):

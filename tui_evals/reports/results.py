@@ -270,6 +270,7 @@ _COLUMNS = (
     *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
     *("status", "score", "error_code", "error_message", "latency_ms", "from_cache"),
     *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id", "ending"),
+    *("cached_tokens", "reasoning_tokens", "attempts"),
 )
 
 
@@ -300,6 +301,9 @@ def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[objec
         item.get("extensions"),
         item.get("conversation_id"),
         row.ending,
+        row.cached_tokens if row.input_tokens is not None else None,
+        row.reasoning_tokens if row.output_tokens is not None else None,
+        row.attempts,
         *(value for name in names for value in _score_cells(scores.get(name))),
     ]
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -27,10 +27,11 @@ from tui_evals.targets.base import (
     Target,
     TargetConfig,
     TargetError,
-    short_question,
 )
+from tui_evals.targets.takes import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
+from tui_evals.text.endings import BLOCKED, ending_word
 
-from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
+from .budget import BudgetSpent, Reservations, most_it_can_cost, reading_costs
 from .limits import Room, WaitTooLong, one_attempt, persistent
 from .outage import IS_THERE, Outage
 
@@ -106,6 +107,8 @@ class PricedTarget:
     """Whether it is there."""
     largest_answer: int = 0
     """The tokens of the largest answer it has given in the run."""
+    changes: set[str] = field(default_factory=set)
+    """What of its questions is known not to be sent as it stands."""
     stopped: Stopped | None = None
     """Why the target is not asked any more."""
 
@@ -139,9 +142,10 @@ class PricedTarget:
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
-        params = {**self.config.params, **request_params}
-        if self.budget.most is not None and not params.keys() & {"max_tokens", "max_completion_tokens"}:
-            params["max_tokens"] = ANSWER_TOKENS
+        merged = {**self.config.params, **request_params}
+        params = {name: value for name, value in merged.items() if UNSET not in (value, self.config.params.get(name))}
+        if self.budget.most is not None and not has_length(params):
+            params["max_tokens"] = with_room(self.config, ANSWER_TOKENS)
         return params
 
     async def ask(
@@ -170,8 +174,10 @@ class PricedTarget:
             )
         except (TargetError, ConfigurationError) as problem:
             account.release()
-            limited = isinstance(problem, WaitTooLong)
+            refused = isinstance(problem, TargetError) and problem.hopeless and problem.code == "agentRateLimited"
+            limited = isinstance(problem, WaitTooLong) or refused
             if isinstance(problem, TargetError) and not limited and not self._is_fatal(problem, answers_before):
+                problem.attempts = account.attempts
                 raise
             gone = self.answers and isinstance(problem, TargetError)
             code: StopCode = "limited" if limited else "failed" if gone else "configuration"
@@ -183,7 +189,12 @@ class PricedTarget:
         return TimedReply(reply, 1000 * account.took, attempts, account.cost)
 
     def _is_fatal(self, problem: TargetError, answers_before: int) -> bool:
-        """A wrong key, model or address, or nobody there, before the target ever answered: more asking cannot help."""
+        """Whether more asking cannot help: every question is refused, or the target never answered any.
+
+        That is how a wrong key, model or address shows, and nobody there.
+        """
+        if problem.hopeless:
+            return True
         if self.answers:
             # It was there and is gone: nobody else was answered either while this question was put again and again.
             return problem.nobody_there and self.answers == answers_before
@@ -205,7 +216,8 @@ class _Account:
         self._priced = priced
         self._ledger = ledger
         self._answer = answer
-        self._attempts = 0
+        self.attempts = 0
+        """How many attempts are over."""
         self._out: float | None = None
         """What is set aside for the attempt that is out."""
         self._began = 0.0
@@ -225,24 +237,31 @@ class _Account:
 
     def note(self, attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
         """Note an attempt with what came of it."""
-        self._attempts, self.took = attempt, seconds
+        priced = self._priced
+        self.attempts, self.took = attempt, seconds
         usage = outcome.usage if isinstance(outcome, Reply) else None
+        if isinstance(outcome, Reply) and (new := [each for each in outcome.changes if each not in priced.changes]):
+            priced.changes.update(new)
+            self._ledger.changed(priced.config.name, new)
         self.cost = self._cost(outcome)
         if usage is not None:
-            self._priced.largest_answer = max(self._priced.largest_answer, usage.output_tokens)
+            priced.largest_answer = max(priced.largest_answer, usage.output_tokens)
         may_cost = None
         if self.cost is None and not (isinstance(outcome, TargetError) and outcome.unbilled):
-            may_cost = self._out or self._bound() or None
+            refused = isinstance(outcome, Reply) and BLOCKED in (outcome.diagnostics or {})
+            may_cost = (self._reading() if refused else self._out or self._bound()) or None
         self._settle(
             CallRecord(
                 answer=self._answer,
                 kind=self._priced.kind,
                 target=self._priced.config.name,
                 attempt=attempt,
-                started=self._began,
+                started=self._began if outcome.started is None else outcome.started,
                 latency_ms=1000 * seconds,
                 input_tokens=usage.input_tokens if usage else None,
                 output_tokens=usage.output_tokens if usage else None,
+                cached_tokens=usage.cached_tokens if usage else 0,
+                reasoning_tokens=usage.reasoning_tokens if usage else 0,
                 cost=self.cost,
                 code=outcome.code if isinstance(outcome, TargetError) else None,
                 message=str(outcome) if isinstance(outcome, TargetError) else None,
@@ -258,20 +277,19 @@ class _Account:
 
     def close(self) -> None:
         """Note an attempt that was given up while it was out: it may be answered, and billed, all the same."""
-        may_cost = 0.0 if self._out is None else self._out or self._bound()
-        if not may_cost:
-            return self.release()
+        if self._out is None:
+            return
         self._settle(
             CallRecord(
                 answer=self._answer,
                 kind=self._priced.kind,
                 target=self._priced.config.name,
-                attempt=self._attempts + 1,
+                attempt=self.attempts + 1,
                 started=self._began,
                 latency_ms=1000 * (time.time() - self._began),
                 code="givenUp",
                 message="given up while it was out, because the run was stopped",
-                may_cost=may_cost,
+                may_cost=self._out or self._bound() or None,
             )
         )
 
@@ -283,7 +301,12 @@ class _Account:
     def _bound(self) -> float:
         """What an attempt can cost, as far as that can be said; nothing where no price is known."""
         priced = self._priced
-        return 0.0 if priced.price is None else most_it_can_cost(self.request, priced.price, priced.largest_answer)
+        largest = max(priced.largest_answer, longest_unlimited(priced.config))
+        return 0.0 if priced.price is None else most_it_can_cost(self.request, priced.price, largest)
+
+    def _reading(self) -> float:
+        """What the question alone can cost, of which a filter left no answer."""
+        return 0.0 if self._priced.price is None else reading_costs(self.request, self._priced.price)
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):
@@ -327,7 +350,7 @@ async def recalled(
         record = AnswerRecord(
             text=reply.text, request={}, scripted=reply.scripted, model=reply.model, finish_reason=reply.finish_reason
         )
-        if key and worth(reply.text) and (reply.finish_reason or "").lower() not in CUT_OFF:
+        if key and worth(reply.text) and ending_word(reply.finish_reason) not in CUT_OFF:
             await ledger.keep(key, target.config.name, record)
     return record
 
@@ -338,7 +361,7 @@ def _cached_call(target: PricedTarget) -> CallRecord:
         kind=target.kind,
         target=target.config.name,
         attempt=1,
-        started=0.0,
+        started=time.time(),
         latency_ms=0.0,
         cost=0.0,
         from_cache=True,
@@ -360,6 +383,10 @@ class StoreLedger:
     def waiting(self, wait: Wait, answer: int | None) -> None:
         """Note a pause before the next attempt."""
         self._writer.waiting(self._run, wait, None)
+
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Note what is not sent as it stands."""
+        self._writer.changed(self._run, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""

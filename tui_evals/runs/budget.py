@@ -9,11 +9,9 @@ from typing import Any, Protocol
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Price, Request
+from tui_evals.targets.takes import ANSWER_TOKENS, LENGTHS, UNSET
 from tui_evals.text import strictjson
 from tui_evals.text.money import money
-
-ANSWER_TOKENS = 4096
-"""The longest answer a call may give under a budget where the configuration names no max_tokens."""
 
 
 class BudgetSpent(Exception):
@@ -127,15 +125,20 @@ def most_it_can_cost(request: Request, price: Price, largest: int = 0) -> float:
     `largest` is the largest answer that the run has seen, in tokens, which counts where servers ignore the limit. Not
     bounded are pictures and other files in a question, whose tokens have nothing to do with the length of what is sent.
     """
+    params = request.params
+    limits = [int(params[name]) for name in LENGTHS if params.get(name) and params[name] != UNSET]
+    answer = max([largest, *(limits or [ANSWER_TOKENS])]) * max(1, int(params.get("n") or 1))
+    return reading_costs(request, price) + answer * price.output_per_million / 1e6
+
+
+def reading_costs(request: Request, price: Price) -> float:
+    """The part of that bound which is for the question: what a call costs at most whose question was refused."""
     written = _bytes(request.messages)
     if request.tools:
         written += _bytes(request.tools)
     if isinstance(request.response_format, Mapping):
         written += _bytes(request.response_format)
-    params = request.params
-    limits = [int(params[name]) for name in ("max_tokens", "max_completion_tokens") if params.get(name)]
-    answer = max([largest, *(limits or [ANSWER_TOKENS])]) * max(1, int(params.get("n") or 1))
-    return (written * price.input_per_million + answer * price.output_per_million) / 1e6
+    return written * price.most_per_input / 1e6
 
 
 def _bytes(value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> int:

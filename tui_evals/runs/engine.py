@@ -326,6 +326,10 @@ class Engine:
             self._wait_shown = wait.until + 1.0  # those that end with it say nothing new
         self._writer.waiting(self._run.id, wait if is_last else None, answer)
 
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Note what is not sent as it stands."""
+        self._writer.changed(self._run.id, target, changes)
+
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""
         if key.startswith(REPLY):

@@ -148,7 +148,8 @@ def with_baseline(gates: Gates, reader: Reader, dataset: str, run: RunRow | None
 
 def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> GateResults:
     """Whether a finished run meets its gates; any has to be answered, and to be judged where that was asked."""
-    if not any(row.preview for row in reader.all_rows(run.id) if row.code is None):
+    answers = (row for row in reader.all_rows(run.id) if row.code is None)
+    if not any(row.preview or row.ending == "content_filter" for row in answers):
         return GateResults((Check("answers", ("there is not a single answer",)),))
     if not _judged_count(total) and (gates.deciding or _judging_came_to_nothing(reader, run)):
         return GateResults((Check("judging", (f"not one of {_count_answers(total.total)} was judged",)),))

@@ -8,6 +8,7 @@ from tui_evals.evaluators.base import Ask, CannotJudge, Question
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.targets.base import Request, TargetError
+from tui_evals.targets.takes import judging_params
 
 from .asking import REPLY, PricedTarget, kept_key, recalled
 from .scoring import questions, scripted
@@ -48,7 +49,7 @@ class Judges:
             judge.room.gate.halt()
 
     async def _reply(self, judge: PricedTarget, question: Question) -> str:
-        params = {"temperature": 0, "max_tokens": question.max_tokens, **judge.config.params}
+        params = judging_params(judge.config, question.max_tokens)
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         judging = None if self._caches(judge) else questions.get()
         key = kept_key(judge, request) if self._caches(judge) or judging is not None else ""

@@ -209,15 +209,18 @@ async def persistent(
 ) -> tuple[Reply, int]:
     """The reply, and at which attempt it came; every attempt is noted, the last failure is raised.
 
+    Those made before an outage count for neither the delay nor how many there may be.
+
     A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt; just before it
     goes out its money is `reserve`d, so that nothing is set aside for what waits. While the target is away, which a
     `probe` tells, nothing is an attempt.
     """
     clock = asyncio.get_running_loop().time
-    attempt, answers_before, outages_before = 0, outage.answers, outage.count
+    made = attempt = 0
+    answers_before, outages_before = outage.answers, outage.count
     while True:
         await outage.end()
-        attempt += 1
+        made, attempt = made + 1, attempt + 1
         await gate.enter()
         try:
             if reserve is not None:
@@ -227,13 +230,12 @@ async def persistent(
                 outcome = await one_attempt(target, request, config)
         finally:
             gate.leave()
+        note_attempt(made, clock() - started if outcome.seconds is None else outcome.seconds, outcome)
         if isinstance(outcome, Reply):
             outage.answered()
-            note_attempt(attempt, clock() - started if outcome.seconds is None else outcome.seconds, outcome)
             gate.succeeded(outcome.usage.input_tokens + outcome.usage.output_tokens if outcome.usage else 0)
-            return outcome, attempt
+            return outcome, made
         failure = outcome
-        note_attempt(attempt, clock() - started, failure)
         if not failure.retryable:
             raise failure
         if (failure.retry_after or 0.0) > config.max_wait:

@@ -221,6 +221,10 @@ class _Ledger:
     def waiting(self, wait: Wait, answer: int | None) -> None:
         """Nobody watches it wait."""
 
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Note what is not sent as it stands."""
+        self._writer.changed(self._run.id, target, changes)
+
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""
         kept = self._reader.cache_get(key)

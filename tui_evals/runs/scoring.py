@@ -87,6 +87,7 @@ def evidence_for(
         tokens=tokens,
         cost=answer.cost,
         from_cache=answer.from_cache,
+        finish_reason=answer.finish_reason,
         json_response=wanted not in (None, "text"),
         completions=tuple(completions),
         rules=_generated_text(plan, item, "rules"),

@@ -42,6 +42,7 @@ _BATCH_ORDER: tuple[results.Kind, ...] = (
     results.scored,
     results.group_scored,
     results.called,
+    results.changed,
     results.reserved,
     results.replied,
     results.beaten,

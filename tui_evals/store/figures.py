@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
-from .records import ENDINGS, AnswerStatus, FailureCause, Totals
+from tui_evals.text.endings import ENDINGS
+
+from .records import AnswerStatus, FailureCause, Totals
 from .rows import EvaluatorMean
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -53,8 +55,9 @@ _STATUSES = ", ".join(
     f"total(status = '{status}')"
     for status in ("pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored")
 )
-_TOTALS = f"count(*), {_STATUSES}, {_COST}, {_UNPRICED}, total(input_tokens), total(output_tokens)"
-_WIDTH = 14  # columns of _TOTALS
+_TOKENS = "total(input_tokens), total(output_tokens), total(cached_tokens), total(reasoning_tokens)"
+_TOTALS = f"count(*), {_STATUSES}, {_COST}, {_UNPRICED}, {_TOKENS}"
+_WIDTH = 16  # columns of _TOTALS
 
 
 def totals(ask: Ask, run: int) -> Totals:
@@ -264,7 +267,8 @@ def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]
 def _totals(row: Sequence[Any], judge_cost: float, may_cost: float) -> Totals:
     counts = [int(count) for count in row[:10]]
     total, pending, running, answered, passed, failed, partial, errored, unjudged, scored = counts
-    cost, unpriced, input_tokens, output_tokens = row[10:_WIDTH]
+    cost, unpriced, *tokens = row[10:_WIDTH]
+    input_tokens, output_tokens, cached_tokens, reasoning_tokens = map(int, tokens)
     return Totals(
         total=total,
         pending=pending,
@@ -276,10 +280,12 @@ def _totals(row: Sequence[Any], judge_cost: float, may_cost: float) -> Totals:
         errored=errored,
         cost=cost,
         unpriced=int(unpriced),
-        input_tokens=int(input_tokens),
-        output_tokens=int(output_tokens),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         judge_cost=judge_cost,
         unjudged=unjudged,
         scored=scored,
         may_cost=may_cost,
+        cached_tokens=cached_tokens,
+        reasoning_tokens=reasoning_tokens,
     )

@@ -266,7 +266,8 @@ def reopen_errors(connection: sqlite3.Connection, run: int) -> int:
     seq = take_seq(connection, len(failed) + len(to_judge))
     connection.executemany(
         "UPDATE answers SET seq = ?, status = 'pending', score = NULL, input_tokens = NULL, output_tokens = NULL, "
-        "cost = NULL, latency_ms = NULL, attempts = 0, from_cache = 0, scripted = 0, started = NULL, code = NULL, "
+        "cached_tokens = 0, reasoning_tokens = 0, cost = NULL, latency_ms = NULL, attempts = 0, "
+        "from_cache = 0, scripted = 0, started = NULL, code = NULL, "
         "preview = '', ending = '', body = NULL WHERE id = ?",
         [(seq + number, answer) for number, answer in enumerate(failed)],
     )

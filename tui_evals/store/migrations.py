@@ -221,6 +221,19 @@ def _rejudged(database: Tables) -> None:
     )
 
 
+def _token_details(database: Tables) -> None:
+    """Which of the tokens the provider had cached, and with which the model thought."""
+    _execute_each(
+        database,
+        """
+        ALTER TABLE answers ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE answers ADD COLUMN reasoning_tokens INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE calls ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE calls ADD COLUMN reasoning_tokens INTEGER NOT NULL DEFAULT 0;
+        """,
+    )
+
+
 def _battles(database: Tables) -> None:
     """The battles that were begun; of those before only the verdicts are known."""
     _execute_each(
@@ -236,7 +249,8 @@ def _battles(database: Tables) -> None:
 
 STEPS: tuple[Callable[[Tables], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
-    *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations, _rejudged, _battles),
+    *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations, _rejudged, _token_details),
+    _battles,
 )
 VERSION = len(STEPS)
 

@@ -18,13 +18,6 @@ AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partia
 """`answered` is not judged yet; all after it are final. Nothing judged what is `unjudged`, and what judged something
 `scored` gives numbers or labels that can neither pass nor fail: both are outside every rate."""
 WorkerState = Literal["alive", "silent", "gone"]
-ENDINGS: Mapping[str, str] = {
-    "length": "cut off at the limit of tokens",
-    "content_filter": "cut by the provider's content filter",
-    "refusal": "refused by the model",
-}
-"""How an answer can end that is none as it was asked for, and what that means."""
-
 
 MESSAGES_BEFORE = "messages before"
 """The key in a stored request for how many messages of the turn before stand before its own; readers put them there."""
@@ -73,6 +66,10 @@ class AnswerRecord:
     diagnostics: Mapping[str, Any] | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int = 0
+    """Those of the input that the provider had cached."""
+    reasoning_tokens: int = 0
+    """Those of the output that the model thought with."""
     cost: float | None = None
     latency_ms: float | None = None
     attempts: int = 1
@@ -103,6 +100,10 @@ class ScoreRecord:
     """What the score is in, and which scores pass, as the evaluator says it: `at most ms`."""
 
 
+CHANGES = "changes"
+"""The key in the config of a run for what of the questions to each target and judge was not sent as it stands."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
     """One attempt at a target or a judge, whatever came of it."""
@@ -121,6 +122,8 @@ class CallRecord:
     from_cache: bool = False
     may_cost: float | None = None
     """What it may have cost, where nobody knows: a call without an answer may have been billed."""
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +229,8 @@ class AnswerRow:
     preview: str
     ending: str = ""
     """Why the target ended the answer, where that is unusual: a word of ENDINGS, or what the provider called it."""
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,3 +287,7 @@ class Totals:
     scored: int = 0
     may_cost: float = 0.0
     """What calls may have cost besides, of which that is not known."""
+    cached_tokens: int = 0
+    """Those of the input that providers had cached."""
+    reasoning_tokens: int = 0
+    """Those of the output that models thought with."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .records import AnswerStatus
+from .records import CHANGES, AnswerStatus
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,8 @@ class Answered:
 
     answer: int
     values: tuple[Any, ...]
-    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview, ending."""
+    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview, ending; of the tokens
+    those that were cached, and those that were thought with."""
     body: tuple[str, str | None, str]
     cache: CacheKey | None
     now: float
@@ -98,7 +99,8 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
     seq, body = take_seq(connection, len(first)), _add_bodies(connection, [row.body for row in first])
     connection.executemany(
         "UPDATE answers SET status = ?, input_tokens = ?, output_tokens = ?, cost = ?, latency_ms = ?, attempts = ?, "
-        "from_cache = ?, scripted = ?, code = ?, preview = ?, ending = ?, seq = ?, body = ? WHERE id = ?",
+        "from_cache = ?, scripted = ?, code = ?, preview = ?, ending = ?, cached_tokens = ?, reasoning_tokens = ?, "
+        "seq = ?, body = ? WHERE id = ?",
         [(*row.values, seq + n, body + n, row.answer) for n, row in enumerate(first)],
     )
     _add_cached(connection, [(row.cache, body + n, row.now) for n, row in enumerate(first) if row.cache])
@@ -150,9 +152,23 @@ def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
     """Log attempts: run, then the call."""
     connection.executemany(
         "INSERT INTO calls(run, answer, kind, target, attempt, started, latency_ms, input_tokens, output_tokens, "
-        "cost, code, message, from_cache, may_cost) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "cost, code, message, from_cache, may_cost, cached_tokens, reasoning_tokens) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         rows,
     )
+    return [None] * len(rows)
+
+
+def changed(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, Sequence[str]]]) -> list[None]:
+    """What of the questions to targets of a run is not sent as it stands, each said once: run, target, in words."""
+    for run, target, changes in rows:
+        found = connection.execute("SELECT config FROM runs WHERE id = ?", [run]).fetchone()
+        if found is None:  # it was deleted meanwhile
+            continue
+        config = json.loads(found[0])
+        known = config.setdefault(CHANGES, {})
+        known[target] = list(dict.fromkeys((*known.get(target, ()), *changes)))
+        connection.execute("UPDATE runs SET config = ? WHERE id = ?", [json.dumps(config, ensure_ascii=False), run])
     return [None] * len(rows)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
+from tui_evals.text.endings import ending_word
+
 from .records import AnswerRecord, AnswerRow, AnswerStatus, CallRecord, RunRow, ScoreRecord, Wait, WorkerRow
 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
@@ -32,9 +34,7 @@ _BODY = tuple((field.name, field.default) for field in fields(AnswerRecord) if f
 _PREVIEW = 80
 PREVIEWED = 5 * _PREVIEW
 """Characters of an answer that its preview is made of."""
-_USUAL_ENDINGS = frozenset(("stop", "tool_calls", "function_call", "end_turn", "stop_sequence", "tool_use"))
-_ENDING_NAMES: Mapping[str, str] = {"max_tokens": "length", "max_output_tokens": "length", "safety": "content_filter"}
-_LONGEST_ENDING = 40
+_USUAL_ENDINGS = ("stop", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +302,8 @@ def preview(record: AnswerRecord) -> str:
 
 def ending_of(record: AnswerRecord) -> str:
     """Why the target ended the answer, empty where it ended as usual; a refusal is one under any finish reason."""
-    if record.diagnostics and record.diagnostics.get("refusal"):
-        return "refusal"
-    reason = (record.finish_reason or "").lower()
-    return "" if reason in _USUAL_ENDINGS else plain(_ENDING_NAMES.get(reason, reason)[:_LONGEST_ENDING])
+    word = ending_word(record.finish_reason, record.diagnostics)
+    return "" if word in _USUAL_ENDINGS else plain(word)
 
 
 def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:

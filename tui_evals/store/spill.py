@@ -25,11 +25,19 @@ from .database import StoreError, spill_places
 from .records import RunRow
 from .results import Answered, CacheKey, Kind, Scored
 
+_ANSWERED, _CALLED = 13, 16
+"""How many values such a row has."""
+
+
+def _whole(values: Sequence[Any], count: int) -> tuple[Any, ...]:
+    """A row with the counts that an earlier version did not know yet."""
+    return (*values, *(0,) * (count - len(values)))
+
 
 def _row_of_answered(row: Mapping[str, Any]) -> Answered:
     cache = CacheKey(**row["cache"]) if row["cache"] else None
     request, text, rest = row["body"]
-    return Answered(row["answer"], tuple(row["values"]), (request, text, rest), cache, row["now"])
+    return Answered(row["answer"], _whole(row["values"], _ANSWERED), (request, text, rest), cache, row["now"])
 
 
 def _row_of_scored(row: Mapping[str, Any]) -> Scored:
@@ -46,7 +54,8 @@ LASTING: Mapping[Kind, Callable[[Any], Any]] = {
     results.cached: _row_of_cached,
     results.scored: _row_of_scored,
     results.group_scored: tuple,
-    results.called: tuple,
+    results.called: lambda row: _whole(row, _CALLED),
+    results.changed: tuple,
     results.replied: tuple,
 }
 """What was paid for, in the order in which it is stored, with how each row is made of JSON; all other rows only say how

@@ -243,6 +243,10 @@ class Writer:
             call = replace(call, target=target)
         self._thread.put(results.called, (run, *call_values(call)))
 
+    def changed(self, run: int, target: str, changes: Sequence[str]) -> None:
+        """Say once what of the questions to a target is not sent as it stands; does not wait."""
+        self._thread.put(results.changed, (run, self.clean(target), [self._guarded(change) for change in changes]))
+
     async def secure(self, run: int, amount: float) -> None:
         """Commit what calls of a run may cost that are out or about to go out."""
         await self._thread.wait_in_order(results.reserved, (run, amount))
@@ -401,6 +405,8 @@ class Writer:
             record.code,
             preview(record),
             self.clean(ending_of(record)),
+            record.cached_tokens,
+            record.reasoning_tokens,
         )
         body = (cleaned(request, self.clean), text, cleaned(rest, self.clean))
         if cache is not None:

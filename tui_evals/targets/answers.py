@@ -85,10 +85,14 @@ def _reply_from_object(value: object) -> Reply:
 
 def _parse_usage(value: object) -> Usage:
     counts = value if isinstance(value, Mapping) else {}
-    values = counts.get("input_tokens"), counts.get("output_tokens")
+    values: list[Any] = [counts.get("input_tokens"), counts.get("output_tokens")]
+    values += [counts.get("cached_tokens", 0), counts.get("reasoning_tokens", 0)]
     if not all(type(count) is int and 0 <= count <= MAX_TOKENS for count in values):
-        raise ValueError("its usage must hold input_tokens and output_tokens, whole numbers from 0")
-    return Usage(counts["input_tokens"], counts["output_tokens"])
+        raise ValueError(
+            "its usage must hold input_tokens and output_tokens, and may hold cached_tokens and reasoning_tokens, "
+            "whole numbers from 0"
+        )
+    return Usage(*values)
 
 
 def _parse_cost(value: object) -> float:

@@ -69,10 +69,14 @@ class Reply:
     diagnostics: Mapping[str, Any] | None = None
     seconds: float | None = field(default=None, compare=False)
     """How long the network took, where the target has measured that; else asking it took no longer than the network."""
+    started: float | None = field(default=None, compare=False)
+    """When the question went out, in seconds since 1970, where the target knows that better than whoever asks it."""
     first_token_seconds: float | None = field(default=None, compare=False)
     """How long it took until the first piece of the answer came, where the answer is streamed."""
     session: Any = None
     """What the target wants to be given with the next question of the same conversation; JSON data."""
+    changes: tuple[str, ...] = ()
+    """What of the question was not sent as it stood, in words."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
 
@@ -91,6 +95,7 @@ class TargetError(Exception):
         traceback: str | None = None,
         nobody_there: bool = False,
         unbilled: bool = False,
+        hopeless: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -103,12 +108,13 @@ class TargetError(Exception):
         """Whether it certainly cost nothing, because the question was not sent or was refused."""
         self.traceback = traceback
         """Where it was raised, for an exception of the user's own code."""
-
-
-def short_question(config: TargetConfig) -> Request:
-    """A cheap question, which tells whether the target is there."""
-    messages = ({"role": "user", "content": "Reply with the word ready."},)
-    return Request(messages=messages, params={**config.params, "max_tokens": 16})
+        self.hopeless = hopeless
+        """Whether every other question would be refused for the same reason: a key is not valid, a quota is spent."""
+        self.attempts = 0
+        """How often the question was asked until it was given up."""
+        self.started: float | None = None
+        self.seconds: float | None = None
+        """When the question went out, and how long that took, where the target knows better than whoever asks it."""
 
 
 class Target(Protocol):
@@ -137,10 +143,20 @@ class Price:
 
     input_per_million: float
     output_per_million: float
+    cached_per_million: float | None = None
+    """Of input that the provider had cached; None where that costs like any other."""
 
     def cost(self, usage: Usage) -> float:
         """What a call that took these tokens costs."""
-        return (usage.input_tokens * self.input_per_million + usage.output_tokens * self.output_per_million) / 1e6
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        of_cached = self.input_per_million if self.cached_per_million is None else self.cached_per_million
+        read = (usage.input_tokens - cached) * self.input_per_million + cached * of_cached
+        return (read + usage.output_tokens * self.output_per_million) / 1e6
+
+    @property
+    def most_per_input(self) -> float:
+        """What a million tokens of input cost at most."""
+        return max(self.input_per_million, self.cached_per_million or 0.0)
 
 
 class ConfigurationError(Exception):

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from tui_evals.text.endings import ENDINGS, ending_word
+
 from .base import MAX_COST, MAX_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
 
 # Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
@@ -86,11 +88,19 @@ def parse_completion(document: Any) -> Reply:
             usage=usage,
             cost=_parse_cost(counted.get("cost")),
             model=document.get("model"),
-            finish_reason=choice.get("finish_reason"),
+            finish_reason=_finish_reason(choice),
             diagnostics={name: note for name, note in notes.items() if note} or None,
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a chat completion") from None
+
+
+def _finish_reason(choice: Mapping[str, Any]) -> str | None:
+    """Why the answer ended; litellm calls some answers ended that its provider says were cut."""
+    said: str | None = choice.get("finish_reason")
+    natively = (choice.get("provider_specific_fields") or {}).get("native_finish_reason")
+    cut = said == "stop" and isinstance(natively, str) and ending_word(natively) in ENDINGS
+    return natively if cut else said
 
 
 def _content_text(content: object) -> str:
@@ -118,8 +128,24 @@ def _parse_usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
     )
     if input_tokens is None or output_tokens is None:
         return None, f"not counted: {_stated(stated[0])} tokens in and {_stated(stated[1])} out were stated"
-    # Where a provider counts nothing, litellm puts zeros.
-    return (Usage(input_tokens, output_tokens) if input_tokens or output_tokens else None), ""
+    if not (input_tokens or output_tokens):  # where a provider counts nothing, litellm puts zeros
+        return None, ""
+    cached = _detail(counted, "prompt_tokens_details", "cached_tokens")
+    cached = cached or _count(counted.get("prompt_cache_hit_tokens"))  # which is what DeepSeek calls it
+    thought = _detail(counted, "completion_tokens_details", "reasoning_tokens")
+    if thought and counted.get("total_tokens") == input_tokens + output_tokens + thought:
+        output_tokens += thought  # some count beside the answer what was thought for it, and bill both
+    return Usage(input_tokens, output_tokens, min(cached, input_tokens), min(thought, output_tokens)), ""
+
+
+def _detail(counted: Mapping[str, Any], group: str, name: str) -> int:
+    """A count within a count, 0 where none is stated."""
+    details = counted.get(group)
+    return _count(details.get(name)) if isinstance(details, Mapping) else 0
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS else 0
 
 
 def _stated(value: object) -> str:

@@ -164,7 +164,7 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
 
 def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str) -> TargetConfig:
     settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
-    price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
+    price = None if target.price is None else Price(**target.price.model_dump())
     return TargetConfig(
         **{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price, where=where
     )

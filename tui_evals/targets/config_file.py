@@ -30,6 +30,16 @@ def write_setting(root: Path, key: tuple[str, ...], value: object) -> None:
         _replace_file(file, _edit_text(file, text, key, value, changed))
 
 
+def add_section(root: Path, name: str, section: str) -> Path:
+    """Add the section of a target at the end of the project's configuration, which is begun with it if need be."""
+    file = root / FILE
+    text = _read_text(file)
+    if name in _parse_toml(file, text).get("targets", {}):
+        raise ConfigurationError(f"{file} has [targets.{name}] already; nothing was written to it")
+    _replace_file(file, f"{text.rstrip()}\n\n{section}\n" if text.strip() else f"{section}\n")
+    return file
+
+
 def _read_text(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")

@@ -85,6 +85,7 @@ class _Store(_Part):
 class _Price(_Part):
     input_per_million: float = Field(ge=0)
     output_per_million: float = Field(ge=0)
+    cached_per_million: float | None = Field(None, ge=0)
 
 
 class TargetModel(_Part):

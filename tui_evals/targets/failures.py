@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -10,7 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from .base import ErrorCode, TargetError
+from tui_evals.text.endings import BLOCKED
+
+from .base import ErrorCode, Reply, TargetError
+from .refusals import Refusal, error_message, pause_in, refusal_of
 
 MAX_BODY = 32_000_000
 """Bytes of an answer beyond which it is not read on."""
@@ -18,10 +20,14 @@ MAX_ERROR_BODY = 20_000
 MAX_EXCERPT = 300
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _BEARER = re.compile(r"\bbearer\s[^\s\"']+", re.IGNORECASE)
-_NO_CREDIT = "The account is out of credit; top it up."
+_HOPELESS: Mapping[Refusal, str] = {
+    "key": "Check the key that api_key, or else the variable of the provider, names.",
+    "cloud key": "Check the keys of the cloud account, such as AWS_ACCESS_KEY_ID; those given for a while expire.",
+    "credit": "The account is out of credit; top it up.",
+    "quota": "What may be asked in a day is spent; resume once it is renewed, or have it raised.",
+}
 _ADVICE = {
     401: "Check the key that api_key refers to.",
-    402: _NO_CREDIT,
     403: "The key may not use this model; check its rights.",
     404: "Check the model's name and base_url.",
     413: "The question is too long; shorten it.",
@@ -50,17 +56,32 @@ class Failures:
         """An HTTP status other than success."""
         if 300 <= status < 400:
             return self._redirected(status, location)
-        out_of_credit = status == 429 and '"insufficient_quota"' in body
-        passing = status in (408, 409, 429) or status >= 500
-        advice = _ADVICE.get(status, "It may pass; ask again." if passing else "Check the question and its parameters.")
+        wait = retry_seconds(retry_after)
+        refusal = refusal_of(status, body, wait)
+        passing = refusal == "" and (status in (408, 409, 429) or status >= 500)
+        usual = _ADVICE.get(status, "It may pass; ask again." if passing else "Check the question and its parameters.")
+        code = _CODES.get(status, "agentRequestFailed")
+        if refusal in _HOPELESS:
+            code = "agentAuthenticationError" if "key" in refusal else "agentRateLimited"
         return TargetError(
-            _CODES.get(status, "agentRequestFailed"),
-            f"{self.where} answered {status}: {self._error_text(body)}. {_NO_CREDIT if out_of_credit else advice}",
-            retryable=passing and not out_of_credit,
-            retry_after=retry_seconds(retry_after),
+            code,
+            f"{self.where} answered {status}: {self._error_text(body)}. {_HOPELESS.get(refusal, usual)}",
+            retryable=passing,
+            retry_after=(pause_in(body) if wait is None else wait) if passing else None,
             status=status,
             unbilled=status not in _LOST_ANSWERS,
+            hopeless=refusal in _HOPELESS and status != 401,  # which gateways say of one of their keys, now and then
         )
+
+    def blocked(self, status: int, body: str) -> Reply | None:
+        """The empty answer that a provider's filter left of one, where that is why it refused.
+
+        Others say it as an answer. Nobody states what it cost, and some providers charge for what they read.
+        """
+        if refusal_of(status, body) != "filter":
+            return None
+        said = f"{self.where} answered {status}: {self._error_text(body)}"
+        return Reply(text="", finish_reason="content_filter", diagnostics={BLOCKED: said})
 
     def _redirected(self, status: int, location: str | None) -> TargetError:
         """An answer that sends one elsewhere, which is not followed: whoever is there would be given the key."""
@@ -117,18 +138,7 @@ class Failures:
             return "nothing at all"
         if body.startswith("<"):
             return "an HTML page"
-        return self.readable(_error_message(body)).rstrip(".")
-
-
-def _error_message(body: str) -> str:
-    """The message in an error body of the usual shapes, else the body."""
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return body
-    error = document.get("error", document) if isinstance(document, dict) else document
-    message = (error.get("message") or error.get("detail")) if isinstance(error, dict) else error
-    return message if isinstance(message, str) else body
+        return self.readable(error_message(body)).rstrip(".")
 
 
 def retry_seconds(retry_after: str | None) -> float | None:

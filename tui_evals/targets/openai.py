@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import aiohttp
 from yarl import URL
@@ -13,6 +16,7 @@ from .chat import completion_body, demand_reference, parse_body, resolve_referen
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .providers import PROVIDERS
 from .reaching import missing_key, proxy_of
+from .takes import REFUSALS, Fitting
 from .worker import json_line
 
 
@@ -23,8 +27,9 @@ class OpenAI:
         demand_reference(config)
         provider, slash, model = config.model.partition("/")
         known = PROVIDERS.get(provider) if slash else None
-        self._provider = known or PROVIDERS["openai"]
-        self._model = model if known else config.model
+        ours = known if known is not None and known.ours else None
+        self._provider = ours or PROVIDERS["openai"]
+        self._model = model if ours else config.model
         self._config = config
         self._environment = environment
         written = self._base_url()
@@ -32,17 +37,33 @@ class OpenAI:
         self._login = aiohttp.encode_basic_auth(written.user, written.password or "") if written.user else None
         self._secrets = tuple(url_secrets(str(written)))
         self._url = (self._base / "chat/completions").with_query(self._base.query)
+        self.url = str(self._url.with_query(None))
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
+        self._fitting = Fitting(config)
 
     async def ask(self, request: Request) -> Reply:
-        """The answer to one request, or TargetError; one attempt, within the target's timeout."""
+        """The answer to one request, or TargetError; one attempt, within the target's timeout.
+
+        A question that is refused for one of its parameters is put again without that.
+        """
+        while True:
+            body = {**self._provider.asks_besides, **completion_body(self._config, self._model, request)}
+            changes = self._fitting.fit(body)
+            started = time.perf_counter()
+            reply = await self._ask_once(body)
+            if reply is not None:
+                seconds = time.perf_counter() - started
+                return replace(reply, changes=changes, seconds=seconds) if changes else reply
+
+    async def _ask_once(self, sent: Mapping[str, Any]) -> Reply | None:
+        """The answer, None where the model refused a parameter that it is spared from now on."""
         key = self._key()
         failures = Failures(self._where, self._environment, (*self._secrets, *filter(None, [key])))
         headers = {"Content-Type": "application/json"}
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
-        data = json_line(completion_body(self._config, self._model, request))
+        data = json_line(sent)
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
                 body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY, failures)
@@ -50,6 +71,8 @@ class OpenAI:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
             raise _connection_error(failures, error) from None
+        if response.status in REFUSALS and self._fitting.learn((body or b"").decode("utf-8", "replace"), sent):
+            return None
         return _parse_response(response, body, failures)
 
     async def close(self) -> None:
@@ -83,10 +106,10 @@ class OpenAI:
             return resolve_reference(config.api_key, self._environment, "api_key", config.name)
         if config.base_url is not None:
             return None
-        variable = f"{self._provider.variables}_API_KEY"
-        key = self._environment.get(variable) or None
-        if key is None and str(self._base) == PROVIDERS["openai"].url:
-            raise missing_key(config, [variable])
+        variables = self._provider.keys or (f"{self._provider.variables}_API_KEY",)
+        key = next(filter(None, map(self._environment.get, variables)), None)
+        if key is None and self._provider.keys and str(self._base) == self._provider.url:
+            raise missing_key(config, variables[:1])
         return key
 
     def check(self) -> str | None:
@@ -131,7 +154,10 @@ def _parse_response(response: aiohttp.ClientResponse, body: bytes | None, failur
         raise failures.too_long()
     if not 200 <= response.status < 300:
         retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
-        raise failures.refused(response.status, retry_after, body.decode("utf-8", "replace"), location)
+        said = body.decode("utf-8", "replace")
+        if blocked := failures.blocked(response.status, said):
+            return blocked
+        raise failures.refused(response.status, retry_after, said, location)
     try:
         return parse_body(body, response.content_type == "text/event-stream")
     except ValueError:

@@ -15,7 +15,7 @@ from tui_evals.plugins import UnusablePlugin, installed, installed_named
 
 from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetContext, TargetKind
 from .permissions import demand_approval
-from .providers import speaks_openai
+from .providers import address_variable, provider_of, speaks_openai
 
 GROUP = "tui_evals.targets"
 _BUILT_IN = {"replay": "replay", "python": "function", "command": "command", "demo": "demo.answering"}
@@ -127,10 +127,9 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
     """Where the target is asked, when that is not the provider's own address; a query is told apart, not shown."""
-    written, (provider, slash, _) = config.base_url, config.model.partition("/")
-    if written is None and slash and ":" not in provider:
-        variables = provider.removesuffix("_chat").upper()
-        written = environment.get(f"{variables}_BASE_URL") or environment.get(f"{variables}_API_BASE")
+    written, provider = config.base_url, provider_of(config.model)
+    if written is None and provider and ":" not in provider:
+        written = environment.get(address_variable(provider, environment) or "")
     elif written is not None and written.startswith("env:"):
         written = environment.get(written.removeprefix("env:"))
     if not written:

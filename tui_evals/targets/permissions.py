@@ -28,7 +28,7 @@ from .base import ConfigurationError, TargetConfig
 from .chat import SAMPLING_PARAMS
 from .environment import Variables
 from .fingerprints import command_fingerprint, function_fingerprint
-from .providers import PROVIDERS, speaks_openai
+from .providers import PROVIDERS, address_variable, provider_of, speaks_openai, variables_of
 
 _ADDRESS = re.compile(r".*_(API_BASE|BASE_URL|API_URL|URL|ENDPOINT)")
 _LOGIN = re.compile(r".*CREDENTIALS")
@@ -38,6 +38,7 @@ _PLAIN_ADDRESS = re.compile(
 _KEY = re.compile(r"(?:API_)?KEY|TOKEN|BEARER_TOKEN_BEDROCK|AD_TOKEN|ACCESS_KEY_ID|APIKEY|JWT")
 _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "gemini": ("GOOGLE",),
+    "azure": ("AZURE_OPENAI",),
     "vertex_ai": ("VERTEXAI", "VERTEX", "GOOGLE"),
     "bedrock": ("AWS",),
     "sagemaker": ("AWS",),
@@ -187,11 +188,12 @@ def destinations(configs: Iterable[TargetConfig], environment: Mapping[str, str]
 def _usual_key(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
     """The variable whose key goes along though no setting names it."""
     provider, slash, _ = config.model.partition("/")
-    if not slash or (config.base_url is not None and (config.via == "auto" or provider == "openai")):
+    if not slash or (config.base_url is not None and (speaks_openai(config) or provider == "openai")):
         return None
-    prefix = _prefix(provider)
+    prefix = variables_of(provider)
     if speaks_openai(config):
-        return f"{prefix}_API_KEY" if environment.get(f"{prefix}_API_KEY") else None
+        usual = PROVIDERS[provider].keys or (f"{prefix}_API_KEY",)
+        return next(filter(environment.get, usual), None)
     beginnings = tuple(f"{name}_" for name in (prefix, *_OTHER_NAMES.get(provider, ())))
     names = [f"{beginning}API_KEY" for beginning in beginnings]
     names += sorted(name for name in environment if name.startswith(beginnings) and _is_key(name, beginnings))
@@ -202,21 +204,14 @@ def _is_key(name: str, beginnings: Iterable[str]) -> bool:
     return any(_KEY.fullmatch(name.removeprefix(beginning)) for beginning in beginnings)
 
 
-def _prefix(provider: str) -> str:
-    known = PROVIDERS.get(provider)
-    return known.variables if known else re.sub(r"[^A-Z0-9]+", "_", provider.removesuffix("_chat").upper())
-
-
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
     """The address and the variable that gives it, where one does."""
     if config.base_url is not None:
         name = config.base_url.removeprefix("env:") if config.base_url.startswith("env:") else None
         return (environment.get(name, "") if name else config.base_url) or None, name
-    provider, slash, _ = config.model.partition("/")
-    prefix = _prefix(provider) if slash else ""
-    for name in (f"{prefix}_BASE_URL", f"{prefix}_API_BASE") if prefix else ():
-        if environment.get(name):
-            return environment[name], name
+    provider = provider_of(config.model)
+    if (name := address_variable(provider, environment)) is not None:
+        return environment[name], name
     known = PROVIDERS.get(provider)
     return (known.url if known else None), None
 
@@ -291,7 +286,7 @@ def _settings_text(params: Mapping[str, Any]) -> str:
 
 def _is_usual_key(config: TargetConfig) -> bool:
     provider = config.model.partition("/")[0]
-    return config.base_url is None and config.api_key == f"env:{_prefix(provider)}_API_KEY"
+    return config.base_url is None and config.api_key == f"env:{variables_of(provider)}_API_KEY"
 
 
 def hosts_of(key: str) -> tuple[str, ...]:

@@ -37,11 +37,19 @@ _FAMILIES = {
 
 def price_of(model: str) -> Price | None:
     """The listed price of provider/model, None where none is listed."""
+    return next((price for entry in _entries(model) if (price := _price(entry))), None)
+
+
+def model_facts(model: str) -> Mapping[str, Any] | None:
+    """What the table says of provider/model besides: what it takes, and how long its answers may be."""
+    return next(iter(_entries(model)), None)
+
+
+def _entries(model: str) -> list[Mapping[str, Any]]:
+    """The entries of a model, which may stand under its name alone."""
     provider, slash, rest = model.partition("/")
-    if not slash:
-        return _price(_entry(model))
-    entries = (_entry(model), _entry(rest))
-    return next((price for entry in entries if _is_of_provider(entry, provider) and (price := _price(entry))), None)
+    found = [entry for name in (model, rest) if name and (entry := _entry(name)) is not None]
+    return [entry for entry in found if not slash or _is_of_provider(entry, provider)]
 
 
 def is_known_provider(model: str) -> bool:
@@ -137,7 +145,13 @@ def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
 
 
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
-    input_cost, output_cost = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
-    if not isinstance(input_cost, int | float) or not isinstance(output_cost, int | float):
+    known = entry or {}
+    input_cost, output_cost = (_per_million(known.get(f"{side}_cost_per_token")) for side in ("input", "output"))
+    if input_cost is None or output_cost is None:
         return None
-    return Price(round(input_cost * 1e6, 9), round(output_cost * 1e6, 9))
+    cached = known.get("cache_read_input_token_cost", known.get("input_cost_per_token_cache_hit"))
+    return Price(input_cost, output_cost, _per_million(cached))
+
+
+def _per_million(cost: object) -> float | None:
+    return round(cost * 1e6, 9) if isinstance(cost, int | float) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,7 +28,9 @@ from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContex
 from .chat import SAMPLING_PARAMS, completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .prices import is_known_provider, similar_provider
+from .providers import PROVIDERS, Provider, address_variable, provider_of
 from .reaching import missing_key, proxy_of
+from .takes import REFUSALS, Fitting
 from .worker import READY, Worker, json_line
 
 _LITELLM_SETTINGS = {
@@ -37,6 +41,19 @@ _LITELLM_SETTINGS = {
     # Otherwise an address in a stranger's dataset has this machine fetch whatever is within its reach.
     "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0",
 }
+_NO_LOGIN = {
+    "NoCredentialsError": "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+    "AWS_PROFILE",
+    "ProfileNotFound": "the profile that AWS_PROFILE names is not in your AWS configuration",
+    "DefaultCredentialsError": "no Google credentials were found; set GOOGLE_APPLICATION_CREDENTIALS to a key file, or "
+    "log in with `gcloud auth application-default login`",
+}
+"""What is missing, by the class of the exception that says so."""
+_OWN_NAME = re.compile(r"litellm\.\w+(Error)?: (\w+Exception - )?")
+_OWN_ADVICE = re.compile(
+    r"\s*(Traceback \(most|To drop |If you want to use these|LiteLLM |Learn more|Received Model Group|set `?litellm)"
+)
+_VERSION = re.compile(r"/v\d\w*$")
 _AROUND_CALL = 30.0
 """Seconds that litellm may take before and after its call, such as for what it imports at the first one."""
 
@@ -51,6 +68,9 @@ class ThroughLitellm:
         demand_reference(config)
         self._config = config
         self._environment = environment
+        self._fitting = Fitting(config)
+        self.url: str | None = None
+        """Where the last question went, once one was put."""
         self._worker: Worker | None = Worker.joined(__name__, {**environment, **_LITELLM_SETTINGS})
 
     async def ask(self, request: Request) -> Reply:
@@ -67,25 +87,42 @@ class ThroughLitellm:
                 f"Set it under params in [targets.{self._config.name}], or leave it out."
             )
             raise TargetError("agentRequestFailed", message, unbilled=True)
-        call = completion_body(self._config, self._config.model, request)
-        job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._config.base_url}
-        await self._worker.ready()
-        try:
-            async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
-                done = await self._worker.do(job)
-        except TimeoutError:
-            raise failures.timed_out(self._config.timeout) from None
-        if done is None:
-            raise failures.unreachable("the process that runs litellm ended; asking again starts another")
-        if "failure" in done:
-            raise _target_error(done["failure"], failures, self._config.timeout)
+        while True:
+            call = completion_body(self._config, self._config.model, request)
+            changes = self._fitting.fit(call)
+            done = await self._do(call, self._worker, failures)
+            started, seconds = done.get("started"), done.get("seconds")
+            if "failure" not in done:
+                break
+            report = done["failure"]
+            if report["kind"] == "status" and (blocked := failures.blocked(report["status"], report["text"])):
+                return replace(blocked, started=started, seconds=seconds, changes=changes)
+            if not (_is_refusal(report) and self._fitting.learn(report["text"], call)):
+                error = _target_error(report, failures, self._config.timeout)
+                error.started, error.seconds = started, seconds
+                raise error
+        self.url = done["url"]
         try:
             reply = parse_completion(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
-        cost = (done["cost"] if reply.usage else None) or reply.cost
-        return replace(reply, cost=cost, seconds=done["seconds"])
+        listed = done["cost"] if reply.usage and self._config.price is None else None
+        cost = listed if reply.cost is None else reply.cost
+        return replace(reply, cost=cost, started=started, seconds=seconds, changes=changes)
+
+    async def _do(self, call: Mapping[str, Any], worker: Worker, failures: Failures) -> dict[str, Any]:
+        """What came of one call."""
+        job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._address()}
+        await worker.ready()
+        try:
+            async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
+                done = await worker.do(job)
+        except TimeoutError:
+            raise failures.timed_out(self._config.timeout) from None
+        if done is None:
+            raise failures.unreachable("the process that runs litellm ended; asking again starts another")
+        return done
 
     async def close(self) -> None:
         """Leave the child process; the last target to leave ends it."""
@@ -94,17 +131,32 @@ class ThroughLitellm:
             self._worker = None
 
     def _key(self) -> str | None:
-        """The key's reference; a provider's usual key never goes to a configured address."""
-        to_elsewhere = self._config.base_url is not None and self._config.model.startswith("openai/")
+        """The key's reference; OpenAI's usual key never goes to a configured address, and some have no key at all."""
+        provider = provider_of(self._config.model)
+        known = PROVIDERS.get(provider)
+        has_key = known is None or any(map(self._environment.get, known.keys))
+        to_elsewhere = self._config.base_url is not None and (provider == "openai" or not has_key)
         return self._config.api_key or ("none" if to_elsewhere else None)
+
+    def _address(self) -> str | None:
+        """Where the model is asked, as a reference where it is one; litellm knows the variables of some only."""
+        if self._config.base_url is not None:
+            return self._config.base_url
+        variable = address_variable(provider_of(self._config.model), self._environment)
+        return f"env:{variable}" if variable else None
 
     def _failures(self) -> Failures:
         """The errors of this target; a reference to a missing variable is refused here, before anything is sent."""
         config, environment = self._config, self._environment
         key = resolve_reference(config.api_key, environment, "api_key", config.name)
-        url = resolve_reference(config.base_url, environment, "base_url", config.name)
+        url = resolve_reference(self._address(), environment, "base_url", config.name)
         where = urlsplit(url).netloc.rpartition("@")[2] if url else config.model.partition("/")[0]
         return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")))
+
+
+def _is_refusal(report: Mapping[str, Any]) -> bool:
+    """Whether a failure is a refusal of the question itself, by the provider or by litellm's own knowledge of it."""
+    return report["kind"] == "unasked" or (report["kind"] == "status" and report["status"] in REFUSALS)
 
 
 def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float) -> TargetError:
@@ -117,6 +169,9 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
         case "connection":
             nobody_there, sent = report.get("nobody_there", False), report.get("sent", False)
             return failures.unreachable(report["text"], report["retryable"], nobody_there, sent=sent)
+        case "login":
+            message = f"{failures.where} was not asked: {report['text']}."
+            return TargetError("agentAuthenticationError", message, unbilled=True)
         case "long":
             return failures.too_long()
         case "unreadable":
@@ -167,11 +222,14 @@ def _import_litellm() -> Any:
 
 @dataclass
 class _CallClock:
-    """The clock of one job: it runs while a call is out, and keeps how long the last one took."""
+    """The clock of one job: it runs while a call is out, and keeps when the last one began and how long it took."""
 
     limit: float
     deadline: asyncio.Timeout
+    started: float | None = None
     seconds: float | None = None
+    url: str | None = None
+    """Where it went, without the query, in which some providers have their key."""
 
 
 _clock: ContextVar[_CallClock | None] = ContextVar("clock", default=None)
@@ -191,11 +249,13 @@ def _watch_calls() -> None:
         clock = _clock.get()
         if clock is None:
             return await send(self, request, **options)
-        started = time.perf_counter()
+        began, clock.started = time.perf_counter(), time.time()
         clock.deadline.reschedule(asyncio.get_running_loop().time() + clock.limit)
-        response = await send(self, request, **options)
-        clock.seconds = time.perf_counter() - started
-        return response
+        clock.url = str(request.url.copy_with(query=None))
+        try:
+            return await send(self, request, **options)
+        finally:
+            clock.seconds = time.perf_counter() - began
 
     httpx.AsyncClient.send = watched  # type: ignore[method-assign]
 
@@ -203,12 +263,13 @@ def _watch_calls() -> None:
 async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
     """Do one job; its failure is reported, not raised."""
     try:
-        done = json_line({"number": job["number"], **await _complete(litellm, job)})
+        done = await _complete(litellm, job)
     except Exception as error:
-        done = json_line({"number": job["number"], "failure": _describe_failure(error)})
-    if len(done) > MAX_BODY:
-        done = json_line({"number": job["number"], "failure": {"kind": "long"}})
-    writer.write(done)
+        done = {"failure": _describe_failure(error)}
+    clock = _clock.get()
+    known = {"number": job["number"], **({"started": clock.started, "seconds": clock.seconds} if clock else {})}
+    line = json_line({**known, **done})
+    writer.write(line if len(line) <= MAX_BODY else json_line({**known, "failure": {"kind": "long"}}))
 
 
 async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
@@ -218,7 +279,7 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
     limit = job["timeout"]
     settings = {
         "api_key": resolve_reference(job["key"], os.environ, "api_key", ""),
-        "api_base": resolve_reference(job["url"], os.environ, "base_url", ""),
+        "api_base": _litellm_address(job["call"]["model"], resolve_reference(job["url"], os.environ, "base_url", "")),
         # Ours ends the whole attempt, litellm's only each wait, so that ours is to come first.
         "timeout": 2 * limit + 5,
         "num_retries": 0,
@@ -232,7 +293,19 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         answer = await litellm.acompletion(**{**job["call"], **settings})
     # By its own table; for some models that are not in it litellm says 0.
     cost = answer._hidden_params.get("response_cost") or None
-    return {"answer": answer.model_dump(), "cost": cost, "seconds": clock.seconds}
+    return {"answer": answer.model_dump(), "cost": cost, "url": clock.url}
+
+
+def _litellm_address(model: str, address: str | None) -> str | None:
+    """An address as litellm wants it: of some providers it adds the version of the protocol, of others it does not."""
+    if address is None:
+        return None
+    address, provider = address.rstrip("/"), provider_of(model)
+    if provider == "anthropic":
+        return address.removesuffix("/v1")
+    if provider == "gemini" and not _VERSION.search(address):
+        return f"{address}/v1beta"
+    return f"{address}/v1" if provider == "mistral" and not urlsplit(address).path else address
 
 
 def _describe_failure(error: Exception) -> dict[str, Any]:
@@ -243,6 +316,8 @@ def _describe_failure(error: Exception) -> dict[str, Any]:
     if any(type(link).__name__ == "ImageFetchError" for link in links):
         text = "it would have to fetch an address in the message from this machine; give the file as a data: URL"
         return {"kind": "unasked", "text": text}
+    if missing := next(filter(None, (_NO_LOGIN.get(type(link).__name__) for link in links)), ""):
+        return {"kind": "login", "text": missing}
     for link in links:
         if isinstance(link, httpx.HTTPStatusError):
             return _status_failure(link.response)
@@ -259,7 +334,12 @@ def _describe_failure(error: Exception) -> dict[str, Any]:
         return {"kind": "unreadable", "text": str(error)}
     if status in (401, 403, 404, 429, 502, 503, 504):
         return {"kind": "status", "status": status, "retry_after": None, "text": str(error)}
-    return {"kind": "unasked", "text": str(error)}
+    return {"kind": "unasked", "text": _own_words(str(error))}
+
+
+def _own_words(text: str) -> str:
+    """What litellm says, without its name, a traceback and advice about settings of its own."""
+    return _OWN_ADVICE.split(_OWN_NAME.sub("", text), maxsplit=1)[0].strip().rstrip(".")
 
 
 def _status_failure(response: Any) -> dict[str, Any]:
@@ -295,19 +375,6 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
     return {"kind": "connection", **reason}
 
 
-_KEYS = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_FEDERATION_RULE_ID"),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "mistral": ("MISTRAL_API_KEY", "MISTRAL_AZURE_API_KEY"),
-    "groq": ("GROQ_API_KEY",),
-    "deepseek": ("DEEPSEEK_API_KEY",),
-    "xai": ("XAI_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
-}
-"""The variables of which a provider needs one; litellm itself says so only once it is asked, after seconds."""
-
-
 def _check(config: TargetConfig, context: TargetContext) -> str | None:
     """ConfigurationError for an unknown provider and a missing key; else the address, None behind a proxy."""
     demand_reference(config)
@@ -319,12 +386,33 @@ def _check(config: TargetConfig, context: TargetContext) -> str | None:
             f"The target {config.name} is of an unknown provider, {provider}{similar_provider(config.model)}. Write "
             "its model as provider/name, or give its address: base_url in its section of .evals/config.toml."
         )
-    if address is not None:
+    known = PROVIDERS.get(provider)
+    variable = address_variable(provider, environment)
+    if known is not None:
+        _demand_module(config, known)
+        if known.needs_address and address is None and variable is None:
+            raise ConfigurationError(
+                f"The target {config.name} needs the address of your resource. Set base_url in its section of "
+                f".evals/config.toml, or {known.variables}_API_BASE in the environment or .env.local."
+            )
+        elsewhere = (address or variable) and not known.needs_address
+        if key is None and known.keys and not elsewhere and not any(map(environment.get, known.keys)):
+            raise missing_key(config, known.keys[:1])
+    address = address or environment.get(variable or "")
+    if address:
         return address if _proxy(address, environment) is None else None
-    usual = (f"{provider.upper()}_{word}" for word in ("API_BASE", "BASE_URL"))
-    if key is None and provider in _KEYS and not any(map(environment.get, (*usual, *_KEYS[provider]))):
-        raise missing_key(config, _KEYS[provider][:1])
     return None
+
+
+def _demand_module(config: TargetConfig, provider: Provider) -> None:
+    """ConfigurationError where litellm lacks what it asks a provider with; nothing is imported."""
+    parent = provider.module.partition(".")[0]
+    if parent and (find_spec(parent) is None or find_spec(provider.module) is None):
+        package = provider.module.replace(".", "-")
+        raise ConfigurationError(
+            f"The target {config.name} is asked with the package {package}, which is not installed. Install it beside "
+            f"tui-evals: pip install 'tui-evals[{provider.extra}]'"
+        )
 
 
 def _proxy(address: str, environment: Mapping[str, str]) -> str | None:

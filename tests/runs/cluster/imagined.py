@@ -123,6 +123,9 @@ class World:
     def waiting(self, wait: object, answer: int | None) -> None:
         """Nobody watches."""
 
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Nobody looks."""
+
     def called(self, record: CallRecord) -> None:
         self.log.append(record)
 

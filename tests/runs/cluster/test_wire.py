@@ -293,6 +293,7 @@ async def test_secrets_leave_no_worker_and_what_looks_like_one_breaks_no_letter(
         key="ollama", evaluator="e", score=1.0, result="pass", reason="hunter22", details={"n": 200000, "s": "hunter22"}
     )
     outbox.called(call)
+    outbox.changed("ollama", ["hunter22 is not sent"])
     waiting = [
         asyncio.create_task(outbox.answer(1, record, None, "ollama")),
         asyncio.create_task(outbox.scored(1, [score], "pass", 1.0)),
@@ -303,6 +304,7 @@ async def test_secrets_leave_no_worker_and_what_looks_like_one_breaks_no_letter(
     found = answer_record(*letter["answers"][0][1])
     assert (found.input_tokens, found.message, found.request["max_tokens"]) == (200000, "[redacted]", 200000)
     assert load_call(letter["calls"][0]).target == "ollama"
+    assert letter["changes"] == [["ollama", ["[redacted] is not sent"]]]
     (scored,) = load_scores(letter["scores"][0][1])
     assert (scored.key, scored.details["n"], scored.reason) == ("ollama", 200000, "[redacted]")
     outbox.answered([(1, True)], [])

@@ -114,8 +114,8 @@ def score_command(
 
     A row holds "evaluator" and what it needs of "options", "response", "expected", "ideal", "context", "prompt",
     "tool_calls", "diagnostics", "history", "request", "latency_ms", "cost", "tokens", "variables", "completions",
-    "rules", "groundtruth"; "judge_reply" stands in for the judge. Records come in the order of the rows; a row that
-    cannot be judged is an error record, never the end.
+    "rules", "groundtruth", "finish_reason"; "judge_reply" stands in for the judge. Records come in the order of the
+    rows; a row that cannot be judged is an error record, never the end.
     """
     from .evaluators import score_one, score_rows
 

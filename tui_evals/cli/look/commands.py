@@ -178,7 +178,7 @@ def targets_command(ctx: click.Context, env_name: str | None, as_json: bool) -> 
 @trusting
 @_as_json
 def check_command(name: str, env_name: str | None, trusting: bool, as_json: bool) -> int:
-    """Make one cheap call to a target and say what is wrong, if anything is."""
+    """Put a few short questions to a target: whether it answers, and takes tools, a schema and what judges are sent."""
     from .targets import check_target
 
     return check_target(name, env_name, trusting, as_json)

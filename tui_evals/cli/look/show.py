@@ -16,6 +16,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
     answer_reason,
+    attempt_text,
     earlier_text,
     error_text,
     expected_text,
@@ -31,6 +32,7 @@ from tui_evals.present.figures import age, mean_text
 from tui_evals.present.measures import distribution, run_measures, target_measures
 from tui_evals.present.pace import wait_sentence
 from tui_evals.present.runs import (
+    change_lines,
     destination_lines,
     lost_runs_sentence,
     overshoot_sentence,
@@ -235,6 +237,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
         say(f"all {len(by_target)} targets: {about.sentence}")
     for line in destination_lines(run.config.get(DESTINATIONS)):
         say(line, dim=True)
+    for line in change_lines(run):
+        say(line, dim=True)
     if only is None:
         say_causes(run, causes)
     shape = answer_columns(rows, {run.id: run})
@@ -374,6 +378,8 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
         say(f"  {label.author} {opinion(label)}{': ' + label.note if label.note else ''}")
     for attempt in detail.earlier:
         say(f"  {earlier_text(attempt)}", dim=True)
+    for call in detail.calls:
+        say(f"  {attempt_text(call)}", dim=True)
     for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls), rejudged).text):
         if line:
             say(f"  {line}", dim=True)

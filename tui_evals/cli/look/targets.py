@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from tui_evals.cli.approving import approve
@@ -16,20 +15,22 @@ from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.opening import items_of, price_for
+from tui_evals.runs.probing import Probed, probe
 from tui_evals.runs.project import Project
 from tui_evals.targets.base import (
     ConfigurationError,
     Price,
-    Reply,
     Request,
+    Target,
     TargetConfig,
+    TargetContext,
     TargetError,
     attempt_clock,
-    short_question,
 )
 from tui_evals.targets.config import is_model
-from tui_evals.targets.opening import open_target
+from tui_evals.targets.opening import open_target, target_kind
 from tui_evals.targets.permissions import Destination, destination
+from tui_evals.targets.takes import judging_params
 from tui_evals.text.money import money
 
 
@@ -73,7 +74,8 @@ def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
 
 
 def _price_text(price: Price) -> str:
-    return f"{money(price.input_per_million)} + {money(price.output_per_million)} per million tokens"
+    cached = "" if price.cached_per_million is None else f", {money(price.cached_per_million)} cached"
+    return f"{money(price.input_per_million)}{cached} + {money(price.output_per_million)} per million tokens"
 
 
 def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
@@ -88,7 +90,7 @@ def _target_or_stop(name: str, here: Project) -> TargetConfig:
 
 
 def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool) -> int:
-    """One cheap call."""
+    """A few short questions: whether it answers, what it can do, and where it is asked."""
     here = open_project(env_name, trusting)
     to: Destination | None = None
     try:
@@ -98,17 +100,26 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         if to is not None and not as_json:
             say(f"{config.name} {to.sentence}", dim=True, err=True)
         keep_output_to_ourselves()
-        reply = asyncio.run(_one_call(config, here))
+        probed = asyncio.run(_probed(config, here))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
         return _say_unanswered(name, here, str(problem), to, as_json)
-    usage = reply.usage
+    reply, usage = probed.reply, probed.reply.usage
     if as_json:
         about = {"target": config.name, "model": config.model, "answers": True, "text": reply.text}
         sent = to.data if to is not None else None
-        say_json({**about, "usage": asdict(usage) if usage else None, "message": None, "destination": sent})
+        about |= {"usage": asdict(usage) if usage else None, "message": None, "destination": sent}
+        about |= {"protocol": probed.protocol, "url": probed.url, "changes": list(probed.changes)}
+        say_json({**about, "probes": [asdict(probe) for probe in probed.probes]})
         return 0
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
     say(f"✓ {config.name} ({config.model}) answers: {cell(reply.text, 60)!r}, {tokens}", fg="green")
+    if probed.protocol is not None:
+        say(f"  asked    {probed.protocol}{f' at {probed.url}' if probed.url else ''}")
+    for tried in probed.probes:
+        mark, colour = ("✓", None) if tried.works else ("✗", "yellow")
+        say(f"  {tried.name:<8} {mark} {cell(tried.says, 200)}", fg=colour)
+    for change in probed.changes:
+        say(f"  {change}")
     return 0
 
 
@@ -122,11 +133,18 @@ def _say_unanswered(name: str, here: Project, message: str, to: Destination | No
     return 3
 
 
-async def _one_call(config: TargetConfig, here: Project) -> Reply:
-    target = open_target(config, here.environment, here.root, items_of)
+def _open(config: TargetConfig, here: Project) -> Target:
+    """The target, once nothing is known to keep it from answering; ConfigurationError says what is missing."""
+    kind = target_kind(config)
+    if kind.check is not None:
+        kind.check(config, TargetContext(environment=here.environment, root=here.root, load_items=items_of))
+    return open_target(config, here.environment, here.root, items_of)
+
+
+async def _probed(config: TargetConfig, here: Project) -> Probed:
+    target = _open(config, here)
     try:
-        async with attempt_clock(target, config.timeout):
-            return await target.ask(short_question(config))
+        return await probe(config, target)
     finally:
         await target.close()
 
@@ -141,7 +159,7 @@ def check_judge_named(name: str | None, env_name: str | None, trusting: bool, as
     approve(missing_of_targets(here, [config]), here.root)
     keep_output_to_ourselves()
     try:
-        report, problems = asyncio.run(_canaries(config, here, here.root))
+        report, problems = asyncio.run(_canaries(config, here))
     except ConfigurationError as problem:
         raise Stop(f"✗ {config.name} ({config.model}): {problem}", 3) from None
     told = [f"{count}× no reply: {problem}" for problem, count in problems.items()]
@@ -162,13 +180,13 @@ def check_judge_named(name: str | None, env_name: str | None, trusting: bool, as
     return 0 if report.trusted else 1
 
 
-async def _canaries(config: TargetConfig, here: Project, root: Path) -> tuple[CanaryReport, Counter[str]]:
+async def _canaries(config: TargetConfig, here: Project) -> tuple[CanaryReport, Counter[str]]:
     """The report, and each reason why the judge gave no reply with how often it did not."""
-    target = open_target(config, here.environment, root, items_of)
+    target = _open(config, here)
     problems: Counter[str] = Counter()
 
     async def ask(question: Question) -> str:
-        params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
+        params = judging_params(config, question.max_tokens)
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
             async with attempt_clock(target, config.timeout):

@@ -24,6 +24,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.environment import Variables, environment
+from tui_evals.targets.guides import GUIDES, find_guide, guide_lines
 from tui_evals.text.manual import pages, title_of
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.version import __version__
@@ -47,6 +48,8 @@ _KEYS = (
 )
 _WORDS_PAGE = "words"
 """The page that is made of words, each under a heading of its own."""
+_PROVIDERS_PAGE = "targets"
+"""The page after which a provider may be named."""
 _MARKS: Mapping[Verdict, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "red")}
 
 
@@ -68,12 +71,29 @@ def show_page(topic: str | None) -> None:
             say(f"  {name:<14} {title_of(text)}")
         say(f"Every word of the page '{_WORDS_PAGE}' is a topic too, such as kappa or pass^k.")
         return
+    first, _, provider = topic.partition(" ")
+    if first == _PROVIDERS_PAGE and provider:
+        _show_provider(provider)
+        return
     if topic not in manual:
         _show_word(topic, manual)
         return
     for line in manual[topic].splitlines():
         heading = line.startswith("#")
         say(line.lstrip("# ") if heading else line, bold=heading)
+
+
+def _show_provider(word: str) -> None:
+    found = find_guide(word)
+    if found is None:
+        raise Stop(
+            f"there is no provider '{word}' in the manual{did_you_mean(word, GUIDES)}; these are {', '.join(GUIDES)}. "
+            "Others are written as provider/name and asked through litellm"
+        )
+    title, *lines = guide_lines(*found)
+    say(title, bold=True)
+    for line in lines:
+        say(line)
 
 
 def _show_word(topic: str, manual: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.causes import cause_texts
 from tui_evals.present.estimates import estimate_sentence
 from tui_evals.present.measures import target_measures
-from tui_evals.present.runs import destination_lines, look_sentence, overshoot_sentence, totals_sentence
+from tui_evals.present.runs import change_lines, destination_lines, look_sentence, overshoot_sentence, totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
 from tui_evals.runs.gates import Gates, with_baseline
@@ -273,6 +273,8 @@ def _say_end(outcome: RunOutcome, how: ExecutionOptions, code: int, measures: Ma
         says = totals_sentence(run, column, measures=measures.get(target, ()), whole=alone)
         say(f"{run.targets[target]}: {says}")
     say_causes(run, outcome.causes, _MOST_CAUSES)
+    for line in change_lines(run):
+        say(line, dim=True)
     say(f"run {run.key} {run.status}; {look_sentence(run, outcome.totals)}")
     if over := overshoot_sentence(run, outcome.totals):
         say(over)

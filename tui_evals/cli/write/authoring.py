@@ -21,16 +21,24 @@ from tui_evals.datasets.starter import write_starter
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.runs.prompting import unfilled_items
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config_file import add_section
+from tui_evals.targets.guides import GUIDES, guide_lines
 from tui_evals.targets.permissions import Approvals, is_unclaimed
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 
 
-def initialise(template: str) -> None:
-    """Write a starter dataset where discovery will find it, and the project folder."""
+def initialise(template: str, provider: str | None) -> None:
+    """Write a starter dataset where discovery will find it, the project folder, and what a provider takes.
+
+    To a project that has its dataset already a provider is added.
+    """
     begun_here = is_unclaimed(Path.cwd())
+    has_dataset = STARTER.exists() and provider is not None
     try:
-        write_starter(STARTER, template)
+        if not has_dataset:
+            write_starter(STARTER, template)
         folder = make_project(Path.cwd())
         if begun_here:
             Approvals(Path.cwd()).own()
@@ -38,8 +46,24 @@ def initialise(template: str) -> None:
         raise Stop(str(problem)) from None
     except (OSError, CannotSave) as problem:
         raise Stop(f"the project cannot be made here: {problem}") from None
-    say(f"wrote {STARTER} ({template}) and {folder.name}/", fg="green")
-    say("next: edit the dataset, then `tui-evals validate`")
+    if not has_dataset:
+        say(f"wrote {STARTER} ({template}) and {folder.name}/", fg="green")
+    if provider is not None:
+        _add_provider(provider)
+    else:
+        say("next: edit the dataset, then `tui-evals validate`")
+
+
+def _add_provider(name: str) -> None:
+    """Configure a target of a provider, and say what is to be done before it can be asked."""
+    guide = GUIDES[name]
+    try:
+        file = add_section(Path.cwd(), name, guide.section(name))
+    except ConfigurationError as problem:
+        raise Stop(str(problem)) from None
+    say(f"wrote [targets.{name}] to {file.relative_to(Path.cwd())}", fg="green")
+    for line in guide_lines(name, guide)[1:]:
+        say(line)
 
 
 def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:

@@ -8,19 +8,25 @@ import click
 
 _file = click.Path(path_type=Path)
 _FORMATS = ("m365", "csv", "jsonl", "promptfoo", "foundry")
+_PROVIDERS = (
+    *("openai", "anthropic", "azure", "gemini", "vertex", "bedrock", "mistral", "groq", "openrouter"),
+    *("ollama", "vllm", "lmstudio", "proxy"),
+)
+"""As in `targets.guides`, which a command line that says `--help` need not import."""
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
 @click.command("init")
 @click.option("--template", type=click.Choice(["basic", "knowledge-base", "tool-usage"]), default="basic")
-def init_command(template: str) -> None:
+@click.option("--provider", type=click.Choice(_PROVIDERS), help="Configure a target of this provider as well.")
+def init_command(template: str, provider: str | None) -> None:
     """Write a starter dataset to ./evals/evals.json and make the project folder .evals/.
 
-    Nothing that is already there is overwritten.
+    Nothing that is already there is overwritten; --provider adds to a project that has its dataset already.
     """
     from .authoring import initialise
 
-    initialise(template)
+    initialise(template, provider)
 
 
 @click.command("validate")

@@ -253,8 +253,14 @@ def _text(sample: Sample, losses: Losses) -> str:
 def _counted(usage: Usage | None) -> Data:
     if usage is None:
         return {}
-    read = usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-    return {"input_tokens": read, "output_tokens": usage.output_tokens, "cost": usage.total_cost}
+    cached = usage.input_tokens_cache_read or 0
+    return {
+        "input_tokens": usage.input_tokens + cached + (usage.input_tokens_cache_write or 0),
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": cached,
+        "reasoning_tokens": usage.reasoning_tokens or 0,
+        "cost": usage.total_cost,
+    }
 
 
 def _latency(sample: Sample, generations: int) -> float | None:

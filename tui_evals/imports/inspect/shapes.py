@@ -76,6 +76,7 @@ class Usage(_Part):
     output_tokens: Annotated[int, Field(ge=0)] = 0
     input_tokens_cache_read: Annotated[int, Field(ge=0)] | None = None
     input_tokens_cache_write: Annotated[int, Field(ge=0)] | None = None
+    reasoning_tokens: Annotated[int, Field(ge=0)] | None = None
     total_cost: Annotated[float, Field(ge=0)] | None = None
 
 

@@ -155,6 +155,12 @@ def _limit(given: Given) -> _Read:
     return given.kind.capitalize(), {} if threshold is None else {"threshold": threshold}
 
 
+def _finish_reason(given: Given) -> _Read:
+    if not isinstance(given.value, str) or not given.value.strip():
+        raise NoEqual("its value is not how an answer ends")
+    return "FinishReason", {"allowed": [given.value.strip()]}
+
+
 def _rubric(given: Given) -> _Read:
     if not isinstance(given.value, str) or not given.value.strip():
         raise NoEqual("its rubric is not plain text")
@@ -206,6 +212,7 @@ READERS: Mapping[str, Callable[[Given], _Read]] = {
     "is-json": _is_json,
     "latency": _limit,
     "cost": _limit,
+    "finish-reason": _finish_reason,
     "llm-rubric": _rubric,
     "factuality": _factuality,
     "model-graded-factuality": _factuality,
@@ -231,7 +238,6 @@ _NO_EQUAL = frozenset(
         "context-recall",
         "context-relevance",
         "conversation-relevance",
-        "finish-reason",
         "g-eval",
         "gleu",
         "guardrails",

@@ -161,6 +161,14 @@ def _limit(kind: str) -> Callable[[_Task], dict[str, Any]]:
     return write
 
 
+def _finish_reason(task: _Task) -> dict[str, Any]:
+    allowed = task.take("allowed", task.take("expected"))
+    ways = [allowed] if isinstance(allowed, str) else list(allowed or ())
+    if len(ways) != 1:
+        raise NoAssert("an assertion names one way to end")
+    return {"type": "finish-reason", "value": literal(ways[0])}
+
+
 def _rubric(task: _Task) -> dict[str, Any]:
     written = {"type": "llm-rubric", "value": literal(task.take("criteria"))}
     threshold = task.take("threshold")
@@ -197,6 +205,7 @@ _WRITERS: Mapping[str, Callable[[_Task], dict[str, Any]]] = {
     "JsonSchema": _schema,
     "Latency": _limit("latency"),
     "Cost": _limit("cost"),
+    "FinishReason": _finish_reason,
     "Rubric": _rubric,
     "ModelGraded": _graded,
     "ToolCalled": _tool_called,

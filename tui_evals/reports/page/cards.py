@@ -14,8 +14,9 @@ from tui_evals.present.status import ANSWER_LOOKS, WORST_FIRST
 from tui_evals.reports.results import AnswerEntry, conversations
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import ENDINGS, AnswerRow, AnswerStatus, RunRow, ScoreRecord
+from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, ScoreRecord
 from tui_evals.store.rows import GroupScore, Label
+from tui_evals.text.endings import ENDINGS
 
 from .texts import AnswerBlock, Labels, Score, Text, answer_block, optional, score
 

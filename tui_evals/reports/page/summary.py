@@ -8,15 +8,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.present.causes import cause_line
-from tui_evals.present.figures import counted, mean_text, universal_time
+from tui_evals.present.figures import counted, mean_text, token_counts, universal_time
 from tui_evals.present.measures import run_measures
-from tui_evals.present.runs import Column, RunFacts, column_names, judge_name, run_cost, run_facts, target_names
+from tui_evals.present.runs import (
+    Column,
+    RunFacts,
+    change_lines,
+    column_names,
+    judge_name,
+    run_cost,
+    run_facts,
+    target_names,
+)
 from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
 from tui_evals.store.filters import FILTER_WORDS, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import ENDINGS, RunRow, Totals
+from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.endings import ENDINGS
 
 from .cards import Filters
 from .walk import RunWalk, Share, share_of, walk_answers_and_scores
@@ -156,9 +166,11 @@ def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iter
     if prompts := [prompt for prompt in run.prompts if prompt]:
         yield Fact("Prompt" if len(prompts) == 1 else "Prompts", ", ".join(prompts))
     yield Fact("Judge", judge_name(run))
+    if changes := change_lines(run):
+        yield Fact("Sent otherwise", f"{len(changes)}", "; ".join(changes))
     yield Fact("Cost", about.cost.text, about.cost.judge_text)
     tokens = totals.input_tokens + totals.output_tokens
-    yield Fact("Tokens", f"{tokens:,}", f"{totals.input_tokens:,} in, {totals.output_tokens:,} out")
+    yield Fact("Tokens", f"{tokens:,}", token_counts(totals, ""))
     yield Fact("Median latency", known.latency(), f"{known.cached:,} from the cache left out" if known.cached else "")
 
 

@@ -60,6 +60,10 @@ class Ledger(Protocol):
         """Show that a call waits, and that the answer it is for is not in flight meanwhile."""
         ...
 
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Note what of the questions to a target or judge is not sent as it stands, in words."""
+        ...
+
     async def cached(self, key: str) -> AnswerRecord | None:
         """The cached reply under a key."""
         ...

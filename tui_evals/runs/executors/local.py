@@ -18,6 +18,7 @@ from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, question
 from tui_evals.store.records import MESSAGES_BEFORE, AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text.box import TemplateError
+from tui_evals.text.endings import ending_word
 
 from .base import Cell, Sink, Stopped, WaitCut
 
@@ -179,8 +180,11 @@ class LocalExecutor:
         try:
             timed = await priced.ask(request, self._sink, _InFlight(self._sink, cell.answers[turn]))
         except TargetError as problem:
-            return _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback), None
-        return _answer_record(timed, sent), key
+            unanswered = _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback)
+            return replace(unanswered, attempts=problem.attempts), None
+        # Filters change, and what one withheld is asked for anew.
+        withheld = ending_word(timed.reply.finish_reason) == "content_filter"
+        return _answer_record(timed, sent), None if withheld else key
 
 
 def stored_request(request: Request, before: int) -> dict[str, Any]:
@@ -224,6 +228,8 @@ def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
         diagnostics=reply.diagnostics,
         input_tokens=reply.usage.input_tokens if reply.usage else None,
         output_tokens=reply.usage.output_tokens if reply.usage else None,
+        cached_tokens=reply.usage.cached_tokens if reply.usage else 0,
+        reasoning_tokens=reply.usage.reasoning_tokens if reply.usage else 0,
         cost=timed.cost,
         latency_ms=timed.latency_ms,
         attempts=timed.attempts,
@@ -239,4 +245,5 @@ def _from_cache(cached: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
 
 
 def _failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: str | None = None) -> AnswerRecord:
-    return AnswerRecord(text=None, request=sent, code=code, message=message, traceback=traceback)
+    """An answer that is none, and for which nobody was asked."""
+    return AnswerRecord(text=None, request=sent, code=code, message=message, traceback=traceback, attempts=0)

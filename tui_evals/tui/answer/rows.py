@@ -10,6 +10,7 @@ from tui_evals.datasets.same_item import units
 from tui_evals.present.answers import (
     FAILING,
     answer_facts,
+    attempt_text,
     badge_text,
     complaints,
     earlier_text,
@@ -21,14 +22,13 @@ from tui_evals.present.answers import (
     reference_text,
 )
 from tui_evals.present.columns import cell_width
-from tui_evals.present.figures import duration, number, tokens
+from tui_evals.present.figures import number
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
-from tui_evals.store.records import CallRecord, RunRow, ScoreRecord
+from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
 from tui_evals.text.measures import score_figures
-from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line, spell_out
 from tui_evals.tui.answer_context import (
     AnswerContext,
@@ -125,20 +125,7 @@ def attempt_rows(detail: Detail, width: int) -> Iterator[Rows]:
     for attempt in detail.earlier:
         yield paragraph(earlier_text(attempt), width, "dim")
     for call in detail.calls:
-        yield _attempt_rows(call, width)
-
-
-def _attempt_rows(call: CallRecord, width: int) -> Rows:
-    parts = [
-        f"{'!' if call.code else '✓'} {call.kind} {call.target}",
-        f"attempt {call.attempt}" if call.attempt > 1 else "",
-        "from the cache" if call.from_cache else duration(call.latency_ms / 1000),
-        tokens(call.input_tokens, call.output_tokens),
-        f"perhaps {money(call.may_cost)}" if call.may_cost else "" if call.cost is None else money(call.cost),
-        f"{call.code}: {call.message or ''}" if call.code else "",
-    ]
-    rows = paragraph(" · ".join(part for part in parts if part), width, "error" if call.code else "")
-    return rows if len(rows) else [row()]
+        yield paragraph(attempt_text(call), width, "error" if call.code else "")
 
 
 _NOTHING: tuple[object, ...] = ("", [], {})

@@ -160,6 +160,7 @@ def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> 
         "tokens": sum(tokens) if tokens else None,
         "cost": answer.cost,
         "from_cache": answer.from_cache,
+        "finish_reason": answer.finish_reason,
         "prompt_template": template,
     }
 
@@ -327,11 +328,12 @@ async def _judge(trial: Trial, config: TargetConfig | None) -> AsyncIterator[tup
     # Imported when it is wanted: the engine behind it would hold up every first picture.
     from tui_evals.runs.opening import items_of
     from tui_evals.targets.opening import open_target
+    from tui_evals.targets.takes import judging_params
 
     target = open_target(config, trial.project.environment, trial.here.root, items_of)
 
     async def ask(question: Question) -> str:
-        params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
+        params = judging_params(config, question.max_tokens)
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
             async with attempt_clock(target, config.timeout):

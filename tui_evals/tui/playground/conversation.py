@@ -16,6 +16,7 @@ from tui_evals.datasets.from_chat import item_of_messages
 from tui_evals.datasets.model import Message
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
+from tui_evals.present.answers import ending_text
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
 from tui_evals.targets.base import (
@@ -33,6 +34,7 @@ from tui_evals.targets.config import Settings, find_target, is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.text.box import TemplateError
+from tui_evals.text.endings import ending_word
 from tui_evals.text.templates import template_variables
 
 
@@ -64,6 +66,8 @@ class AnswerCost:
     usage: Usage | None
     cost: float | None
     scripted: bool
+    ending: str = ""
+    """How it ended, where that is not as usual."""
 
 
 def conversation_start(document: Document, data: dict[str, Any]) -> ConversationStart:
@@ -235,4 +239,5 @@ def _answer_cost(config: TargetConfig, seconds: float, reply: Reply, price: Pric
     cost = reply.cost
     if cost is None and price is not None and reply.usage is not None:
         cost = price.cost(reply.usage)
-    return AnswerCost(config.name, seconds, reply.usage, cost, reply.scripted)
+    ending = ending_text(ending_word(reply.finish_reason, reply.diagnostics))
+    return AnswerCost(config.name, seconds, reply.usage, cost, reply.scripted, ending)

@@ -69,7 +69,8 @@ def cost_words(taken: AnswerCost) -> str:
     tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens" if usage else "no token counts"
     paid = "unpriced" if cost is None else money(cost)
     scripted = ("scripted",) if taken.scripted else ()
-    return " · ".join((taken.target, duration(taken.seconds), tokens, paid, *scripted))
+    ending = (taken.ending,) if taken.ending else ()
+    return " · ".join((taken.target, duration(taken.seconds), tokens, paid, *scripted, *ending))
 
 
 def _invitation(talk: Conversation) -> str:

@@ -10,7 +10,7 @@ from typing import overload
 from tui_evals.compare.statistics import percent
 from tui_evals.present.columns import GAP, Column, Names, cell_width, fit_columns, names_of
 from tui_evals.present.figures import age
-from tui_evals.present.runs import progress, run_cost, stop_reason
+from tui_evals.present.runs import change_lines, progress, run_cost, stop_reason
 from tui_evals.present.status import rateless, run_look, short_counts, waiting_count
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.text.safe import safe_line
@@ -193,6 +193,7 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
     if reason := stop_reason(run):
         rows += [row((line, "error")) for line in wrapped(f"! {reason.rstrip('.')}; p lets it go on", width)]
+    rows += [row((line, "dim")) for change in change_lines(run) for line in wrapped(change, width)]
     if listed.baseline:
         rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent"), key=TREND))
     elif listed.dataset:

@@ -158,6 +158,8 @@ class WorkDistributor:
             if call.code is None and not call.from_cache:
                 self._targets[f"{call.kind} {call.target}"].succeeded()
         worker.note(worker.calls)
+        for target, changes in message.get("changes", ()):
+            self._sink.changed(target, changes)
         for answer in message.get("running", ()):
             self._sink.running(answer)
         for wait, answer in message.get("waits", ()):

@@ -41,7 +41,7 @@ from tui_evals.targets.base import ConfigurationError, TargetConfig
 
 from .limits import BudgetLease, TargetLease, leased_room
 
-_KINDS = ("calls", "running", "waits", "answers", "scores", "keeps", "keys", "shards")
+_KINDS = ("calls", "changes", "running", "waits", "answers", "scores", "keeps", "keys", "shards")
 _URGENT = ("keys", "shards")
 _GATHER_STEPS = 10
 
@@ -106,6 +106,10 @@ class Outbox:
         """Report one attempt."""
         message = None if record.message is None else self._clean(record.message)
         self.add("calls", dump_call(replace(record, message=message)))
+
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Report what of the questions to a target is not sent as it stands."""
+        self.add("changes", [target, [self._clean(change) for change in changes]])
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
         """Report a pause, by what is left of it, because clocks differ."""
@@ -387,6 +391,10 @@ class ShardSink:
     def called(self, record: CallRecord) -> None:
         """Report one attempt."""
         self._session.outbox.called(record)
+
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Report what of the questions to a target is not sent as it stands."""
+        self._session.outbox.changed(target, changes)
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
         """Report a pause."""

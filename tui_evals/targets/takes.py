@@ -1,0 +1,274 @@
+"""What a model takes of what a question may hold, from litellm's table, and how a question is made to fit it.
+
+A parameter that a model refuses all the same is learnt from its own refusal, for as long as the target is open.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from .base import Request, TargetConfig
+from .prices import model_facts
+
+UNSET = "unset"
+"""What a parameter of a target is set to so that it is never sent, whoever asks for it."""
+LENGTHS = frozenset(("max_tokens", "max_completion_tokens"))
+REFUSALS = frozenset((400, 422))
+"""The statuses with which endpoints refuse a parameter."""
+ANSWER_TOKENS = 4096
+"""The longest answer a call may give under a budget where nobody says how long it may be."""
+THINKING_TOKENS = 8192
+"""What a model that thinks may think with before a short answer; it counts against the longest answer it may give."""
+
+_SAMPLING = {
+    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty"),
+    *("logprobs", "top_logprobs", "logit_bias"),
+}
+_LEARNABLE = _SAMPLING | LENGTHS | {"seed", "stop", "repetition_penalty", "parallel_tool_calls", "verbosity", "user"}
+"""Parameters without which a question is still the same question."""
+_OF_OPENAI = ("", "openai", "azure")
+_REASONING_FAMILY = re.compile(r"(ft:)?(o\d|gpt-([5-9]|\d\d))(?!\w)")
+_WITHOUT_JSON = ("anthropic", "bedrock")
+"""Whose way through litellm drops a wish for JSON that comes without a schema, as does that of these for Claude."""
+_CLAUDE_THROUGH = ("vertex_ai", "azure_ai", "databricks")
+_ROLE = re.compile(r"messages\[\d+\]\.role")
+_REFUSES = re.compile(
+    r"unsupported|not support|n['’]t support|deprecated for this model|not permitted|extra_forbidden|unrecognized"
+    r"|unknown (parameter|field|name)",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(r"use [\"'`]?(\w+)[\"'`]? instead", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a model takes."""
+
+    length: str = "max_tokens"
+    """The parameter that limits its answers."""
+    sampling: bool = True
+    """Whether it takes a temperature and its like."""
+    thinks: bool = False
+    """Whether it thinks before it answers."""
+    system: str = "system"
+    """The role of instructions."""
+    json: bool = True
+    """Whether `response_format` may ask for JSON; `schema` the same of JSON by a schema."""
+    schema: bool = True
+    longest: int | None = None
+    """The tokens of its longest answer, where that is known."""
+
+
+def takes_of(config: TargetConfig) -> Takes:
+    """What the model of a target takes, as far as it is known; who is not known takes everything."""
+    provider, slash, name = config.model.partition("/")
+    provider, name = (provider, name) if slash else ("", config.model)
+    entry = _entry(config.model, provider, name)
+    params = {name: value for name, value in config.params.items() if value != UNSET}
+    effort = params.get("reasoning_effort", entry.get("default_reasoning_effort"))
+    asked_to = bool(params.get("reasoning_effort") or params.get("thinking"))
+    claude, chats, of_openai = "claude" in name, "gpt-5-chat" in name, provider in _OF_OPENAI
+    family = of_openai and not chats and _REASONING_FAMILY.match(name) is not None
+    reasons = family or asked_to or (entry.get("supports_reasoning") is True and not chats)
+    thinks = reasons and effort != "none"
+    longest = entry.get("max_output_tokens")
+    return Takes(
+        length="max_completion_tokens" if family else "max_tokens",
+        sampling=entry.get("supports_sampling_params") is not False and not (family and thinks),
+        thinks=thinks and (asked_to or not claude),
+        system=_system_role(entry, provider, family),
+        json=provider not in _WITHOUT_JSON and not (claude and provider in _CLAUDE_THROUGH),
+        schema=not of_openai or not entry or entry.get("supports_response_schema") is True or family,
+        longest=longest if isinstance(longest, int) else None,
+    )
+
+
+def _entry(model: str, provider: str, name: str) -> Mapping[str, Any]:
+    """What the table says of a model; a dated or tuned one of OpenAI is what it is called after."""
+    found = model_facts(model)
+    while not found and provider in _OF_OPENAI and re.match(r"o\d|gpt-", name) and "-" in name:
+        name = name.rpartition("-")[0]
+        found = model_facts(f"{provider or 'openai'}/{name}")
+    return found or {}
+
+
+def _system_role(entry: Mapping[str, Any], provider: str, family: bool) -> str:
+    if entry.get("supports_system_messages") is False:
+        return "user"
+    # litellm takes models of Azure whose table does not speak of instructions for such that take none.
+    return "developer" if family and provider == "azure" else "system"
+
+
+def with_room(config: TargetConfig, tokens: int) -> int:
+    """The longest answer to allow for one of so many tokens: a model that thinks needs room for that besides."""
+    takes = takes_of(config)
+    if not takes.thinks:
+        return tokens
+    room = tokens + THINKING_TOKENS
+    return room if takes.longest is None else max(tokens, min(room, takes.longest))
+
+
+def has_length(params: Mapping[str, Any]) -> bool:
+    """Whether parameters limit the length of an answer."""
+    return any(params.get(name, UNSET) != UNSET for name in LENGTHS)
+
+
+def longest_unlimited(config: TargetConfig) -> int:
+    """The tokens of the longest answer of a target that is told no limit on purpose; 0 for all others."""
+    if not any(config.params.get(name) == UNSET for name in LENGTHS) or has_length(config.params):
+        return 0
+    return takes_of(config).longest or ANSWER_TOKENS
+
+
+def judging_params(config: TargetConfig, reply_tokens: int) -> dict[str, Any]:
+    """The parameters of a question to a judge whose reply takes so many tokens; what is configured comes first."""
+    length = {} if has_length(config.params) else {"max_tokens": with_room(config, reply_tokens)}
+    return {"temperature": 0, **length, **config.params}
+
+
+def short_question(config: TargetConfig) -> Request:
+    """A cheap question, which tells whether the target is there."""
+    messages = ({"role": "user", "content": "Reply with the word ready."},)
+    params = {name: value for name, value in config.params.items() if name not in LENGTHS}
+    return Request(messages=messages, params={**params, "max_tokens": with_room(config, 16)})
+
+
+class Fitting:
+    """How the questions of one target are made to fit its model: by the table, and by what it has refused."""
+
+    def __init__(self, config: TargetConfig) -> None:
+        self._config = config
+        self._takes = takes_of(config)
+        self._learnt: dict[str, str] = {}
+        """What stands in the place of each parameter that was refused; nothing where it is left out."""
+
+    def fit(self, body: MutableMapping[str, Any]) -> tuple[str, ...]:
+        """Make a question fit; what is changed in it, in words."""
+        self._leave_unset(body)
+        changes = [*self._fit_sampling(body), *self._fit_length(body), *self._fit_learnt(body)]
+        changes += self._fit_roles(body)
+        return (*changes, *self._fit_format(body))
+
+    def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
+        """Whether an endpoint's refusal names a part of what was sent to do without, so that it may be asked anew."""
+        text = _error_text(said)
+        if not _REFUSES.search(text):
+            return False
+        if _ROLE.search(text) and any(message.get("role") == self._takes.system for message in sent["messages"]):
+            self._learnt["system"] = "user"
+            return True
+        if "response_format" in text and "response_format" in sent:
+            self._learnt["response_format"] = ""
+            return True
+        refused = _first_named(text, _LEARNABLE & sent.keys())
+        if refused is None:
+            return False
+        instead = _INSTEAD.search(text)
+        other = instead[1] if instead else next(iter(LENGTHS - {refused})) if refused in LENGTHS else ""
+        if other in self._learnt:
+            return False
+        self._learnt[refused] = other
+        return True
+
+    def _leave_unset(self, body: MutableMapping[str, Any]) -> None:
+        for name in [name for name in body if UNSET in (self._config.params.get(name), body[name])]:
+            del body[name]
+
+    def _fit_sampling(self, body: MutableMapping[str, Any]) -> list[str]:
+        if self._takes.sampling:
+            return []
+        refused = [name for name in body if name in _SAMPLING and (name, body[name]) not in _DEFAULTS]
+        for name in refused:
+            del body[name]
+        return [f"{name} is not sent, for the model takes none" for name in refused]
+
+    def _fit_length(self, body: MutableMapping[str, Any]) -> list[str]:
+        other, own = next(iter(LENGTHS - {self._takes.length})), self._takes.length
+        if other not in body or own == "max_tokens":
+            return []
+        limit = body.pop(other)
+        body.setdefault(own, limit)
+        return [f"{other} is sent as {own}"]
+
+    def _fit_learnt(self, body: MutableMapping[str, Any]) -> list[str]:
+        changes = []
+        for name, other in self._learnt.items():
+            if name not in body or name == "response_format":
+                continue
+            value = body.pop(name)
+            if other:
+                body.setdefault(other, value)
+            changes.append(
+                f"{name} is sent as {other}, for the model refused it"
+                if other
+                else f"{name} is not sent, for the model refused it"
+            )
+        return changes
+
+    def _fit_roles(self, body: MutableMapping[str, Any]) -> list[str]:
+        role = self._learnt.get("system", self._takes.system)
+        messages = body["messages"]
+        if role == "system" or not any(message.get("role") == "system" for message in messages):
+            return []
+        body["messages"] = [
+            {**message, "role": role} if message.get("role") == "system" else message for message in messages
+        ]
+        return [f"system messages are sent as {role} messages"]
+
+    def _fit_format(self, body: MutableMapping[str, Any]) -> list[str]:
+        """A form that the model does not keep is asked for by an instruction."""
+        form = body.get("response_format")
+        kind = form.get("type") if isinstance(form, Mapping) else None
+        kept = {"json_object": self._takes.json, "json_schema": self._takes.schema}.get(str(kind), True)
+        if not isinstance(form, Mapping) or kind == "text" or (kept and "response_format" not in self._learnt):
+            return []
+        del body["response_format"]
+        body["messages"] = _instructed(body["messages"], _instruction(form), self._system_role)
+        word = "schema" if kind == "json_schema" else "json"
+        return [f"response_format {word} is not kept by {self._config.model}: asked by instruction"]
+
+    @property
+    def _system_role(self) -> str:
+        return self._learnt.get("system", self._takes.system)
+
+
+_DEFAULTS = (("temperature", 1), ("top_p", 1), ("presence_penalty", 0), ("frequency_penalty", 0))
+"""What even a model sends that takes no other."""
+
+
+def _instruction(form: Mapping[str, Any]) -> str:
+    schema = (form.get("json_schema") or {}).get("schema")
+    if schema is None:
+        return "Reply with one JSON object and nothing else."
+    return f"Reply with one JSON object that keeps to this JSON schema, and nothing else: {json.dumps(schema)}"
+
+
+def _instructed(messages: Collection[Mapping[str, Any]], instruction: str, role: str) -> list[Mapping[str, Any]]:
+    """The messages with an instruction at the end of the first one of that role, or before them."""
+    first, *rest = messages
+    if first.get("role") == role and isinstance(first.get("content"), str):
+        return [{**first, "content": f"{first['content']}\n\n{instruction}"}, *rest]
+    return [{"role": role, "content": instruction}, first, *rest]
+
+
+def _error_text(body: str) -> str:
+    """What an error body says, without the names of its own fields: the message, the parameter and the code."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    error = document.get("error", document) if isinstance(document, dict) else document
+    if not isinstance(error, dict):
+        return json.dumps(error)
+    words = (error.get(name) for name in ("param", "message", "detail", "code"))
+    return " ".join(word if isinstance(word, str) else json.dumps(word) for word in words if word)
+
+
+def _first_named(text: str, names: Collection[str]) -> str | None:
+    """Which of some names a text names first."""
+    places = {name: found.start() for name in names if (found := re.search(rf"(?<!\w){name}(?!\w)", text))}
+    return min(places, key=places.__getitem__) if places else None
