@@ -389,7 +389,9 @@ class ResultsTable(Pane):
 
     def _to_head(self, way: int) -> None:
         """Above the first answer are the lines of the targets."""
-        if way < 0 and self._head.key is not None:
+        openable = [number for number, line in enumerate(self._above) if line.key is not None]
+        if way < 0 and openable:
+            self._head.cursor = openable[-1]  # the lines change in their places, and the cursor may be on any of them
             self._head.can_focus = True
             give_keys(self._head)
 
