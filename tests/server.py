@@ -144,6 +144,36 @@ async def serve_call(http: web.Request, body: dict[str, Any], text: str, answer:
     return await KINDS[kind](call) if kind in KINDS else refused(kind, call)
 
 
+async def embeddings(http: web.Request) -> web.StreamResponse:
+    """A vector for each text, by the words in it: texts that share words are alike."""
+    state, body = http.app[STATE], await http.json()
+    model, texts = body["model"], body["input"]
+    behaviour = state.behaviours.get(model) or state.behaviours["*"]
+    text = "\n".join(texts)
+    call = Call(http, body, text, hashlib.sha256(text.encode()).hexdigest()[:12], behaviour)
+    asked = [state.questions.setdefault((model, each), Question(model, each)) for each in texts]
+    for question in asked:
+        question.asked += 1
+    state.last = {"body": body, "headers": dict(http.headers)}
+    kind = kind_of(call, asked[0].asked)
+    state.met[kind] += 1
+    await asyncio.sleep(behaviour.latency)
+    if kind != "answer":
+        return await KINDS[kind](call) if kind in KINDS else refused(kind, call)
+    for question in asked:
+        question.answered += 1
+    rows = [{"object": "embedding", "index": place, "embedding": vector_of(each)} for place, each in enumerate(texts)]
+    usage = {"prompt_tokens": sum(len(each.split()) for each in texts)}
+    return web.json_response({"object": "list", "model": model, "data": rows[::-1], "usage": usage})
+
+
+def vector_of(text: str) -> list[float]:
+    vector = [0.0] * 64
+    for word in text.lower().split():
+        vector[int(hashlib.sha256(word.encode()).hexdigest(), 16) % 64] += 1.0
+    return vector
+
+
 async def models(http: web.Request) -> web.Response:
     names = {"test-model"} | {model for model, _ in http.app[STATE].questions}
     return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in sorted(names)]})
@@ -192,6 +222,7 @@ async def serve(host: str, port: int, start: Behaviour, until_stdin_closes: bool
     app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
     app.add_routes([web.post(path, chat) for path in ("/v1/messages", AZURE, *GEMINI)])
     app.add_routes([web.post("/v1/responses", responses), *server_service.ROUTES])
+    app.add_routes([web.post("/v1/embeddings", embeddings)])
     app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
     app.add_routes([web.get("/control/moments", moments)])
     app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])

@@ -144,7 +144,7 @@ def test_an_item_may_bring_variables_only_for_a_prompt_that_is_named(tmp_path):
     item = {"variables": {"word": "aura"}}
     file.write_text(json.dumps({"schemaVersion": "1.9.0", "items": [item]}))
     report = validate(load(file), PUBLIC)
-    assert report.valid and "variables only; run it with a prompt" in str(report.problems[0])
+    assert report.valid and "variables only; run them with --prompt FILE" in str(report.problems[0])
     file.write_text(json.dumps({"schemaVersion": "1.9.0", "prompt_file": "p.prompty", "items": [item]}))
     assert validate(load(file), PUBLIC).valid and not validate(load(file), PUBLIC).problems
 

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
 from tui_evals.evaluators.base import Evaluator
-from tui_evals.evaluators.limits import Cost, Latency, TimeToFirstToken, Tokens, TokensPerSecond
+from tui_evals.evaluators.limits import Cost, Latency, Length, TimeToFirstToken, Tokens, TokensPerSecond
 
 MEASURED: list[tuple[type[Evaluator], str]] = [
     *((Latency, "latency_ms"), (Cost, "cost"), (Tokens, "tokens"), (TimeToFirstToken, "first_token_ms"))
@@ -94,3 +94,27 @@ def test_no_answer_is_an_error(evaluator: type[Evaluator], field: str) -> None:
 def test_bad_limits_are_refused(evaluator: type[Evaluator], options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         score(evaluator, options, response="x")
+
+
+@pytest.mark.parametrize(
+    ("options", "result", "count"),
+    [
+        ({}, None, 11),
+        ({"at_most": 11}, "pass", 11),
+        ({"atMost": 10}, "fail", 11),
+        ({"unit": "words", "at_least": 2, "at_most": 2}, "pass", 2),
+        ({"unit": "words", "at_least": 3}, "fail", 2),
+        ({"unit": "lines", "at_most": 1}, "fail", 2),
+        ({"unit": "tokens", "at_most": 3}, "pass", 3),
+        ({"unit": "words", "at_most": 1, "negate": True}, "pass", 2),
+    ],
+)
+def test_length_keeps_inclusive_bounds(options: dict[str, Any], result: str | None, count: int) -> None:
+    record = score(Length, options, response="hello\nworld")
+    assert (record.result, record.score) == (result, count)
+    assert f"{count:,} {options.get('unit', 'characters')}" in record.reason and record.measure
+
+
+def test_bounds_that_nothing_keeps_are_refused() -> None:
+    with pytest.raises(ValidationError, match="at_least 5 is more than at_most 4"):
+        Length.Options.model_validate({"at_least": 5, "at_most": 4})

@@ -91,6 +91,8 @@ class _ItemCheck:
     refused: tuple[Problem, ...]
     refused_evaluators: tuple[Problem, ...]
     test_id: str | None
+    is_bare: bool = False
+    """Whether it has variables only, and the dataset no prompt that they fill in."""
 
 
 _STANDS_FOR_ALL = {"prompt": "an item"}
@@ -124,7 +126,7 @@ class Checker:
             checks = self._checked(data, catalogue, custom)
             if version_problem(data.get("schemaVersion")) is None:  # another version may well have other fields
                 problems += _placed(checks, "fields")
-            problems += [*_null_problems(data, (), Dataset), *_between_items(checks)]
+            problems += [*_null_problems(data, (), Dataset), *_between_items(checks), *_bare_items(checks)]
             problems += matrix_problems(data, own=False)
             problems += [*_schema_problems(data, self._schemas), *_placed(checks, "schemas")]
             problems += result_problems(data)
@@ -187,6 +189,7 @@ class Checker:
             self._shared.setdefault(refused, refused),
             self._shared.setdefault(refused_evaluators, refused_evaluators),
             test_id if isinstance(test_id, str) else None,
+            not has_prompt and _is_bare(item),
         )
 
 
@@ -415,8 +418,8 @@ def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Pa
 
 def _shape_problems(item: dict[str, Any], has_prompt: bool) -> Iterator[Problem]:
     if "turns" not in item:
-        if "prompt" not in item and "messages" not in item and not has_prompt:
-            yield _no_question(item)
+        if not (has_prompt or item.keys() & _ASKS or _is_bare(item)):
+            yield Problem("has neither prompt nor turns; give it one of them")
         return
     if "prompt" in item:
         yield Problem("has both prompt and turns; keep one of them")
@@ -424,12 +427,21 @@ def _shape_problems(item: dict[str, Any], has_prompt: bool) -> Iterator[Problem]
         yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about")
 
 
-def _no_question(item: Mapping[str, Any]) -> Problem:
-    """An item that asks nothing by itself, which is a fault unless it fills in a prompt that the run names."""
-    if item.get("variables") or item.get("matrix"):
-        message = "has variables only; run it with a prompt (--prompt FILE), or name one as prompt_file of the dataset"
-        return Problem(message, severity="warning")
-    return Problem("has neither prompt nor turns; give it one of them")
+_ASKS = frozenset(("prompt", "turns", "messages"))
+
+
+def _is_bare(item: Mapping[str, Any]) -> bool:
+    """Whether an item asks nothing by itself, and has variables for a prompt."""
+    return not item.keys() & _ASKS and bool(item.get("variables") or item.get("matrix"))
+
+
+def _bare_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
+    """That items ask nothing by themselves, which is a fault unless a run names a prompt that they fill in; once."""
+    bare = [number for number, check in enumerate(checks) if check.is_bare]
+    if bare:
+        them = "the item has" if len(bare) == 1 else f"{len(bare):,} items have"
+        message = f"{them} variables only; run them with --prompt FILE, or name one as prompt_file of the dataset"
+        yield Problem(message, ("items", bare[0]), severity="warning")
 
 
 def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) -> Iterator[Problem]:

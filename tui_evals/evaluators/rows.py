@@ -66,7 +66,7 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
     for key in ("variables", "diagnostics"):
         if key in present:
             fields[key] = _require_object(present[key], key)
-    for key in ("history", "request"):
+    for key in ("history", "request", "tools"):
         if key in present:
             fields[key] = tuple(_require_object(message, key) for message in _require_list(present[key], key))
     if "request" in fields:

@@ -355,9 +355,7 @@ async def recalled(
     With the empty key nothing is kept or recalled, and what cannot be there is not looked for. The limit that a budget
     sets to an answer is no part of the key.
     """
-    if key and may_be_kept and (kept := await ledger.cached(key)) is not None:
-        if not key.startswith(REPLY):  # the call that asked for that is in the run itself
-            ledger.called(_cached_call(target))
+    if may_be_kept and (kept := await kept_reply(target, ledger, key)) is not None:
         return kept
     async with target.room.flight:
         timed = await target.ask(replace(request, params=target.with_params(request.params)), ledger)
@@ -368,6 +366,14 @@ async def recalled(
         if key and worth(reply.text) and ending_word(reply.finish_reason) not in CUT_OFF:
             await ledger.keep(key, target.config.name, record)
     return record
+
+
+async def kept_reply(target: PricedTarget, ledger: Ledger, key: str) -> AnswerRecord | None:
+    """The reply that is kept under a key, noted as a call that cost nothing; None without one, or without a key."""
+    kept = await ledger.cached(key) if key else None
+    if kept is not None and not key.startswith(REPLY):  # the call that asked for that is in the run itself
+        ledger.called(_cached_call(target))
+    return kept
 
 
 def _cached_call(target: PricedTarget) -> CallRecord:

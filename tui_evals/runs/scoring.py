@@ -84,6 +84,7 @@ def evidence_for(
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
         steps=len(answer.steps) or None,
+        tools=tuple(item.tools or plan.dataset.tools or ()),
         diagnostics=answer.diagnostics,
         latency_ms=answer.latency_ms,
         first_token_ms=answer.first_token_ms,

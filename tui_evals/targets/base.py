@@ -255,6 +255,8 @@ class TargetConfig:
     """Whether the answer is asked for in pieces, so that the time to the first of them is known."""
     http: HttpService | None = None
     """How it is asked where it is a service of its own kind."""
+    kind: Literal["chat", "embedding"] = "chat"
+    """Whether it answers questions, or gives vectors to evaluators that compare meanings."""
     where: str = field(default="", compare=False)
     """The file, and line, of the project that configures it; empty where somebody typed or wrote it by hand."""
 

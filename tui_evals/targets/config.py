@@ -45,6 +45,8 @@ class Settings:
 
     run: RunDefaults = field(default_factory=RunDefaults)
     judge: str | None = None
+    embedder: str | None = None
+    """The target of kind embedding that gives evaluators their vectors."""
     targets: Mapping[str, TargetConfig] = field(default_factory=dict)
     ui: Mapping[str, Any] = field(default_factory=dict)
     durable: bool = False
@@ -70,9 +72,14 @@ class Settings:
         return frozenset(to_servers.union(*(target.header_variables for target in self.targets.values())))
 
     @property
+    def answering(self) -> tuple[str, ...]:
+        """The targets that answer questions, by name; others give vectors only."""
+        return tuple(name for name, target in self.targets.items() if target.kind != "embedding")
+
+    @property
     def words(self) -> frozenset[str]:
         """The targets that the configuration names for runs and for judging."""
-        return frozenset((*self.run.targets, *filter(None, [self.judge])))
+        return frozenset((*self.run.targets, *filter(None, [self.judge, self.embedder])))
 
 
 def is_model(model: str) -> bool:
@@ -177,7 +184,14 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
         name: _target_config(name, target, run, f"{FILE}:{_line_of(text, ('targets', name))}")
         for name, target in read.targets.items()
     }
-    return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui, durable=read.store.durable)
+    return Settings(
+        run=run,
+        judge=read.judge.target,
+        embedder=read.judge.embedding,
+        targets=targets,
+        ui=read.ui,
+        durable=read.store.durable,
+    )
 
 
 def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:

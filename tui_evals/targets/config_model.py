@@ -98,6 +98,7 @@ class _Run(_Part):
 
 class _Judge(_Part):
     target: str | None = Field(None, min_length=1)
+    embedding: str | None = Field(None, min_length=1)
 
 
 class _Store(_Part):
@@ -220,6 +221,7 @@ class TargetModel(_Part):
     headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = {}
     stream: bool = False
     http: _Http | None = None
+    kind: Literal["chat", "embedding"] = "chat"
 
 
 class ConfigModel(_Part):

@@ -13,6 +13,7 @@ from yarl import URL
 
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
+from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings_body
 from .failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, Settings
 from .http_calls import StreamReader, connection_error, new_pool, plain_headers, read_body, variables_in, with_headers
 from .providers import PROVIDERS, RESPONSES_PREFIX, asks_responses
@@ -24,7 +25,7 @@ from .worker import json_line
 
 @dataclass(frozen=True, slots=True)
 class _Protocol:
-    """One of the two ways in which a model of OpenAI's is asked."""
+    """One of the ways in which a model behind such an endpoint is asked."""
 
     path: str
     body: Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -35,6 +36,8 @@ class _Protocol:
     begins_answer: Callable[[Mapping[str, Any]], bool]
     """Whether an event of a stream holds a piece of the answer; what the model thought before is none."""
     settings: Settings = MODEL
+    question: Callable[[TargetConfig, str, Request], dict[str, Any]] = completion_body
+    """A request as the chat protocol has it, or, for vectors, as theirs does."""
 
 
 def _delta_says_something(event: Mapping[str, Any]) -> bool:
@@ -57,6 +60,15 @@ _RESPONSES = _Protocol(
     begins_answer,
     replace(MODEL, answer="a response of the Responses API"),
 )
+_EMBEDDINGS = _Protocol(
+    "embeddings",
+    lambda question: question,
+    parse_embeddings_body,
+    {},
+    lambda event: False,
+    replace(MODEL, answer=EMBEDDINGS_WANTED),
+    embedding_body,
+)
 
 
 class OpenAI:
@@ -70,6 +82,8 @@ class OpenAI:
         self._provider = ours or PROVIDERS["openai"]
         self._model = model.removeprefix(RESPONSES_PREFIX) if ours else config.model
         self._protocol = _RESPONSES if asks_responses(config) else _CHAT
+        if config.kind == "embedding":
+            self._protocol = _EMBEDDINGS
         self._config = config
         self._environment = environment
         written = self._base_url()
@@ -88,7 +102,9 @@ class OpenAI:
         A question that is refused for one of its parameters is put again without that.
         """
         while True:
-            body = {**self._provider.asks_besides, **completion_body(self._config, self._model, request)}
+            body = self._protocol.question(self._config, self._model, request)
+            if self._protocol is not _EMBEDDINGS:
+                body = {**self._provider.asks_besides, **body}
             if "extra_headers" in body:
                 name = self._config.name
                 message = f"extra_headers in params would go into the body; set headers in [targets.{name}] instead"
@@ -131,7 +147,7 @@ class OpenAI:
         if not 200 <= response.status < 300:
             retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
             said = body.decode("utf-8", "replace")
-            if blocked := failures.blocked(response.status, said):
+            if self._protocol is not _EMBEDDINGS and (blocked := failures.blocked(response.status, said)):
                 return blocked
             raise failures.refused(response.status, retry_after, said, location)
         try:

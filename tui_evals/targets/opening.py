@@ -33,6 +33,8 @@ def target_kind(config: TargetConfig) -> TargetKind:
     """What serves a target; ConfigurationError where it is an installed package that cannot be used."""
     if config.http is not None:
         return _declared("service")
+    if config.kind == "embedding":
+        return _declared("embedding")
     kind = _kind_by_word(config.model)
     if kind is not None:
         return kind
@@ -125,7 +127,9 @@ def open_target(
 
 def identity(config: TargetConfig, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What decides a target's answers, as plain data without a secret: its name, limits and price do not."""
+    known = {} if config.kind == "chat" else {"kind": config.kind}
     return {
+        **known,
         "model": config.model,
         "base_url": _address(config, environment or {}),
         "params": dict(config.params),

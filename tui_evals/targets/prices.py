@@ -148,6 +148,8 @@ def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
     known = entry or {}
     input_cost, output_cost = (_per_million(known.get(f"{side}_cost_per_token")) for side in ("input", "output"))
+    if known.get("mode") == "embedding":  # nothing is written, which some entries leave unsaid
+        output_cost = output_cost or 0.0
     if input_cost is None or output_cost is None:
         return None
     cached = known.get("cache_read_input_token_cost", known.get("input_cost_per_token_cache_hit"))

@@ -159,7 +159,9 @@ class Fitting:
         text = _error_text(said)
         if not _REFUSES.search(text):
             return False
-        if _ROLE.search(text) and any(message.get("role") == self._takes.system for message in sent["messages"]):
+        if _ROLE.search(text) and any(
+            message.get("role") == self._takes.system for message in sent.get("messages", ())
+        ):
             self._learnt["system"] = "user"
             return True
         if "response_format" in text and "response_format" in sent:
@@ -212,7 +214,7 @@ class Fitting:
 
     def _fit_roles(self, body: MutableMapping[str, Any]) -> list[str]:
         role = self._learnt.get("system", self._takes.system)
-        messages = body["messages"]
+        messages = body.get("messages", ())  # of vectors there are none
         if role == "system" or not any(message.get("role") == "system" for message in messages):
             return []
         body["messages"] = [

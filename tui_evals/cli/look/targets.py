@@ -36,6 +36,7 @@ from tui_evals.targets.takes import judging_params
 from tui_evals.targets.tools.source import defined_name
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
+from tui_evals.text.vectors import unpack_vector
 
 
 def list_targets(env_name: str | None, as_json: bool) -> None:
@@ -86,7 +87,12 @@ def _price_text(price: Price) -> str:
 
 
 def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
-    return {"runs by default": config.name in here.settings.run.targets, "judges": config.name == here.settings.judge}
+    settings = here.settings
+    return {
+        "runs by default": config.name in settings.run.targets,
+        "judges": config.name == settings.judge,
+        "embeds": config.name == settings.embedder,
+    }
 
 
 def _target_or_stop(name: str, here: Project) -> TargetConfig:
@@ -126,7 +132,11 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         return 0
     _say_exchange(seen)
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
-    say(f"✓ {config.name} ({config.model}) answers: {cell(reply.text, 60)!r}, {tokens}", fg="green")
+    if config.kind == "embedding":
+        said = f"gives vectors of {len(unpack_vector(reply.text)):,} numbers"
+    else:
+        said = f"answers: {cell(reply.text, 60)!r}"
+    say(f"✓ {config.name} ({config.model}) {said}, {tokens}", fg="green")
     for sentence in seen.unmatched:
         say(f"! {sentence}", fg="yellow")
     if probed.protocol is not None:
