@@ -177,3 +177,15 @@ def test_a_word_says_which_target_and_what_is_varied_of_it():
     assert made[1].params == {"seed": 2, "temperature": 0.7}
     settings = Settings(targets={"main": main})
     assert find_target(made[1].name, settings) == made[1] and swept([*made, *made], {}) == made
+
+
+def test_a_varied_target_says_once_where_it_sends_what_and_a_matrix_is_written_out_for_others(project, prompts):
+    project.configure(FREE)
+    matrix = {"tone": ["dry", "warm"]}
+    write(project, matrix=matrix)
+    plan = json.loads(project.do("run", "bare.json", "-t", "main", *prompts, "-P", "seed=1,2", "--plan", "--json"))
+    assert list(plan["destinations"]) == ["main"]
+    project.do("convert", "bare.json", "--to", "csv", "-o", "out.csv")
+    rows = list(csv.DictReader(io.StringIO((project.folder / "out.csv").read_text())))
+    assert [row["tone"] for row in rows] == ["dry", "warm"] * 2
+    assert "matrix (written out as 4 items)" in project.do("convert", "bare.json", "--to", "promptfoo", "-o", "p.yaml")

@@ -182,8 +182,9 @@ class Job:
 def _destinations(
     plan: Plan, settings: Settings, environment: Mapping[str, str], ready: Mapping[str, Target]
 ) -> dict[str, dict[str, str | None]]:
-    asked = (*plan.targets, *needed_judges(plan, settings))
-    return destinations((config for config in asked if config.name not in ready), environment)
+    """Where each target sends what, once for all that is varied of it."""
+    asked = [config for config in (*plan.targets, *needed_judges(plan, settings)) if config.name not in ready]
+    return destinations((replace(config, name=base_name(config.name)) for config in asked), environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
