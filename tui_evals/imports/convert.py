@@ -21,8 +21,8 @@ def converted(
 ) -> tuple[str, list[str]]:
     """The text of a valid dataset in another format, and sentences about what became of its parts.
 
-    `own` names the evaluators written in the project; `raw_csv` leaves formulas in cells as they are. What a matrix stands
-    for is written out, because no other format means the same by one.
+    `own` names the evaluators written in the project; `raw_csv` leaves formulas in cells as they are. What a matrix
+    stands for is written out, because no other format means the same by one.
     """
     whole, _ = expanded(source)
     if whole is not source:
