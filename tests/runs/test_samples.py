@@ -1,23 +1,49 @@
 """The commands that the page of the sample datasets gives, run as they stand there."""
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 SAMPLES = Path(__file__).parents[2] / "sample_datasets"
-COMMANDS = re.findall(r"`tui-evals ([^`]+)`", (SAMPLES / "README.md").read_text(encoding="utf-8"))
+COMMANDS = re.findall(r"`(?:cd (\S+) && )?tui-evals ([^`]+)`", (SAMPLES / "README.md").read_text(encoding="utf-8"))
 
 
 def test_every_sample_has_a_command():
-    assert len(COMMANDS) >= 11
+    assert len(COMMANDS) >= 13
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_page_works(project, command):
+@pytest.mark.parametrize(("folder", "command"), COMMANDS)
+def test_a_command_of_the_page_works(project, folder, command):
+    if "mcp" in folder:
+        pytest.importorskip("mcp", reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'")
     shutil.copytree(SAMPLES, project.folder / "sample_datasets")
-    out = project.do(*shlex.split(command))
+    there = replace(project, folder=project.folder / folder)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    out = there.do(*shlex.split(command), PATH=path)
     if command.startswith("run"):
         assert "finished" in out
+
+
+def test_the_json_service_is_asked_as_its_page_says(project, monkeypatch):
+    shutil.copytree(SAMPLES / "json-service", project.folder, dirs_exist_ok=True)
+    page = (project.folder / "README.md").read_text()
+    command, anywhere = [sys.executable, "service.py"], {**os.environ, "PORT": "0"}
+    with subprocess.Popen(command, cwd=project.folder, env=anywhere, stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        address = started.stdout.readline().decode().split()[-1]
+        try:
+            file = project.folder / ".evals" / "config.toml"
+            file.write_text(file.read_text().replace("http://127.0.0.1:8765/chat", address))
+            commands = re.findall(r"^ {4}tui-evals (.+)$", page, re.MULTILINE)
+            check, run = (project.do(*shlex.split(command)) for command in commands)
+            assert '< {"reply": {"text": "Which order' in check
+            assert "assistant: 5 of 5" in run and "unpriced" not in run
+        finally:
+            started.kill()

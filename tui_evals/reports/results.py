@@ -136,6 +136,8 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     filled = {**unit, **_outputs(answered)}
     if answered.row.status in ("unjudged", "scored"):  # statuses that the published format does not know
         filled = _with_extension(filled, "tui_evals_status", answered.row.status)
+    if answered.record is not None and answered.record.steps:
+        filled = _with_extension(filled, "tui_evals_steps", [dict(step) for step in answered.record.steps])
     return (
         _with_extension(filled, "tui_evals_together", together)
         if (together := _score_objects(answered.together))
@@ -143,7 +145,7 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     )
 
 
-def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any] | str) -> dict[str, Any]:
+def _with_extension(unit: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
     return {**unit, "extensions": {**(unit.get("extensions") or {}), name: value}}
 
 
@@ -268,7 +270,7 @@ _PARTS = ("score", "result", "threshold", "reason")
 _EMPTY = (None,) * len(_PARTS)
 _COLUMNS = (
     *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
-    *("status", "score", "error_code", "error_message", "latency_ms", "from_cache"),
+    *("status", "score", "error_code", "error_message", "latency_ms", "first_token_ms", "from_cache"),
     *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id", "ending"),
     *("cached_tokens", "reasoning_tokens", "attempts"),
 )
@@ -293,6 +295,7 @@ def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[objec
         record.code if record else None,
         record.message if record else None,
         row.latency_ms,
+        record.first_token_ms if record else None,
         row.from_cache,
         row.input_tokens,
         row.output_tokens,

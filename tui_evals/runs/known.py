@@ -22,6 +22,7 @@ from .opening import items_of
 from .plan import KnownTurns, Plan
 from .project import Project
 from .prompting import assistant, opening_of, question_of
+from .toolbox import has_tools
 
 _MOST = 10_000
 """Answers that are looked up, so that the price of a large run is known within a second."""
@@ -45,13 +46,18 @@ class Conversation:
         return self.keys.key(self.target.identity, request)
 
     def known(self, plan: Plan, reader: Reader, most: int) -> int:
-        """How many answers the cache has from the first on; so many are looked up at most."""
-        turn, units = 0, self.item.units
+        """How many answers the cache has from the first on; so many are looked up at most.
+
+        Where one gave a session, the cache has all answers after it too, or else that one counts as unknown.
+        """
+        turn, units, asked_from = 0, self.item.units, len(self.item.units)
         while turn < min(most, len(units)) and (kept := reader.cache_get(self.key(plan, turn))) is not None:
+            if kept.answer.session is not None:
+                asked_from = min(turn, asked_from)
             turn += 1
             if turn < len(units):
                 self.messages += [assistant(kept.answer.text, kept.answer.tool_calls), *question_of(units[turn])]
-        return turn
+        return turn if turn == len(units) else min(turn, asked_from)
 
 
 def conversations(plan: Plan, project: Project, max_cost: float | None) -> Iterator[Conversation]:
@@ -84,7 +90,9 @@ def _unopened(config: TargetConfig, project: Project, max_cost: float | None) ->
 
 def known_turns(plan: Plan, project: Project, reader: Reader, max_cost: float | None, most: int = _MOST) -> KnownTurns:
     """How many answers of each conversation the cache has, from its beginning on; so many are looked up at most."""
-    more = conversations(plan, project, max_cost)
+    # How far the cache knows the steps of an agent is found by taking them.
+    found = conversations(plan, project, max_cost)
+    more = (one for one in found if not has_tools(plan.dataset, one.item, one.target.config))
     begun = [(one.key(plan), one) for one in islice(more, most)]
     complete, left = next(more, None) is None, most - len(begun)
     cached = reader.cached_keys([key for key, _ in begun])
@@ -94,7 +102,7 @@ def known_turns(plan: Plan, project: Project, reader: Reader, max_cost: float | 
             continue
         known = 1
         if len(one.item.units) > 1:
-            known = max(known, one.known(plan, reader, left))
+            known = one.known(plan, reader, left)
             left -= known
             complete = complete and left > 0
         turns[one.planned.cell] = known

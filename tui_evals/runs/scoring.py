@@ -15,6 +15,7 @@ from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Mark
 from tui_evals.text.chats import chat_to_text, split_at_question
+from tui_evals.text.tokens import tokens_per_second
 
 from .plan import Assigned, Plan
 from .prompting import Chat, PromptUnderTest, variables_of
@@ -70,7 +71,7 @@ def evidence_for(
     tokens = None
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
-    calls = answer.tool_calls
+    calls = [call for step in answer.steps for call in step["calls"]] or answer.tool_calls
     history, request = split_at_question(chat)
     return Evidence(
         prompt=chat_to_text(request),
@@ -82,8 +83,12 @@ def evidence_for(
         request=request,
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
+        steps=len(answer.steps) or None,
+        tools=tuple(item.tools or plan.dataset.tools or ()),
         diagnostics=answer.diagnostics,
         latency_ms=answer.latency_ms,
+        first_token_ms=answer.first_token_ms,
+        tokens_per_second=tokens_per_second(answer.output_tokens, answer.latency_ms),
         tokens=tokens,
         cost=answer.cost,
         from_cache=answer.from_cache,

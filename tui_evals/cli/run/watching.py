@@ -196,7 +196,7 @@ class Progress:
             self._wait = run.waiting
             about = wait_sentence(run, time.time())
             say_json_line({"event": "wait", "run": run.key, "message": about, **asdict(self._wait)})
-        for row in reader.changed(self._seq, run.id):
+        for row in reader.changed(self._seq, run):
             self._seq = max(self._seq, row.seq)
             if row.status not in ("pending", "running"):
                 say_json_line({"event": "answer", **asdict(row), "target": run.targets[row.target]})

@@ -19,6 +19,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
+from tui_evals.tui.messages import FightBattle
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
@@ -74,8 +75,12 @@ def check_filter(text: str) -> None:
     parse_filter(kinds_of_filter(text)[1])
 
 
-async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str) -> None:
+_TYPING_PAUSE = 0.1
+
+
+async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str, pause: float = 0.0) -> None:
     """List only lines with answers that a filter lets through."""
+    await asyncio.sleep(pause)
     try:
         kinds, rest = kinds_of_filter(text)
         answers = await asyncio.to_thread(answers_let_through, screen.database, comparison, rest)
@@ -119,6 +124,8 @@ class CompareScreen(FeatureScreen):
         self._columns = columns
         self._why = why
         self.comparison: Comparison | None = None
+        self._words_before = ""
+        """The filter from before one began to type, which escape brings back."""
 
     def compose(self) -> ComposeResult:
         """The head, the lines, one of them in full, and the keys."""
@@ -155,7 +162,6 @@ class CompareScreen(FeatureScreen):
         self.facing.begin(ComparedItemFinder(self.database, comparison))
         self._head()
         self.list.take(comparison)
-        self._look()
         self.offer_keys()
         self.tell(self._why)
 
@@ -180,6 +186,13 @@ class CompareScreen(FeatureScreen):
 
     # -- messages
 
+    def on_compare_list_listed(self, event: CompareList.Listed) -> None:
+        """Other lines are listed: show the one the cursor is on, and say of how many a filter leaves which."""
+        event.stop()
+        self._look()
+        for status in self.query(Status):
+            status.rest(self.list.filter_words)
+
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """Show the line the cursor is on."""
         event.stop()
@@ -191,13 +204,24 @@ class CompareScreen(FeatureScreen):
         event.stop()
         self.action_act("wide")
 
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """List only what fits the words, once typing pauses."""
+        event.stop()
+        if self.entry.display:
+            self._filter(event.text, _TYPING_PAUSE)
+
     async def on_filter_line_given(self, event: FilterLine.Given) -> None:
-        """List only what fits the words."""
+        """Keep it; what is typed behind enter waits for it."""
         event.stop()
         self._close_entry()
+        self.workers.cancel_group(self, "filtering")
         if self.comparison is not None:
             await filter_lines(self, self.comparison, event.text)
-            self._look()
+
+    def _filter(self, text: str, pause: float = 0.0) -> None:
+        if self.comparison is not None:
+            filtering = filter_lines(self, self.comparison, text, pause)
+            self.run_worker(filtering, group="filtering", name="filtering", exclusive=True, exit_on_error=False)
 
     # -- doing
 
@@ -229,6 +253,7 @@ class CompareScreen(FeatureScreen):
 
     def do_filter(self) -> None:
         """Type words that must stand in an answer or its item."""
+        self._words_before = self.list.words
         self.entry.begin(self.list.words)
 
     def do_next_broken(self) -> None:
@@ -250,6 +275,14 @@ class CompareScreen(FeatureScreen):
     def do_unified(self) -> None:
         """One column, or two."""
         self.tell(self.facing.to_columns())
+
+    def do_battle(self) -> None:
+        """Let a judge choose between the answers of what is compared."""
+        if self.comparison is None:
+            return
+        runs = list(dict.fromkeys(side.run.key for side in self.comparison.sides))
+        names = " and ".join(side.run.name for side in self.comparison.sides)
+        self.app.post_message(FightBattle(runs, f"{names}, as they answered", self._columns))
 
     def do_charts(self) -> None:
         """How the scores spread, as charts."""
@@ -284,6 +317,7 @@ class CompareScreen(FeatureScreen):
         """Out of the words, then back to the list, then to the workbench."""
         if self.entry.display:
             self._close_entry()
+            self._filter(self._words_before)
         elif self.has_class("full"):
             self.do_wide()
         elif self.list.words:

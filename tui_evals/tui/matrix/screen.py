@@ -12,8 +12,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from tui_evals.present.columns import AS_THEY_ARE
+from tui_evals.present.columns import AS_THEY_ARE, Names
 from tui_evals.present.grid import GridColumn, named_columns
+from tui_evals.present.runs import rejudged_sentence
 from tui_evals.present.status import OVER
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError
@@ -22,7 +23,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
-from tui_evals.tui.messages import CompareColumns, OpenRun, ShowPane
+from tui_evals.tui.messages import CompareColumns, FightBattle, OpenRun, ShowPane
 from tui_evals.tui.rows import Row, Rows, row, wrapped
 from tui_evals.tui.watch import run_differs
 from tui_evals.tui.widgets.bar import Keys, Status
@@ -36,6 +37,7 @@ from .state import CellPages, GridView, read_columns, read_names, read_rows, rea
 
 _AGAIN = 2.0
 """Seconds between two looks at a run that goes on."""
+_TYPING_PAUSE = 0.1
 _HEAD = 5
 _NEED_CELL = frozenset(("read", "wide"))
 _ORDERS: Mapping[GridOrder, str] = {
@@ -59,20 +61,23 @@ class MatrixScreen(FeatureScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("matrix")]
     DEFAULT_CSS = _CSS
 
-    def __init__(self, database: Path, run: int, answer: int | None = None) -> None:
-        """The cursor begins on an answer."""
+    def __init__(self, database: Path, run: int, answer: int | None = None, names: Names | None = None) -> None:
+        """The cursor begins on an answer; names of items that are known need not be read."""
         super().__init__()
         self.database = database
         self._number, self._answer = run, answer
         self._reader: Reader | None = None
         self._run: RunRow | None = None
         self._columns: tuple[GridColumn, ...] = ()
-        self._names = AS_THEY_ARE
+        self._names, self._named = names or AS_THEY_ARE, names is not None
         self._pages: CellPages | None = None
-        self._view = GridView()
+        self._view = self._wanted = GridView()
+        """What is shown, and what is to be: it may still be read while the next key comes."""
         self._cursor, self._first = 0, 0
         self._marked: int | None = None
         self._version = -1
+        self._text_before = ""
+        """The filter from before one began to type, which escape brings back."""
 
     def compose(self) -> ComposeResult:
         """What stands above the columns, the rows, the answers of one, and the keys."""
@@ -102,19 +107,26 @@ class MatrixScreen(FeatureScreen):
 
     # -- reading
 
-    def _read(self, view: GridView) -> None:
-        reading = self._arrange(view)
+    def _read(self, view: GridView, pause: float = 0.0) -> None:
+        self._wanted = view
+        reading = self._arrange(view, pause)
         self.run_worker(reading, group="matrix", name="reading the matrix", exclusive=True, exit_on_error=False)
 
-    async def _arrange(self, view: GridView) -> None:
+    async def _arrange(self, view: GridView, pause: float) -> None:
         """Show these rows in this order; what stands above them is counted behind the first picture."""
+        await asyncio.sleep(pause)
         try:
             if self._reader is None:
                 self._open()
-            rows = await asyncio.to_thread(read_rows, self.database, self._number, view)
-            if self._pages is None:
-                self._names = await asyncio.to_thread(read_names, self.database, self._number)
+            reading = asyncio.to_thread(read_rows, self.database, self._number, view)
+            if self._named:
+                rows = await reading
+            else:
+                naming = asyncio.to_thread(read_names, self.database, self._number)
+                rows, self._names = await asyncio.gather(reading, naming)
+                self._named = True
         except (LookupError, FilterError, StoreError) as problem:
+            self._wanted = self._view
             self.tell(str(problem), "error")
             if self._pages is None:
                 self._say(f"The run cannot be shown: {problem}.", wrong=True)
@@ -202,7 +214,11 @@ class MatrixScreen(FeatureScreen):
         title = f"Matrix of {run.name} ({run.key}) · {count:,} {'row' if count == 1 else 'rows'}"
         words = f" · {self._view.words}" if self._view.words else ""
         going = "" if run.status in OVER else f" · {run.status}"
-        return [row((title, "title"), (words, "accent"), (going, "running")), *head_rows(self._layout(width))]
+        rejudged = f" · {sentence}" if (sentence := rejudged_sentence(run)) else ""
+        return [
+            row((title, "title"), (words, "accent"), (going, "running"), (rejudged, "warn")),
+            *head_rows(self._layout(width)),
+        ]
 
     def _rows(self, width: int) -> Rows:
         if self._pages is None:
@@ -258,17 +274,23 @@ class MatrixScreen(FeatureScreen):
         if self._pages is not None:
             self._draw()
 
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """Show only rows with an answer that it lets through, once typing pauses."""
+        event.stop()
+        if self.entry.display:
+            self._read(replace(self._wanted, text=event.text), _TYPING_PAUSE)
+
     def on_filter_line_given(self, event: FilterLine.Given) -> None:
-        """Show only rows with an answer that it lets through."""
+        """Keep it."""
         event.stop()
         self._close_entry()
-        self._read(replace(self._view, text=event.text))
+        self._read(replace(self._wanted, text=event.text))
 
     # -- doing
 
     def why_not(self, action: str) -> str | None:
         """What cannot be done before the run is read, or where there is nothing under the cursor."""
-        if action in ("leave", "help"):
+        if action in ("leave", "help", "filter"):
             return None
         if self._pages is None:
             return "the run is still being read"
@@ -278,13 +300,14 @@ class MatrixScreen(FeatureScreen):
             return "this is the first column"
         if action == "right" and self._cursor >= len(self._columns) - 1:
             return "this is the last column"
-        if action == "compare":
-            return self._why_no_comparison()
+        if action in ("compare", "battle"):
+            return self._why_no_comparison(action)
         return None
 
-    def _why_no_comparison(self) -> str | None:
+    def _why_no_comparison(self, action: str) -> str | None:
         if len(self._columns) < 2:
-            return "this run has only one column; = in the list of runs compares it with another run"
+            key = "B" if action == "battle" else "="
+            return f"this run has only one column; {key} in the list of runs takes another run beside it"
         if self._marked is None:
             return "mark the column to compare with first: space marks the one under the cursor"
         return "this is the marked column; go to another one" if self._marked == self._cursor else None
@@ -314,16 +337,24 @@ class MatrixScreen(FeatureScreen):
             pair = (self._columns[self._marked].place, self._columns[self._cursor].place)
             self.app.post_message(CompareColumns(self._number, pair))
 
+    def do_battle(self) -> None:
+        """Let a judge choose between the marked column and this one."""
+        if self._marked is not None and self._run is not None:
+            first, second = (self._columns[number] for number in (self._marked, self._cursor))
+            why = f"{first.name} and {second.name} of {self._run.key}, as they answered"
+            self.app.post_message(FightBattle([self._run.key], why, (first.place, second.place)))
+
     async def do_sort(self) -> None:
         """Choose an order."""
         entries = [Entry(order, order, what) for order, what in _ORDERS.items()]
         order: GridOrder | None = await self.app.push_screen_wait(Menu("Sort by", entries))
         if order is not None:
-            self._read(replace(self._view, order=order))
+            self._read(replace(self._wanted, order=order))
 
     def do_filter(self) -> None:
         """Type a filter."""
-        self.entry.begin(self._view.text)
+        self._text_before = self._wanted.text
+        self.entry.begin(self._text_before)
 
     def do_read(self) -> None:
         """Leave, with the answer under the cursor in pane 5."""
@@ -362,9 +393,10 @@ class MatrixScreen(FeatureScreen):
         """Out of the filter, then back to the grid, then to the workbench."""
         if self.entry.display:
             self._close_entry()
+            self._read(replace(self._wanted, text=self._text_before))
         elif self.has_class("full"):
             self.do_wide()
-        elif self._view.text:
-            self._read(replace(self._view, text=""))
+        elif self._wanted.text:
+            self._read(replace(self._wanted, text=""))
         else:
             self.dismiss(None)
