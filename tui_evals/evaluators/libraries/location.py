@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import sys
 from functools import cache
@@ -13,7 +12,7 @@ CODE_METRICS: dict[str, frozenset[str]] = {
     "autoevals": frozenset(
         ("Levenshtein", "LevenshteinScorer", "ExactMatch", "NumericDiff", "JSONDiff", "ValidJSON", "ListContains")
     ),
-    "deepeval": frozenset(("ExactMatchMetric", "PatternMatchMetric", "ToolPermissionMetric", "AgentLoopDetectionMetric")),
+    "deepeval": frozenset(("ExactMatchMetric", "PatternMatchMetric", "ToolPermissionMetric")),
     "ragas": frozenset(
         (
             *("BleuScore", "RougeScore", "ChrfScore", "ExactMatch", "StringPresence", "NonLLMStringSimilarity"),
@@ -29,6 +28,14 @@ CODE_METRICS: dict[str, frozenset[str]] = {
     ),
 }
 """The metrics that ask no model, by library; none of evaluate asks one."""
+VECTOR_METRICS = frozenset(("autoevals:EmbeddingSimilarity", "ragas:SemanticSimilarity", "ragas:AnswerSimilarity"))
+"""The metrics that ask for vectors alone."""
+
+
+def is_library_metric(name: object) -> bool:
+    """Whether a name is that of a metric of a library, such as autoevals:Factuality."""
+    library, colon, metric = name.partition(":") if isinstance(name, str) else ("", "", "")
+    return bool(colon and metric) and library in LIBRARIES
 
 
 def asks_model(library: str, metric: str) -> bool:
@@ -45,9 +52,11 @@ def python_of(word: str | None, root: Path) -> str:
 def installed_version(python: str, library: str) -> str | None:
     """The release of a library where this Python looks for packages, None where it is not found there."""
     if python == sys.executable:
+        from importlib.metadata import PackageNotFoundError, version  # imported when it is wanted
+
         try:
-            return importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
+            return version(library)
+        except PackageNotFoundError:
             return None
     prefix = Path(python).parent.parent
     wanted = re.compile(rf"{re.sub(r'[-_.]+', '[-_.]+', library)}-([^-]+)\.dist-info", re.IGNORECASE)

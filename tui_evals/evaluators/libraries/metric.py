@@ -22,7 +22,6 @@ from tui_evals.evaluators.base import (
     Evaluator,
     Evidence,
     JudgedOptions,
-    Misconfigured,
     Question,
     Score,
     error_score,
@@ -32,8 +31,9 @@ from tui_evals.evaluators.base import (
 )
 from tui_evals.evaluators.judging import ask_once
 from tui_evals.evaluators.trust import TrustError, code_digest, code_files
+from tui_evals.text.vectors import unpack_vector
 
-from .location import LIBRARIES, asks_model, installed_version, python_of
+from .location import VECTOR_METRICS, asks_model, installed_version, python_of
 from .worker import MetricStopped, Setup, measure
 
 MAX_ASKS = 200
@@ -60,6 +60,9 @@ class LibraryOptions(JudgedOptions):
     )
     options: Mapping[str, Any] = Field(
         default_factory=dict, description="Handed to the metric when it is made; `result` names one of its figures."
+    )
+    embedder: str | None = Field(
+        None, description="The target of kind embedding that a metric asks which compares vectors alone."
     )
     seconds: float = Field(120.0, gt=0, description="How long it may take, without what it waits for its judge.")
 
@@ -172,7 +175,8 @@ class _Answering:
             raise CannotJudge("evaluatorError", f"Evaluator failed: it asked its judge more than {MAX_ASKS} times")
         evaluator = self._evaluator
         if "texts" in request:
-            raise Misconfigured(f"{evaluator.name} compares vectors, and a judge gives none")
+            lines = await evaluator.ask(Question(texts=tuple(request["texts"]), judge=evaluator.options.judge))
+            return list(map(unpack_vector, lines.split("\n")))
         tokens = request.get("max_tokens")
         question = Question(
             messages=tuple(request["messages"]),
@@ -201,12 +205,6 @@ def _values(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def is_library_metric(name: object) -> bool:
-    """Whether a name is that of a metric of a library."""
-    library, colon, metric = name.partition(":") if isinstance(name, str) else ("", "", "")
-    return bool(colon and metric) and library in LIBRARIES
-
-
 @cache
 def library_metric(name: str, root: Path) -> type[LibraryMetric]:
     """The evaluator class of a metric; nothing of its library is run before it scores."""
@@ -218,6 +216,8 @@ def library_metric(name: str, root: Path) -> type[LibraryMetric]:
         "metric": metric,
         "root": root,
         "judged": judged,
+        "embeds": name in VECTOR_METRICS,
+        "may_embed": judged,
         "__doc__": f"Passes when the score that {metric} of {library} gives reaches the threshold.",
     }
     return type(name, (LibraryMetric,), members)

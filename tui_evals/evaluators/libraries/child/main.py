@@ -129,7 +129,10 @@ def main() -> None:
     parent = Parent(channel)
     loop = asyncio.new_event_loop()
     workers: list[Worker] = []
-    door = Door(lambda job, question: parent.begin_ask(job, question).result(), lambda: workers[0].oldest() if workers else None)
+    door = Door(
+        lambda job, question: parent.begin_ask(job, question).result(),
+        lambda: workers[0].oldest() if workers else None,
+    )
     # For what reads the usual variables, whatever it is built of.
     os.environ.update(OPENAI_API_KEY=door.key(), OPENAI_BASE_URL=door.base_url, OPENAI_API_BASE=door.base_url)
     try:

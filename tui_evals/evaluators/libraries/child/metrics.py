@@ -227,7 +227,7 @@ def _open_deepeval(name: str, options: dict[str, Any], door: Door) -> Callable[[
         async def a_generate(self, prompt: Any, schema: Any = None) -> Any:
             return _as_schema(await self.job.ask_async(_prompt_question(prompt, schema)), schema)
 
-    parameters = [each for each in LLMTestCase.model_fields if each in (*_WORDS, "context")]
+    parameters = [each for each in LLMTestCase.model_fields if each in (*_WORDS, "context", "expected_tools")]
 
     async def measure(job: Job) -> dict[str, Any]:
         given = job.inputs(parameters, lists=("context", "retrieval_context"))
@@ -344,7 +344,7 @@ def _open_ragas(name: str, options: dict[str, Any], door: Door) -> Callable[[Job
 
     takes = inspect.signature(kind).parameters
     lists = ("retrieved_contexts", "reference_contexts")
-    parameters = [each for each in SingleTurnSample.model_fields if each in _WORDS]
+    parameters = [each for each in SingleTurnSample.model_fields if each in (*_WORDS, "response", "rubrics")]
 
     async def measure(job: Job) -> dict[str, Any]:
         metric = kind(**options)
