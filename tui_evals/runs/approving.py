@@ -179,7 +179,7 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
         elif issubclass(kind, LibraryMetric):
             does, code = kind.approval(entry.settings)
             wanted.append(Permission("function", one_line(does), "the dataset", code))
-    return list({permission.digest: permission for permission in wanted}.values())
+    return wanted
 
 
 def _evaluators_of_datasets(project: Project) -> Iterator[EffectiveEvaluator]:

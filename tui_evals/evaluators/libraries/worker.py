@@ -17,12 +17,13 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tui_evals.evaluators import isolation
 from tui_evals.evaluators.base import CannotJudge
@@ -54,6 +55,7 @@ QUIET = {
 """Telemetry, tracing and looking for updates off; the door is not behind a proxy."""
 START_SECONDS = 180.0
 IDLE_SECONDS = 60.0
+ENDING_SECONDS = 1.0
 MAX_PRINTED = 2_000
 
 Answer = Callable[[Mapping[str, Any]], Awaitable[object]]
@@ -122,11 +124,12 @@ class _Worker:
         self.setup = setup
         self.ended = threading.Event()
         self._ours = False
+        self._last_words = ""
         self._numbers = count()
         self._jobs: dict[int, tuple[asyncio.AbstractEventLoop, asyncio.Queue[Any]]] = {}
         self._lock = threading.Lock()
-        self._ready: dict[str, Any] | None = None
-        self._is_ready = threading.Event()
+        self._ready = Future[dict[str, Any] | None]()
+        self._ready.set_running_or_notify_cancel()  # who waits for it may give up, and others wait on
         self._folder = tempfile.TemporaryDirectory(prefix="tui-evals-", ignore_cleanup_errors=True)
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._socket, child_end = socket.socketpair()
@@ -150,12 +153,15 @@ class _Worker:
 
     async def ready(self) -> Mapping[str, Any]:
         """The releases it works with, once it takes jobs; CannotJudge when it never will."""
-        if not self._is_ready.is_set() and not await asyncio.to_thread(self._is_ready.wait, START_SECONDS):
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                said = await asyncio.wrap_future(self._ready)
+        except TimeoutError:
             self.end()
-        said = self._ready
+            said = None
         if said is None:
-            end = self._last_words()
-            reason = f"{self.setup.python} did not start {self.setup.name}{f': {end}' if end else ''}"
+            end = f": {self._last_words}" if self._last_words else ""
+            reason = f"{self.setup.python} did not start {self.setup.name}{end}"
             raise CannotJudge("evaluatorLoadError", f"Evaluator failed: {reason}")
         if "unloadable" in said:
             raise CannotJudge("evaluatorLoadError", f"{self.setup.name} cannot be loaded: {said['unloadable']}")
@@ -211,8 +217,9 @@ class _Worker:
 
     def end(self) -> None:
         """End the process; it has nothing to save."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._process.wait()
@@ -224,7 +231,6 @@ class _Worker:
     def _listen(self) -> None:
         """Hand each line to the job that it is about, until the process ends or has had nothing to do for long."""
         read = bytearray()
-        self._socket.settimeout(None)
         while data := self._received():
             read += data
             if b"\n" in data:
@@ -232,11 +238,19 @@ class _Worker:
                 for line in lines:
                     self._hear(json.loads(line))
         with self._lock:
+            idle = self.ended.is_set()
             self.ended.set()
             waiting = list(self._jobs.values())
         _forget(self)
+        if not idle:
+            with suppress(subprocess.TimeoutExpired):  # it hung up, and how it ended is worth knowing
+                self._process.wait(ENDING_SECONDS)
         self.end()
-        self._is_ready.set()
+        with self._printed:
+            self._last_words = _last_line(self._printed)
+        self._socket.close()
+        if not self._ready.done():
+            self._ready.set_result(None)
         for loop, heard in waiting:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(heard.put_nowait, None)
@@ -244,7 +258,7 @@ class _Worker:
 
     def _received(self) -> bytes:
         while True:
-            self._socket.settimeout(IDLE_SECONDS if self._is_ready.is_set() else None)
+            self._socket.settimeout(IDLE_SECONDS if self._ready.done() else None)
             try:
                 return self._socket.recv(65_536)
             except TimeoutError:
@@ -257,8 +271,7 @@ class _Worker:
 
     def _hear(self, message: dict[str, Any]) -> None:
         if "ready" in message or "unloadable" in message:
-            self._ready = message.get("ready") or message
-            self._is_ready.set()
+            self._ready.set_result(message.get("ready") or message)
             return
         with self._lock:
             job = self._jobs.get(message["job"] if "ask" in message else message["done"])
@@ -269,13 +282,15 @@ class _Worker:
     def _end_of(self) -> _Ended:
         code = self._process.poll()
         why = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
-        return _Ended(f"{why}{': ' if (end := self._last_words()) else ''}{end}", ours=self._ours)
+        return _Ended(f"{why}{f': {self._last_words}' if self._last_words else ''}", ours=self._ours)
 
-    def _last_words(self) -> str:
-        size = self._printed.seek(0, os.SEEK_END)
-        self._printed.seek(max(size - MAX_PRINTED, 0))
-        lines = self._printed.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else ""
+
+def _last_line(printed: IO[bytes]) -> str:
+    """The last line of what was printed."""
+    size = printed.seek(0, os.SEEK_END)
+    printed.seek(max(size - MAX_PRINTED, 0))
+    lines = printed.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 @dataclass(frozen=True, slots=True)
