@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_
 from tui_evals.datasets.discover import project_root
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.custom import write_new_evaluator
+from tui_evals.evaluators.libraries.listing import CannotList, installed_libraries
+from tui_evals.evaluators.libraries.location import LIBRARIES, VECTOR_METRICS, asks_model, python_of
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.evaluators.rows import RowScorer, record_of
 from tui_evals.evaluators.trust import Trust, TrustError
@@ -78,6 +81,29 @@ def _list(registry: Registry, as_json: bool) -> None:
             asks = "vectors" if kind.embeds else "judge" if kind.judged else ""
             say(f"  {kind.name:<20} {asks:<7} {summary(kind)}")
     say("\n`tui-evals evaluators NAME` shows options, evidence and an example.")
+
+
+def show_packages(python: str | None, as_json: bool) -> None:
+    """The metrics of the libraries that are installed for a Python, ours where none is named."""
+    try:
+        libraries = installed_libraries(python_of(python, Path.cwd()))
+    except CannotList as problem:
+        raise Stop(str(problem)) from None
+    if as_json:
+        say_json([asdict(library) for library in libraries])
+        return
+    for library in libraries:
+        say(f"{library.name} {library.version}", bold=True)
+        if library.problem:
+            say(f"  cannot be imported: {library.problem}")
+        elif library.name == "evaluate":
+            say("  evaluate:NAME, of the Hugging Face hub or a folder of the project")
+        for metric, parameters in sorted(library.metrics.items()):
+            name = f"{library.name}:{metric}"
+            judged = "judge  " if asks_model(library.name, metric) else "       "
+            say(f"  {name:<46} {'vectors' if name in VECTOR_METRICS else judged} {', '.join(parameters)}")
+    if missing := [name for name in LIBRARIES if name not in {library.name for library in libraries}]:
+        say(f"not installed for {python or sys.executable}: {', '.join(missing)}")
 
 
 def summary(kind: type[Evaluator]) -> str:

@@ -186,6 +186,8 @@ def _list_autoevals() -> Mapping[str, Sequence[str]]:
     for name, kind in vars(autoevals).items():
         if not (inspect.isclass(kind) and issubclass(kind, autoevals.Scorer) and not inspect.isabstract(kind)):
             continue
+        if name in ("Moderation", "OpenAILLMClassifier", "SpecFileClassifier"):  # no judge, or bases of others
+            continue
         inputs = ["output", "expected"]
         try:
             messages = getattr(kind(), "messages", ())
@@ -282,9 +284,9 @@ def _list_deepeval() -> Mapping[str, Sequence[str]]:
     import deepeval.metrics
 
     return {
-        name: [each.value for each in getattr(kind, "_required_params", ())]
+        name: [str(getattr(each, "value", each)) for each in getattr(kind, "_required_params", ())]
         for name, kind in vars(deepeval.metrics).items()
-        if inspect.isclass(kind) and issubclass(kind, deepeval.metrics.BaseMetric) and kind.__module__ != "base_metric"
+        if inspect.isclass(kind) and issubclass(kind, deepeval.metrics.BaseMetric)
         if kind is not deepeval.metrics.BaseMetric
     }
 
