@@ -31,7 +31,8 @@ class _Evaluators(click.Group):
 def evaluators_command(ctx: click.Context, as_json: bool) -> None:
     """List the evaluators; with NAME, show one with its options, the evidence it needs and an example.
 
-    `new` begins one of your own; `packages` lists the metrics of installed libraries; `set` and `rm` say which of them judge a dataset, an item or a turn.
+    `new` begins one of your own, and `packages` lists the metrics of installed libraries; `set` and `rm` say which of
+    them judge a dataset, an item or a turn.
     """
     if ctx.invoked_subcommand is None:
         from .evaluators import show_evaluators

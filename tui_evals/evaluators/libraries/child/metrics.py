@@ -284,7 +284,9 @@ def _list_deepeval() -> Mapping[str, Sequence[str]]:
     import deepeval.metrics
 
     return {
-        name: [str(getattr(each, "value", each)) for each in getattr(kind, "_required_params", ())]
+        name: [each.value for each in params]
+        if isinstance(params := getattr(kind, "_required_params", ()), list)
+        else []
         for name, kind in vars(deepeval.metrics).items()
         if inspect.isclass(kind) and issubclass(kind, deepeval.metrics.BaseMetric)
         if kind is not deepeval.metrics.BaseMetric
