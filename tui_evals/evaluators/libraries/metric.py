@@ -218,6 +218,12 @@ def library_metric(name: str, root: Path) -> type[LibraryMetric]:
         "judged": judged,
         "embeds": name in VECTOR_METRICS,
         "may_embed": judged,
+        "example": {
+            "options": {"python": ".venv/bin/python"},
+            "prompt": "When does the shop close?",
+            "response": "At 6 pm.",
+            "expected": "The shop closes at six.",
+        },
         "__doc__": f"Passes when the score that {metric} of {library} gives reaches the threshold.",
     }
     return type(name, (LibraryMetric,), members)

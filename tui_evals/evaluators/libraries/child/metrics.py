@@ -283,14 +283,12 @@ def _deepeval_params(names: Sequence[str]) -> list[Any]:
 def _list_deepeval() -> Mapping[str, Sequence[str]]:
     import deepeval.metrics
 
-    return {
-        name: [each.value for each in params]
-        if isinstance(params := getattr(kind, "_required_params", ()), list)
-        else []
-        for name, kind in vars(deepeval.metrics).items()
-        if inspect.isclass(kind) and issubclass(kind, deepeval.metrics.BaseMetric)
-        if kind is not deepeval.metrics.BaseMetric
-    }
+    found: dict[str, Sequence[str]] = {}
+    for name, kind in vars(deepeval.metrics).items():
+        if inspect.isclass(kind) and issubclass(kind, deepeval.metrics.BaseMetric) and name != "BaseMetric":
+            params = getattr(kind, "_required_params", ())
+            found[name] = [each.value for each in params] if isinstance(params, list) else []
+    return found
 
 
 # ragas
