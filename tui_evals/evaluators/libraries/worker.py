@@ -19,7 +19,6 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import IO, Any
 
 from tui_evals.evaluators import isolation
 from tui_evals.evaluators.base import CannotJudge
+from tui_evals.evaluators.judging import Noted, noting
 
 CHILD = Path(__file__).with_name("child")
 # Imports the child's package alone: nothing else of ours is there to be read.
@@ -174,7 +174,7 @@ class _Worker:
         with self._lock:
             self._jobs[number] = loop, heard
             gone = self.ended.is_set()
-        asking: set[asyncio.Task[_Answered]] = set()
+        asking: set[asyncio.Task[Noted[tuple[int, object]]]] = set()
         done = False
         left = seconds
         try:
@@ -190,12 +190,10 @@ class _Worker:
                     raise self._end_of()
                 if isinstance(message, asyncio.Task):
                     asking.discard(message)
-                    answered = message.result()
-                    for variable, value in answered.noted.items():
-                        variable.set(value)
-                    self._say({"answer": answered.number, "value": answered.value})
+                    question, value = message.result().adopt()
+                    self._say({"answer": question, "value": value})
                 elif "ask" in message:
-                    task = asyncio.create_task(_answered(answer, message))
+                    task = asyncio.create_task(noting(_answered(answer, message)))
                     asking.add(task)
                     task.add_done_callback(heard.put_nowait)
                 else:
@@ -293,20 +291,8 @@ def _last_line(printed: IO[bytes]) -> str:
     return lines[-1] if lines else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """The judge's reply to a question, and what was noted while it was asked, such as that the reply was scripted."""
-
-    number: int
-    value: object
-    noted: Mapping[ContextVar[Any], Any]
-
-
-async def _answered(answer: Answer, message: Mapping[str, Any]) -> _Answered:
-    before = copy_context()
-    value = await answer(message["question"])
-    noted = {each: now for each, now in copy_context().items() if before.get(each) is not now}
-    return _Answered(message["ask"], value, noted)
+async def _answered(answer: Answer, message: Mapping[str, Any]) -> tuple[int, object]:
+    return message["ask"], await answer(message["question"])
 
 
 def _plain(value: object) -> object:
