@@ -71,6 +71,7 @@ def test_it_judges_a_run_by_the_judge_of_the_run(tmp_path, python, monkeypatch):
         (1, "fail", "1 rude"),
     ]
     assert scores[0].details["library"] == NAME and scores[0].details["version"] == "9.1.2"
+    assert scores[0].details["rubric"] == f"{NAME}:PoliteEvaluator 9.1.2"
     assert len(asked) == 2
     known = json.loads(run.answers[0].scores["Keys"].reason)
     assert known["OPENAI_API_KEY"] != "sk-of-the-user" and known["OPENAI_BASE_URL"].startswith("http://127.0.0.1:")
@@ -82,9 +83,13 @@ def test_a_process_that_dies_is_replaced_and_one_that_hangs_is_ended(tmp_path, p
     dies = metric(python, "DiesEvaluator", options={"mark": str(tmp_path / "died")})
     assert {record.result for record in judged(dies, "a", "b", "c")} == {"pass"}
     assert (tmp_path / "died").exists()
-    fine, hung, also_fine = judged(metric(python, "HangsEvaluator", seconds=1.0), "a", "hang", "b")
+    hangs = metric(python, "HangsEvaluator", seconds=1.0)
+    fine, hung, also_fine = judged(hangs, "a", "hang", "b")
     assert fine.result == also_fine.result == "pass"
     assert hung.reason == "Evaluator failed: it gave no result within 1 s of its own and was stopped"
+    stopped, unread = judged(hangs, "stop", "much to read " * 100_000)
+    assert stopped.result == unread.result == "error"
+    assert judged(hangs, "c")[0].result == "pass"
 
 
 def test_what_it_gives_is_read_and_what_it_lacks_is_said(tmp_path, python):
@@ -125,6 +130,23 @@ def test_what_is_agreed_to_is_one_release_in_one_python(tmp_path, python):
     lacking = library_metric("ragas:Faithfulness", tmp_path)
     options = lacking.Options.model_validate({"python": str(python)})
     assert f"`{python} -m pip install ragas`" in str(lacking(options).obstacle())
+
+
+def test_a_row_runs_no_library_that_nobody_agreed_to(tmp_path, python, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    shell = Shell(capsys)
+    row = (
+        "score",
+        f"{NAME}:WordsEvaluator",
+        "--response",
+        "two words",
+        "--options",
+        json.dumps({"python": str(python)}),
+    )
+    refused = shell(*row)
+    assert f"runs {NAME}:WordsEvaluator of {NAME} 9.1.2" in refused.out and "tui-evals trust" in refused.out
+    assert "2" in shell(*row, "--trust").out
 
 
 def test_the_metrics_of_a_python_are_listed(python, capsys):

@@ -132,6 +132,7 @@ class LibraryMetric(Evaluator):
         except MetricStopped as stopped:
             return error_score("evaluatorError", f"Evaluator failed: {stopped}")
         details = {"library": self.library, "version": measured.version, "python": measured.python}
+        details["rubric"] = f"{self.name} {measured.version}"  # what comparisons tell apart
         return self._record(measured.outcome, details)
 
     def _answering(self) -> _Answering:
@@ -193,11 +194,13 @@ def _values(evidence: Evidence) -> dict[str, Any]:
         "prompt": evidence.prompt,
         "response": evidence.response or "",
         "expected": evidence.expected,
+        "references": list(evidence.references) or None,
         "alternatives": list(evidence.alternatives) or None,
         "context": evidence.context,
         "history": [dict(message) for message in evidence.history] or None,
         "chat": [dict(message) for message in evidence.chat] or None,
         "tool_calls": None if evidence.tool_calls is None else [asdict(call) for call in evidence.tool_calls],
+        "tools": [dict(tool) for tool in evidence.tools] or None,
         "diagnostics": evidence.diagnostics,
         "rules": evidence.rules,
         "intent": evidence.intent,

@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Any
 
 from tui_evals.evaluators import isolation
@@ -118,7 +119,7 @@ async def measure(setup: Setup, given: Mapping[str, Any], answer: Answer, second
 
 
 class _Worker:
-    """A process, the jobs that it has not done yet, and a thread that reads what it says."""
+    """A process, the jobs that it has not done yet, and the threads that talk with it."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -145,7 +146,9 @@ class _Worker:
                 pass_fds=(child_end.fileno(),),
                 start_new_session=True,  # Ctrl-C is for the run, which lets what is measured finish.
             )
-        threading.Thread(target=self._listen, daemon=True, name=setup.name).start()
+        self._unsaid: SimpleQueue[bytes] = SimpleQueue()
+        for work in (self._listen, self._talk):
+            threading.Thread(target=work, daemon=True, name=setup.name).start()
 
     def _command(self, channel: int) -> list[str]:
         wanted = {"library": self.setup.library, "metric": self.setup.metric, "options": json.loads(self.setup.options)}
@@ -220,11 +223,18 @@ class _Worker:
                 os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+        self._unsaid.put(b"")
         self._process.wait()
 
     def _say(self, message: object) -> None:
-        with suppress(OSError):  # it is gone, which is heard where its words are
-            self._socket.sendall(json.dumps(message, default=_plain).encode() + b"\n")
+        self._unsaid.put(json.dumps(message, default=_plain).encode() + b"\n")
+
+    def _talk(self) -> None:
+        """Send what is to be said, from a thread of its own: a process that hangs does not read either."""
+        with self._socket.dup() as way, suppress(OSError):  # it is gone, which is heard where its words are
+            way.settimeout(None)
+            while data := self._unsaid.get():
+                way.sendall(data)
 
     def _listen(self) -> None:
         """Hand each line to the job that it is about, until the process ends or has had nothing to do for long."""

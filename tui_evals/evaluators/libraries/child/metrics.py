@@ -467,7 +467,10 @@ def _open_evaluate(name: str, options: dict[str, Any], door: Door) -> Callable[[
     one_at_a_time = threading.Lock()
 
     def measure(job: Job) -> dict[str, Any]:
-        given = {each: [_shaped(value, features[each])] for each, value in job.inputs(list(features)).items()}
+        found = job.inputs(list(features))
+        if "references" not in job.given["map"] and _several(features.get("references")):
+            found["references"] = job.given["values"]["references"]
+        given = {each: [_shaped(value, features[each])] for each, value in found.items()}
         with one_at_a_time:
             return _of_mapping(metric.compute(**given, **options), wanted)
 
@@ -479,9 +482,11 @@ def _shaped(value: Any, feature: Any) -> Any:
     kind = str(getattr(feature, "dtype", ""))
     if kind.startswith(("int", "float")) and isinstance(value, str):
         return float(value) if kind.startswith("float") else int(value)
-    if type(feature).__name__ in ("Sequence", "List", "list") and not isinstance(value, list):
-        return [value]
-    return value
+    return [value] if _several(feature) and not isinstance(value, list) else value
+
+
+def _several(feature: Any) -> bool:
+    return type(feature).__name__ in ("Sequence", "List", "list")
 
 
 LIBRARIES: Mapping[str, Library] = {  # the names are those of the packages, and `location.LIBRARIES` has the same
