@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import cache
 from pathlib import Path
 
 LIBRARIES = ("autoevals", "deepeval", "ragas", "azure-ai-evaluation", "evaluate")
@@ -48,7 +47,6 @@ def python_of(word: str | None, root: Path) -> str:
     return sys.executable if word is None else str(root / Path(word).expanduser())
 
 
-@cache
 def installed_version(python: str, library: str) -> str | None:
     """The release of a library where this Python looks for packages, None where it is not found there."""
     if python == sys.executable:

@@ -84,13 +84,16 @@ class LibraryMetric(Evaluator):
         """That its Python or its library is missing, as far as the files tell."""
         python = python_of(self.options.python, self.root)
         if not os.access(python, os.X_OK):
-            return f"{self.name} needs the Python {python}, which is not there; name it with the option python"
+            return self._no_python(python)
         if installed_version(python, self.library) is None:
             return (
                 f"{self.name} needs {self.library}, which is not installed for {python}: "
                 f"`{python} -m pip install {self.library}`, or name another Python with the option python"
             )
         return None
+
+    def _no_python(self, python: str) -> str:
+        return f"{self.name} needs the Python {python}, which is not there; name it with the option python"
 
     @classmethod
     def approval(cls, settings: Mapping[str, Any]) -> tuple[str, str]:
@@ -113,11 +116,12 @@ class LibraryMetric(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Measure the answer in the process of the metric."""
-        if problem := self.obstacle():
-            raise CannotJudge("evaluatorLoadError", problem)
         options = self.options
+        python = python_of(options.python, self.root)
+        if not os.access(python, os.X_OK):
+            raise CannotJudge("evaluatorLoadError", self._no_python(python))
         setup = Setup(
-            python=python_of(options.python, self.root),
+            python=python,
             library=self.library,
             metric=str(self.root / self.metric) if self._is_local() else self.metric,
             options=json.dumps(options.options, sort_keys=True, default=dict),
