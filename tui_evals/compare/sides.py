@@ -32,6 +32,7 @@ _CONTENT = (
     "context",
     "messages",
     "variables",
+    "user",
     "tools",
     "response_format",
 )

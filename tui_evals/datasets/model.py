@@ -130,6 +130,20 @@ McpServer = Annotated[str, Field(pattern=r"^(stdio:\s*\S|https?://\S)")]
 MaxSteps = Annotated[int, Field(ge=1, le=1000)]
 
 
+class SimulatedUser(_StrictModel):
+    """Somebody whom a model plays in the place of fixed turns, until a goal is reached."""
+
+    goal: Text = Field(description="What the user wants from the conversation; the target is not told.")
+    persona: Text | None = Field(None, description="Who the user is, knows and how the user speaks.")
+    opening: Text | None = Field(
+        None, description="The first thing the user says; else whoever plays the user says it."
+    )
+    max_turns: Annotated[int, Field(ge=1, le=100)] = Field(
+        8, description="How often the user speaks at most; 8 if absent."
+    )
+    target: Text | None = Field(None, description="The target that plays the user; else the run's judge.")
+
+
 class ErrorObject(_StrictModel):
     """Why an answer, or its judging, is missing."""
 
@@ -200,6 +214,7 @@ class Item(_Unit):
     turns: Annotated[list[Turn], Field(min_length=1, max_length=MAX_TURNS)] | None = Field(
         None, description="The turns of a conversation, in order; not together with prompt."
     )
+    user: SimulatedUser | None = Field(None, description="A user whom a model plays; in the place of prompt and turns.")
     name: str | None = Field(None, description="Display name.")
     description: str | None = None
     testId: str | None = Field(None, description="Stable identifier, for comparing runs across versions.")
@@ -289,7 +304,7 @@ PORTABLE_TURNS = 20
 SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Item: frozenset(
         {"testId", "category", "notes", "variables", "messages", "ideal", "tools", "response_format"}
-        | {"tool_results", "max_steps"}
+        | {"tool_results", "max_steps", "user"}
         | {"weight", "threshold", "repeats"}
     ),
     Turn: frozenset({"messages", "ideal"}),

@@ -39,6 +39,7 @@ UNIT_FIELDS = (
     "messages",
     "prompt",
     "turns",
+    "user",
     "expected_response",
     "ideal",
     "context",

@@ -35,5 +35,5 @@ def _question_of(item: Any) -> Any:
     """What of an item is put to a target."""
     if not isinstance(item, dict):
         return None
-    own = [item.get("prompt"), item.get("messages"), item.get("variables")]
+    own = [item.get("prompt"), item.get("messages"), item.get("variables"), item.get("user")]
     return own + [[turn.get("prompt"), turn.get("messages")] for turn in units(item)]

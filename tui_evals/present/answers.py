@@ -165,10 +165,12 @@ def rejudged_change(before: AnswerRow, now: AnswerRow, edited: bool) -> str:
 
 
 def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:
-    """What an item or turn asks: its prompt, else what the chat asks that was sent."""
+    """What an item or turn asks: its prompt or simulated user, else what the chat asks that was sent."""
     prompt = unit.get("prompt")
     if isinstance(prompt, str):
         return prompt
+    if isinstance(user := unit.get("user"), dict):
+        return "\n".join(f"{name}: {user[name]}" for name in ("persona", "goal", "opening") if name in user)
     sent = record.request.get("messages") if record else None
     return question_text([one for one in sent if isinstance(one, dict)]) if isinstance(sent, list) else ""
 

@@ -187,11 +187,17 @@ def messages_of_answer(record: AnswerRecord) -> list[Mapping[str, Any]]:
     return [message for step in record.steps for message in messages_of_step(step)]
 
 
+def is_conversation(record: AnswerRecord) -> bool:
+    """Whether an answer is a whole conversation with a simulated user."""
+    return bool(record.steps) and "asked" in record.steps[0]
+
+
 def messages_of_step(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What the model said in a step, and what tools gave to its calls; calls that were not made are left out."""
+    """What was said to the model and by it in a step, and what tools gave to its calls; calls not made are left out."""
+    asked = [{"role": "user", "content": step["asked"]}] if "asked" in step else []
     made = [call for call in step["calls"] if "result" in call]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": call["result"]} for call in made]
-    return [assistant(step["text"], made), *results]
+    return [*asked, assistant(step["text"], made), *results]
 
 
 _NO_TEMPLATES = ("role", "type", "id", "tool_call_id")

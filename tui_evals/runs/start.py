@@ -392,6 +392,7 @@ def judged_again(
     plan, settings = job.plan, project.settings
     if dataset is not None or evaluators is not None:
         plan = replace(plan, dataset=_judging_dataset(run, reader, plan, dataset, evaluators))
+    plan = replace(plan, only_judging=True)
     if word := judge or settings.judge:
         plan = replace(plan, judge=find_typed(word, settings))
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
@@ -413,6 +414,7 @@ def some_judged_again(
     Judged by anything else, a run would say of one item by which it was judged and mean another.
     """
     job = replace(stored_job(run, reader, project), judged=frozenset(answers))
+    job = replace(job, plan=replace(job.plan, only_judging=True))
     if run.scoring_pass > 1:
         job = by_pass(job, reader.passes(run.id)[-1].config, reader)
     if not allow_unjudged:
@@ -434,7 +436,7 @@ def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
     if kept.get("dataset"):
         plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
     judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
-    plan = replace(plan, judge=judge, without_judges=kept["without_judges"])
+    plan = replace(plan, judge=judge, without_judges=kept["without_judges"], only_judging=True)
     plan = replace(plan, embedder=_kept_embedder(kept, project.settings, project.environment))
     plan.check_evaluators()
     return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))

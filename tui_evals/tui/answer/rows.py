@@ -72,7 +72,13 @@ if TYPE_CHECKING:
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
 
 
-_STEP_STYLES: dict[str, Style] = {"step": "accent", "call": "strong", "failed": "warn", "left": "dim"}
+_STEP_STYLES: dict[str, Style] = {
+    "asked": "strong",
+    "step": "accent",
+    "call": "strong",
+    "failed": "warn",
+    "left": "dim",
+}
 
 
 def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
@@ -80,7 +86,7 @@ def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
     if detail.answer is not None and detail.answer.steps:
         yield heading("Steps")
         for line in step_lines(detail.answer):
-            indent = 0 if line.kind == "step" else 2 if line.kind == "call" else 4
+            indent = 0 if line.kind in ("asked", "step") else 2 if line.kind == "call" else 4
             note = f" · {line.note}" if line.note and line.kind == "step" else ""
             yield paragraph(f"{line.text}{note}", width, _STEP_STYLES.get(line.kind, ""), indent)
             if line.note and not note:
