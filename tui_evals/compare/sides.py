@@ -31,6 +31,7 @@ _CONTENT = (
     "ideal",
     "context",
     "messages",
+    "attachments",
     "variables",
     "user",
     "tools",

@@ -144,6 +144,36 @@ class SimulatedUser(_StrictModel):
     target: Text | None = Field(None, description="The target that plays the user; else the run's judge.")
 
 
+def _check_attachment(value: object) -> object:
+    if isinstance(value, str) and value:
+        return value
+    if not isinstance(value, dict) or not isinstance(value.get("path"), str) or not value["path"]:
+        raise ValueError("must be the path of a file, or an object with its path")
+    if extra := set(value) - {"path", "media_type", "size", "sha256"}:
+        raise ValueError(f"unknown field '{min(extra)}'; a file has path, media_type, size and sha256")
+    return value
+
+
+_ABOUT_FILE = {"path": {"type": "string", "minLength": 1}, "media_type": {"type": "string"}}
+Attachment = Annotated[
+    Any,
+    BeforeValidator(_check_attachment),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "properties": {**_ABOUT_FILE, "size": {"type": "integer"}, "sha256": {"type": "string"}},
+                    "required": ["path"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
 class ErrorObject(_StrictModel):
     """Why an answer, or its judging, is missing."""
 
@@ -179,6 +209,9 @@ class _Unit(_StrictModel):
     extensions: dict[str, Any] | None = Field(None, description="Anything else; echoed to the results.")
     ideal: list[str] | None = Field(None, description="Acceptable references; the first is the expected response.")
     messages: list[Message] | None = Field(None, description="Chat history placed before the prompt.")
+    attachments: list[Attachment] | None = Field(
+        None, description="Files that go along with the prompt: paths from the dataset's folder."
+    )
 
     response: str | None = Field(None, description="What the target said.")
     citations: list[Any] | None = None
@@ -304,9 +337,10 @@ PORTABLE_TURNS = 20
 SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Item: frozenset(
         {"testId", "category", "notes", "variables", "messages", "ideal", "tools", "response_format"}
+        | {"attachments"}
         | {"tool_results", "max_steps", "user"}
         | {"weight", "threshold", "repeats"}
     ),
-    Turn: frozenset({"messages", "ideal"}),
+    Turn: frozenset({"messages", "attachments", "ideal"}),
 }
 """Fields the published schema refuses; it knows `name` on conversations only, and its root is open."""

@@ -38,6 +38,7 @@ UNIT_FIELDS = (
     "variables",
     "messages",
     "prompt",
+    "attachments",
     "turns",
     "user",
     "expected_response",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.attachments import PART
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset, Item, Message, Turn
 from tui_evals.datasets.problems import DatasetError, Problem
@@ -160,9 +161,17 @@ def opening_of(dataset: Dataset, item: Item, prompt: PromptUnderTest) -> Chat:
 def question_of(unit: Item | Turn) -> list[Mapping[str, Any]]:
     """The messages one unit adds: its own history, then its prompt."""
     messages: list[Mapping[str, Any]] = [*plain(unit.messages or ())]
+    if unit.attachments:
+        told = [{"type": "text", "text": unit.prompt}] if unit.prompt is not None else []
+        return [*messages, {"role": "user", "content": [*told, *map(_file_part, unit.attachments)]}]
     if unit.prompt is not None:
         messages.append({"role": "user", "content": unit.prompt})
     return messages
+
+
+def _file_part(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A file as a part of a message, which is filled in when it is sent."""
+    return {"type": PART, **({"path": given} if isinstance(given, str) else given)}
 
 
 def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

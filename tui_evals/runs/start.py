@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from tui_evals.datasets.attachments import with_pinned_files
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError, Problem
@@ -42,7 +43,7 @@ from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
 from .selection import ItemSelection, find_run, select_items
-from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
+from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
 from .toolbox import open_toolbox
@@ -212,6 +213,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     document = request.document
     if request.evaluators is not None:
         document = replace(document, data={**document.data, "default_evaluators": dict(request.evaluators)})
+    document, unpinned = with_pinned_files(document), document
     settings, defaults = project.settings, project.settings.run
     words = request.targets or tuple(defaults.targets)
     judge = request.judge or settings.judge
@@ -253,6 +255,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         "suite": request.suite,
         "parent": _parent_id(request.parent, project),
         "metrics": metrics,
+        "files": None if document is unpinned else _folder_of(document, project),
     }
     return PreparedRun(
         project=project,
@@ -263,6 +266,10 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         ready=request.ready,
         allow_unjudged=request.allow_unjudged,
     )
+
+
+def _folder_of(document: Document, project: Project) -> str:
+    return os.path.relpath(document.file.absolute().resolve().parent, project.root.resolve())
 
 
 _NAMED_ITEMS = 10
@@ -369,6 +376,7 @@ def rerun_items(
             "tags": parent.tags,
             "parent": parent.id,
             "metrics": parent.config.get(METRICS),
+            "files": parent.config.get(FILES),
         },
         typed=False,
         allow_unjudged=allow_unjudged,
@@ -560,14 +568,15 @@ def store_plan(
     name: str,
     source: str,
     metrics: str | None = None,
+    files: str | None = None,
     destinations: Mapping[str, Mapping[str, str | None]] | None = None,
     allow_unjudged: bool = False,
     **more: Any,
 ) -> RunRow:
     """Commit a plan: from now on the run exists, whole, with every answer pending.
 
-    `metrics` is the folder of the prompt under test, beside which evaluators lie; `destinations` says where questions
-    and keys go.
+    `metrics` is the folder of the prompt under test, beside which evaluators lie; `files` that of the dataset, where
+    files go along with questions; `destinations` says where questions and keys go.
     """
     new = NewRun(
         name=name,
@@ -578,6 +587,7 @@ def store_plan(
         config={
             **_run_config(plan, terms, environment),
             **({METRICS: metrics} if metrics else {}),
+            **({FILES: files} if files else {}),
             **({DESTINATIONS: dict(destinations)} if destinations else {}),
             **({UNJUDGED_TOO: True} if allow_unjudged else {}),
         },
@@ -665,6 +675,8 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     budget.of_run(run.id, reader, writer)
     largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
 
+    files = project.root / str(run.config[FILES]) if FILES in run.config else None
+
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
         if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
@@ -672,7 +684,8 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         tools = None
         if kind == "target" and terms.cluster is None:
             tools = open_toolbox(plan.dataset, config, project.environment, project.root)
-        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target, tools=tools)
+        environment, root = project.environment, project.root
+        made = opened(config, kind, budget, environment, root, terms.concurrency, target, tools=tools, files=files)
         made.largest_answer = largest.get((kind, config.name), 0)
         return made
 
@@ -695,6 +708,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
             root=project.root,
             metrics=metrics,
             trusting=project.trusting,
+            files=files,
         )
         elsewhere = partial(cluster_executor, place, plan, targets, judges, budget, terms.use_cache)
     cached = terms.use_cache
