@@ -59,9 +59,8 @@ def test_a_file_that_changed_is_never_sent_for_the_one_of_the_run(project):
     (project.folder / "a.png").write_bytes(PNG + b"2")
     project.do("resume", "last", "--errors", code=None)
     one = detail(project)
-    assert (
-        one.row.code == "agentRequestFailed" and "'a.png' has changed since the run was planned" in one.answer.message
-    )
+    assert one.row.code == "agentRequestFailed"
+    assert "'a.png' has changed since the run was planned" in one.answer.message
     assert project.server.counts()["asked"] == count
 
 

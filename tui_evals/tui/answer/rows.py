@@ -129,11 +129,8 @@ def _content(message: Mapping[str, Any]) -> str:
     """What a message says; parts that are no text are named."""
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
-    others = [
-        str(part.get("type"))
-        for part in parts
-        if isinstance(part, dict) and part.get("type") not in ("text", "attachment")
-    ]
+    kinds = [str(part.get("type")) for part in parts if isinstance(part, dict)]
+    others = [kind for kind in kinds if kind not in ("text", "attachment")]
     return "\n".join([content_text(content), *(f"<{kind}>" for kind in others)])
 
 

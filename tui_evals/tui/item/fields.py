@@ -29,19 +29,9 @@ JUDGING = ("evaluators", "default_evaluators")
 
 _BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
-    *(
-        "prompt",
-        "attachments",
-        "user",
-        "expected_response",
-        "context",
-        "messages",
-        "variables",
-        "testId",
-        "name",
-        "description",
-    ),
-    *("category", "tags", "notes", "ideal", "tools", "tool_results", "max_steps", "response_format"),
+    *("prompt", "attachments", "user", "expected_response", "context", "messages", "variables"),
+    *("testId", "name", "description", "category", "tags", "notes", "ideal"),
+    *("tools", "tool_results", "max_steps", "response_format"),
     *("weight", "threshold", "repeats"),
     *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
 )
