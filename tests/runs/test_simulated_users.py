@@ -77,6 +77,7 @@ def test_a_user_is_played_until_the_goal_and_judged_as_a_whole(project):
     assert result(one)["UserGoal"] == ("pass", "reached after 2 turns") and result(one)["Steps"][0] == "pass"
     sent = project.server.last()["body"]["messages"]
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
+    assert one.answer.request["messages"] == sent
     assert "lamp" in sent[1]["content"] and "refund" not in json.dumps(sent)
     assert one.answer.input_tokens == sum(step["input_tokens"] for step in one.answer.steps)
     assert {call.kind for call in one.calls} == {"target", "judge"} and len(one.calls) == 5

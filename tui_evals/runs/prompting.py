@@ -196,9 +196,10 @@ def messages_of_answer(record: AnswerRecord) -> list[Mapping[str, Any]]:
     return [message for step in record.steps for message in messages_of_step(step)]
 
 
-def is_conversation(record: AnswerRecord) -> bool:
-    """Whether an answer is a whole conversation with a simulated user."""
-    return bool(record.steps) and "asked" in record.steps[0]
+def chat_up_to(record: AnswerRecord, sent: Chat) -> Chat:
+    """What was said before an answer: what was `sent`, and of a conversation with a simulated user all but the last."""
+    is_conversation = bool(record.steps) and "asked" in record.steps[0]
+    return (*sent, *messages_of_answer(record)[:-1]) if is_conversation else sent
 
 
 def messages_of_step(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -18,7 +18,7 @@ from tui_evals.text.chats import chat_to_text, split_at_question
 from tui_evals.text.tokens import tokens_per_second
 
 from .plan import Assigned, Plan
-from .prompting import Chat, PromptUnderTest, is_conversation, messages_of_answer, variables_of
+from .prompting import Chat, PromptUnderTest, chat_up_to, variables_of
 from .status import Status, score_of, status_of, weighted_mean
 
 FORMAT_KEY = "response_format"
@@ -72,9 +72,7 @@ def evidence_for(
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
     calls = [call for step in answer.steps for call in step["calls"]] or answer.tool_calls
-    if is_conversation(answer):
-        chat = (*chat, *messages_of_answer(answer)[:-1])
-    history, request = split_at_question(chat)
+    history, request = split_at_question(chat_up_to(answer, chat))
     return Evidence(
         prompt=chat_to_text(request),
         response=answer.text,

@@ -13,7 +13,7 @@ from tui_evals.datasets.model import Dataset, Item, SimulatedUser
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
-from tui_evals.runs.prompting import Chat, messages_of_answer, opening_of, question_of
+from tui_evals.runs.prompting import Chat, chat_up_to, messages_of_answer, opening_of, question_of
 from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, questions
 from tui_evals.runs.simulated_user import converse
 from tui_evals.runs.tool_loop import ToolLoop
@@ -249,7 +249,8 @@ class LocalExecutor:
 
         questions.set(JudgeQuestions(f"user {cell.answers[turn]}"))
         record = await converse(user, asks, answer, request)
-        return replace(record, request=stored_request(request, 0))
+        last = replace(request, messages=chat_up_to(record, request.messages))
+        return replace(record, request=stored_request(last, 0))
 
     async def _cached(self, key: str, cell: Cell, request: Request, so_far: _Conversation) -> AnswerRecord | None:
         """What the cache has for a turn.
