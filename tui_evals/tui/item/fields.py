@@ -29,7 +29,7 @@ JUDGING = ("evaluators", "default_evaluators")
 
 _BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
-    *("prompt", "attachments", "user", "expected_response", "context", "messages", "variables"),
+    *("prompt", "attachments", "user", "expected_response", "context", "messages", "variables", "matrix"),
     *("testId", "name", "description", "category", "tags", "notes", "ideal"),
     *("tools", "tool_results", "max_steps", "response_format"),
     *("weight", "threshold", "repeats"),
@@ -37,7 +37,7 @@ _UNIT = (
 )
 _DATASET = (
     *("metadata.name", "metadata.description", "metadata.tags", "description", "prompt_file", "messages"),
-    *("variables", "tools", "tool_results", "tool_functions", "mcp", "max_steps", "response_format"),
+    *("variables", "matrix", "tools", "tool_results", "tool_functions", "mcp", "max_steps", "response_format"),
     *("repeats", "default_allowed_tools", "default_evaluators"),
 )
 _ABOUT = {
