@@ -29,6 +29,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         *("ToolCalledWith", "TOOL_CALLED_WITH", "ValidToolCalls"),
     ),
     "trajectory": ("NoTools", "ToolOrder", "ToolTrajectory", "ToolsSucceeded", "Steps"),
+    "users": ("UserGoal",),
     "text": (
         *("Equals", "EXACT_MATCH", "exact_match", "StartsWith", "STARTS_WITH", "ContainsAll", "CONTAINS_ALL"),
         *("ContainsAny", "CONTAINS_ANY", "Regex"),

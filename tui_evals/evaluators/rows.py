@@ -63,7 +63,7 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
             fields["expected"] = references[0]
     if "completions" in present:
         fields["completions"] = _require_texts(present["completions"], "completions")
-    for key in ("variables", "diagnostics"):
+    for key in ("variables", "diagnostics", "user"):
         if key in present:
             fields[key] = _require_object(present[key], key)
     for key in ("history", "request", "tools"):
@@ -73,10 +73,11 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         fields.setdefault("prompt", chat_to_text(fields["request"]))
     if "tool_calls" in present:
         fields["tool_calls"] = tuple(tool_call(call) for call in _require_list(present["tool_calls"], "tool_calls"))
-    if "steps" in present:
-        if type(present["steps"]) is not int:
-            raise BadRow("steps: a whole number is expected")
-        fields["steps"] = present["steps"]
+    for key in ("steps", "turns"):
+        if key in present:
+            if type(present[key]) is not int:
+                raise BadRow(f"{key}: a whole number is expected")
+            fields[key] = present[key]
     fields["from_cache"] = present.get("from_cache") is True
     fields["json_response"] = present.get("json_response") is True
     return Evidence(**fields)

@@ -31,7 +31,7 @@ def request_for(question: Question, config: TargetConfig) -> Request:
         texts = tuple({"role": "user", "content": text} for text in question.texts)
         return Request(messages=texts, params=config.params)
     params = judging_params(config, question.max_tokens)
-    return Request(messages=question.messages, response_format=question.schema, params=params)
+    return Request(messages=question.messages, response_format=question.schema, params=params, repeat=question.repeat)
 
 
 class Judges:
