@@ -45,6 +45,7 @@ _KEYS = {
 _ALONE = (f"{CONTEXT}.json", f"{REPORT}.json")
 _DEPTH = 3
 
+
 @dataclass(frozen=True, slots=True)
 class Artefacts:
     """What was found, by its kind, and where."""

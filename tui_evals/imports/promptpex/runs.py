@@ -164,7 +164,9 @@ def _differing(overview: Rows, counted: Mapping[tuple[str, str], Mapping[str, st
         parts = [
             f"{column} {value} (the answers: {ours[column]})"
             for column, value in row.items()
-            if column in ours and str(value).strip() and str(value).strip() not in (ours[column], _of_tests(ours, column))
+            if column in ours
+            and str(value).strip()
+            and str(value).strip() not in (ours[column], _of_tests(ours, column))
         ]
         if parts:
             sentences.append(f"overview.csv says otherwise of {name}: {', '.join(parts)}")
