@@ -37,7 +37,7 @@ def results(rows) -> str:
     """A table of answers as PromptPex itself writes it: quoted where needed, without a column `inverse`."""
     verdicts = ["ok", "err", "ok", "", "ok", "err"]
     lines = [
-        f'{n:07x},0abc,{rule},"The rule.",,gemma2:9b,,{_quoted(text)},"said, {n}  ",{verdict},"why\n{verdict.upper()}"\n'
+        f'{n:07x},0abc,{rule},"A rule.",,gemma2:9b,,{_quoted(text)},"said, {n}  ",{verdict},"why\n{verdict.upper()}"\n'
         for n, ((rule, text, _), verdict) in enumerate(zip(rows, verdicts, strict=True))
     ]
     return HEAD + "".join(lines) + 'b,0abc,,,1,gemma2:9b,,"Text: a baseline.",said,ok,OK\n'
