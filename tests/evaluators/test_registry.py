@@ -83,6 +83,14 @@ CANONICAL = (
     "Secrets",
     "EmbeddingSimilarity",
     "Language",
+    "match",
+    "includes",
+    "pattern",
+    "choice",
+    "exact",
+    "f1",
+    "model_graded_qa",
+    "model_graded_fact",
 )
 
 ALIASES = {

@@ -55,6 +55,10 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "unit_tests": ("PythonUnitTests", "python_unit_testing"),
     "modelgraded": ("ModelGraded", "ModelBasedClassify"),
     "compliance": ("Compliance", "TNC", "accuracy"),
+    "inspect_scorers": (
+        *("match", "includes", "pattern", "choice", "exact", "f1"),
+        *("model_graded_qa", "model_graded_fact"),
+    ),
 }
 """The names and aliases in each module, which is imported once somebody asks for an evaluator in it."""
 

@@ -19,13 +19,13 @@ from tui_evals.runs.suites.cases import ArthurError, Cases, UserValueError
 from tui_evals.runs.suites.running import METADATA
 from tui_evals.runs.suites.suite import (
     CATEGORIES,
-    FOLDER,
     MARK,
     PASSING,
     Method,
     checked_name,
     document_of,
     method_named,
+    suite_file,
 )
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
@@ -48,7 +48,7 @@ from .recording import RecordedAnswer, Recording, Stored, chat_before, digest_of
 
 Data = Mapping[str, Any]
 _LARGEST = 2**30
-_UNFIT = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f]+|\.\.+')
+_UNFIT = re.compile(r"[\x00-\x1f\x7f]+")
 _CALLED: Mapping[type, str] = {str: "text", list: "a list", dict: "an object"}
 
 
@@ -112,13 +112,13 @@ class BenchFile:
 def named_in(file: BenchFile, what: str, losses: Losses) -> str:
     """The name in a file, made one that a file can have here."""
     given = file.get(("name",), str)
-    name = _UNFIT.sub("_", given).strip().lstrip(".-")[:100].strip()
+    name = _UNFIT.sub("_", given).strip()[:1_000].strip()
     try:
         checked_name(name, what)
     except UserValueError as problem:
         file.refuse(str(problem), "name")
     if name != given:
-        losses.changed(f"the name of a {what}, {given!r}, is now {name!r}", str(file.path), "it is also that of a file")
+        losses.changed(f"the name of a {what}, {given!r}, is now {name!r}", str(file.path), "it is one line of text")
     return name
 
 
@@ -158,7 +158,7 @@ def recording_of(
         by=BY,
         digest=digest_of(marked, answers, name, when),
         document=marked,
-        source=(FOLDER / f"{document['metadata']['name']}.json").as_posix(),
+        source=suite_file(Path(), document["metadata"]["name"]).as_posix(),
         name=name,
         targets=(noted.get("model_name", UNKNOWN_MODEL),),
         answers=answers,

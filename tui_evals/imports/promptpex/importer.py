@@ -39,6 +39,7 @@ from .runs import (
     overview_of,
     recorded,
     recording_of,
+    with_inverse,
 )
 
 Data = dict[str, Any]
@@ -174,7 +175,7 @@ def _origin(document: Data, file: Path, tests: _Tests, subject: Subject | None, 
 
 def _losses(tests: _Tests) -> Losses:
     losses = Losses()
-    for what in tests.left_out:
+    for what in (*tests.left_out, *tests.artefacts.left_out):
         losses.left_out(what)
     count, answers = len(tests.items), len(tests.recording.answers)
     losses.carried(f"{count} test{'' if count == 1 else 's'}", why="as items")
@@ -196,7 +197,7 @@ def _subject(prompt: Path | None) -> tuple[Subject | None, list[str]]:
 def _read(
     path: Path, artefacts: Artefacts, subject: Subject | None, known: Mapping[str, object], prompt: Path | None
 ) -> _Tests:
-    rows = artefacts.rows("test_results", RecordedResult)
+    rows = with_inverse(artefacts.rows("test_results", RecordedResult), len(artefacts.lines("rules")))
     tests = written_tests(artefacts)
     written = len(tests.rows)
     recording = recording_of(rows, tests)
