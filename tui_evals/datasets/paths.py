@@ -54,6 +54,7 @@ UNIT_FIELDS = (
     "weight",
     "threshold",
     "repeats",
+    "other_questions",
     "tags",
     "extensions",
     "conversation_id",

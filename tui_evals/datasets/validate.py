@@ -412,6 +412,9 @@ def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Pa
 
 
 def _shape_problems(item: dict[str, Any], has_prompt: bool) -> Iterator[Problem]:
+    for name in ("turns", "repeats"):
+        if "other_questions" in item and name in item:
+            yield Problem(f"has both other_questions and {name}; keep one of them")
     if "turns" not in item:
         if "prompt" not in item and "messages" not in item and not has_prompt:
             yield Problem("has neither prompt nor turns; give it one of them")

@@ -31,7 +31,7 @@ _BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
     *("prompt", "expected_response", "context", "messages", "variables", "testId", "name", "description"),
     *("category", "tags", "notes", "ideal", "tools", "tool_results", "max_steps", "response_format"),
-    *("weight", "threshold", "repeats"),
+    *("weight", "threshold", "repeats", "other_questions"),
     *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
 )
 _DATASET = (
