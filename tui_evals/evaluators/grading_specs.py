@@ -133,7 +133,7 @@ def _file_text(path: str) -> bytes:
 
 def _read_spec(text: str | bytes, source: str, entry: str) -> Spec:
     try:
-        document = load_yaml(text)
+        document = load_yaml(text, repeated=[] if entry else None)  # in a registry the last of two keys counts
     except YamlError as problem:
         raise SpecError(f"the grading spec {source!r} cannot be read: {problem}") from None
     if isinstance(document, dict) and "prompt" not in document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -223,6 +223,15 @@ class ModelGraded(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Ask the judge once for every combination of args."""
+        metrics = {}
+        choices: Sequence[str] = ()
+        for metric, question, choices in self.questions(evidence):
+            expected = self._expected(metric, evidence)
+            metrics[metric] = self._metric(*await ask_once(self.ask, question), choices, expected)
+        return self._record(metrics, choices)
+
+    def questions(self, evidence: Evidence) -> Iterator[tuple[str, Question, Sequence[str]]]:
+        """The name of each metric with the question to the judge and its choices; nobody is asked."""
         answers = self._answers(evidence)
         n = len(answers.get(self.outputs[0], ())) if len(self.outputs) == 1 else 1
         n = n or (self.count if isinstance(self.count, int) else 1)
@@ -231,12 +240,8 @@ class ModelGraded(Evaluator):
         except ValueError as problem:
             raise Misconfigured(str(problem)) from None
         question_about = self._question_as_there if self.options.compat else self._question
-        metrics = {}
         for metric, values in self._calls(evidence).items():
-            expected = self._expected(metric, evidence)
-            question = question_about(evidence, answers, {**values, "n": str(n)}, choices)
-            metrics[metric] = self._metric(*await ask_once(self.ask, question), choices, expected)
-        return self._record(metrics, choices)
+            yield metric, question_about(evidence, answers, {**values, "n": str(n)}, choices), choices
 
     def _question(
         self,

@@ -61,9 +61,10 @@ def load(paths: Sequence[File], catalogue: Mapping[str, type[BaseModel]]) -> Reg
     `catalogue` holds the options of the evaluators there are, as validation takes it.
     """
     roots = roots_of(paths)
-    broken: list[DatasetError] = []
-    entries = {kind: read_entries(roots, kind, broken) for kind in KINDS}
-    return Registry(roots, entries, catalogue, tuple(map(str, broken)))
+    broken: dict[File, DatasetError] = {}
+    notes: list[str] = []
+    entries = {kind: read_entries(roots, kind, broken, notes) for kind in KINDS}
+    return Registry(roots, entries, catalogue, broken, tuple(notes))
 
 
 class Registry:
@@ -74,12 +75,14 @@ class Registry:
         roots: tuple[File, ...],
         entries: Mapping[str, Entries],
         catalogue: Mapping[str, type[BaseModel]],
-        broken: tuple[str, ...] = (),
+        broken: Mapping[File, DatasetError],
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.roots = roots
         self.entries = entries
-        self._broken = broken
-        self._surroundings = Surroundings(roots, entries["modelgraded"], catalogue)
+        self._notes = (*map(str, broken.values()), *notes)
+        grading = {file: problem for file, problem in broken.items() if file.parent.name == "modelgraded"}
+        self._surroundings = Surroundings(roots, entries["modelgraded"], catalogue, grading)
 
     def find(self, name: str) -> list[EvalSpec]:
         """The evals of a name, a pattern with `*`, or a set; an eval wins over a set of the same name."""
@@ -132,9 +135,9 @@ class Registry:
         return next(spec.needs for spec in self.find(name) if spec.name == name)
 
     def remarks(self) -> list[str]:
-        """What is odd and breaks no other eval: files that cannot be read, hidden sets, sets that name nothing."""
+        """What is odd and breaks no other eval: files that cannot be read, keys twice, hidden sets, dead names in sets."""
         evals, sets = self.entries["evals"], self.entries["eval_sets"]
-        remarks = list(self._broken)
+        remarks = list(self._notes)
         remarks += [
             f"{entry.where}: the set '{name}' has the name of an eval, which is found first"
             for name, entry in sets.items()
