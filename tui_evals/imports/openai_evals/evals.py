@@ -214,10 +214,9 @@ class EvalSpec:
     def _note(self, plan: Plan, items: list[dict[str, Any]], losses: Losses) -> None:
         where = self.entry.where
         losses.carried(f"{len(items)} samples", where)
-        if not self.faithful and plan.evaluator != "MultipleChoice":
-            if any("prompt" in item and "messages" not in item for item in items):
-                why = "asked as the user; the original sends it as a system message"
-                losses.changed("input that is text", where, why)
+        as_user = any("prompt" in item and "messages" not in item for item in items)
+        if as_user and not self.faithful and plan.evaluator != "MultipleChoice":
+            losses.changed("input that is text", where, "asked as the user; the original sends it as a system message")
         if plan.data and self._located(plan.data).is_dir():
             why = "numbered by the names of its files; the original goes by the order of the file system"
             losses.changed("a folder of samples", where, why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,6 +50,18 @@ def load_named(paths: str, catalogue: Mapping[str, type[BaseModel]]) -> Registry
     if not named:
         raise NoFolder("name the folder of a registry, or several by commas")
     return load([File(part) for part in named], catalogue)
+
+
+_PARTICULAR = re.compile(r"(?<=class )[\w.:]+|[\w.:-]*/[^\s,;]+")
+
+
+def by_reason(reasons: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The names of evals by why they cannot run, the commonest reason first; paths and classes tell none apart."""
+    names: dict[str, list[str]] = {}
+    for name, found in reasons.items():
+        for reason in found:
+            names.setdefault(_PARTICULAR.sub("…", reason), []).append(name)
+    return dict(sorted(names.items(), key=lambda entry: -len(entry[1])))
 
 
 class NoFolder(ValueError):
@@ -135,7 +148,7 @@ class Registry:
         return next(spec.needs for spec in self.find(name) if spec.name == name)
 
     def remarks(self) -> list[str]:
-        """What is odd and breaks no other eval: files that cannot be read, keys twice, hidden sets, dead names in sets."""
+        """What is odd and breaks no other eval: unreadable files, keys twice, hidden sets, dead names in sets."""
         evals, sets = self.entries["evals"], self.entries["eval_sets"]
         remarks = list(self._notes)
         remarks += [

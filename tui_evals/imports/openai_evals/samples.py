@@ -178,10 +178,9 @@ def multiple_choice(sample: Data, instructions: str, random: Random, faithful: b
     random.shuffle(order)
     lines = [f"{letter}) {choices[at]}" for letter, at in zip(ascii_uppercase, order, strict=False)]
     if faithful:
-        text = "\n".join(
-            [instructions, "Please answer with the letter of the correct answer.", "", question_text, *lines]
-        )
-        asked: dict[str, Any] = {"messages": [{"role": "system", "content": text}]}
+        told = "Please answer with the letter of the correct answer."
+        content = "\n".join([instructions, told, "", question_text, *lines])
+        asked: dict[str, Any] = {"messages": [{"role": "system", "content": content}]}
         return {**asked, "expected_response": ascii_uppercase[order.index(place)]}
     heading = [instructions] if instructions else []
     text = [*heading, "Reply with the letter of the right choice and nothing else.", "", question_text, *lines]

@@ -143,7 +143,8 @@ def _multiple_choice(entry: Entry, _: Entries, faithful: bool) -> Plan:
     params = {"temperature": 0, "max_tokens": 1}
     args.sent(params)
     needs = Needs(params=params)
-    evaluator, options = ("Match", {}) if faithful else ("MultipleChoice", {})
+    evaluator = "Match" if faithful else "MultipleChoice"
+    options: dict[str, Any] = {}
     if not faithful:
         args.losses.changed("the instruction to answer with a letter", entry.where, "worded anew")
         args.losses.changed("what counts as a letter", entry.where, "'Because' is no B here; it is one in the original")
