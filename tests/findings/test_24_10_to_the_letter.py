@@ -46,7 +46,7 @@ async def judged(dataset: Dataset, item: Item, calls: list[dict[str, Any]], show
 
     async def ask(question: Question) -> str:
         shown.append(list(question.messages))
-        return next(replies)
+        return str(next(replies))
 
     kind = built_in()[entry.evaluator]
     evidence = Evidence(
