@@ -180,7 +180,11 @@ class EvalSpec:
                 Sample(place, self.entry.file, self.entry.line, dict(data)) for place, data in enumerate(plan.inline)
             ]
         path = self._located(plan.data or "")
-        samples = data_files.read(path)[: plan.most]
+        samples = data_files.read(path)
+        if plan.shuffled:
+            order = data_files.shuffled_as_there(len(samples), SEED)
+            samples = [replace(samples[place], index=number) for number, place in enumerate(order)]
+        samples = samples[: plan.most]
         if not samples:
             raise DatasetError(str(path), [Problem("holds no samples; write one JSON object a line")])
         return samples

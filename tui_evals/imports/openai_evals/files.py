@@ -248,9 +248,9 @@ class Args:
             del self.left[name]
             self.losses.left_out(f"args.{name}", self.entry.where, "the original takes it and never sends it")
 
-    def flag(self, name: str) -> bool:
+    def flag(self, name: str, otherwise: bool = False) -> bool:
         """True or false; `yes` and `on` are true as well, because YAML 1.1 said so."""
-        value = self.left.pop(name, False)
+        value = self.left.pop(name, otherwise)
         if isinstance(value, str):
             value = {"yes": True, "on": True, "no": False, "off": False}.get(value.lower(), value)
         if not isinstance(value, bool):

@@ -253,6 +253,22 @@ def read(path: File) -> list[Sample]:
     return samples
 
 
+def shuffled_as_there(count: int, seed: int) -> list[int]:
+    """The places of samples as numpy's older generator shuffles them from a seed."""
+    words, word = [], seed & 0xFFFFFFFF
+    for place in range(624):
+        words.append(word)
+        word = (1812433253 * (word ^ (word >> 30)) + place + 1) & 0xFFFFFFFF
+    random = Random()
+    random.setstate((3, (*words, 624), None))
+    order = list(range(count))
+    for last in range(count - 1, 0, -1):
+        while (other := random.getrandbits(32) & ((1 << last.bit_length()) - 1)) > last:
+            pass
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
 def too_many(file: File, problems: Sequence[Problem]) -> DatasetError:
     """The problems of a file, as many as anybody reads."""
     if len(problems) > MOST_PROBLEMS:

@@ -55,6 +55,8 @@ class Plan:
     """Samples that the class holds in its code."""
     most: int | None = None
     """How many samples there are at most."""
+    shuffled: bool = False
+    """Whether the samples are shuffled before they are numbered."""
     differs: tuple[str, ...] = ()
     """Why the figures of a faithful run do not compare with those of the original."""
 
@@ -124,15 +126,10 @@ def _match_with_solvers(entry: Entry, _: Entries, faithful: bool) -> Plan:
     args = Args(entry)
     samples, task = args.text("samples_jsonl"), args.text("task_description")
     most = args.count("n_samples") or None
-    args.flag("shuffle")
-    differs: tuple[str, ...] = ()
-    if most is not None:
-        chance = f"the original draws {most} samples by chance, here they are the first {most}"
-        differs = (chance,)
-        args.losses.changed(f"n_samples {most}", entry.where, chance)
+    shuffled = args.flag("shuffle", True)
     options: dict[str, Any] = {"no_reference": "fail"} if faithful else {}
     recipe = Recipe({}, before=({"role": "system", "content": task},), capitalized=True, faithful=faithful)
-    return Plan("Match", options, Needs(), args.rest(), samples, recipe, most=most, differs=differs)
+    return Plan("Match", options, Needs(), args.rest(), samples, recipe, most=most, shuffled=shuffled)
 
 
 def _multiple_choice(entry: Entry, _: Entries, faithful: bool) -> Plan:
