@@ -241,6 +241,9 @@ class Turn(_Unit):
     prompt: Text = Field(description="What the target is asked.")
 
 
+Question = Text | Annotated[list[Message], Field(min_length=1)]
+
+
 class Item(_Unit):
     """A test: a single prompt, or a conversation of turns."""
 
@@ -267,6 +270,11 @@ class Item(_Unit):
     weight: Share | None = Field(None, description="Share of the item in the run's score; 1 when absent.")
     threshold: Share | None = Field(None, description="Share of evaluators that must pass; 1 when absent.")
     repeats: Annotated[int, Field(ge=1)] | None = Field(None, description="How often the item is asked.")
+    other_questions: Annotated[list[Question], Field(min_length=1)] | None = Field(
+        None,
+        description="Further questions, text or messages, each asked in a conversation of its own; "
+        "the answers are judged together.",
+    )
     conversation_id: str | None = None
     summary: Summary | None = None
 
@@ -274,6 +282,15 @@ class Item(_Unit):
     def units(self) -> tuple[Item | Turn, ...]:
         """The exchanges to ask and judge in order: the turns, or the item itself."""
         return (self,) if self.turns is None else tuple(self.turns)
+
+    def asking(self, repeat: int) -> Item:
+        """The item as one of its conversations asks it: each of the other questions takes the place of the first."""
+        if not self.other_questions or not 0 < repeat <= len(self.other_questions):
+            return self
+        other = self.other_questions[repeat - 1]
+        asked = {"prompt": other} if isinstance(other, str) else {"messages": other}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("prompt", "messages")}
+        return Item.model_construct(**kept, **asked)
 
 
 for _model in (Item, Turn):
@@ -341,7 +358,7 @@ SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Item: frozenset(
         {"testId", "category", "notes", "variables", "matrix", "messages", "ideal", "tools", "response_format"}
         | {"attachments", "tool_results", "max_steps", "user"}
-        | {"weight", "threshold", "repeats"}
+        | {"weight", "threshold", "repeats", "other_questions"}
     ),
     Turn: frozenset({"messages", "attachments", "ideal"}),
 }

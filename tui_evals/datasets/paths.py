@@ -58,6 +58,7 @@ UNIT_FIELDS = (
     "weight",
     "threshold",
     "repeats",
+    "other_questions",
     "tags",
     "extensions",
     "conversation_id",

@@ -422,6 +422,9 @@ def _shape_problems(item: dict[str, Any], has_prompt: bool) -> Iterator[Problem]
     given = [name for name in ("prompt", "turns", "user") if name in item]
     if len(given) > 1:
         yield Problem(f"has both {' and '.join(given)}; keep one of them")
+    for name in ("turns", "user", "repeats"):
+        if "other_questions" in item and name in item:
+            yield Problem(f"has both other_questions and {name}; keep one of them")
     if "turns" not in item:
         if not (has_prompt or item.keys() & _ASKS or _is_bare(item)):
             yield Problem("has neither prompt nor turns nor user; give it one of them")

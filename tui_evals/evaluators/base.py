@@ -186,6 +186,14 @@ class ValueOptions(Options):
     )
 
 
+class ReferenceOptions(ValueOptions):
+    """For evaluators that compare with references, of which a dataset may name none on purpose."""
+
+    no_reference: Literal["error", "fail"] = Field(
+        "error", description="What an item without a reference comes to: an error, or a fail as in OpenAI Evals."
+    )
+
+
 class TextOptions(ValueOptions):
     """For evaluators that compare text."""
 
@@ -365,6 +373,8 @@ def _missing_evidence(evaluator: Evaluator, evidence: Evidence) -> Score | None:
         if need == "response":
             if evidence.response is None:
                 return error_score("agentRequestFailed", f"{evaluator.name} has no answer to judge")
+            continue
+        if need == "expected" and getattr(evaluator.options, "no_reference", "error") == "fail":
             continue
         value = evidence.references if need == "expected" else getattr(evidence, need)
         if value is None or value == "" or (value == () and need != "tool_calls"):

@@ -13,7 +13,7 @@ from tui_evals.text.chats import chat_to_text
 from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
-from .judging import UnreadableReply, ask_judge, judge_question, reply_text, score_line, verdict_object
+from .judging import UnreadableReply, ask_judge, judge_question, reply_text, score_line, stated_number, verdict_object
 
 RATING_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -49,15 +49,21 @@ def read_rating(reply: str, judged: Collection[str] = ()) -> Rating:
     """The rating in a judge's reply to the texts that were judged."""
     try:
         text = reply_text(reply)
-        verdict = verdict_object(text, "score", lambda value: type(value) in (int, float), judged)
-        score = score_line(text, judged) if verdict is None else verdict["score"]
-        if not 1 <= score <= 5:
+        verdict = None
+        if '"score"' in text or "'score'" in text or _is_one_object(text):  # other braces are words of the reason
+            verdict = verdict_object(text, "score", lambda value: stated_number(value) is not None, judged)
+        score = score_line(text, judged) if verdict is None else stated_number(verdict["score"])
+        if score is None or not 1 <= score <= 5:
             raise UnreadableReply(f"its score is {str(score)[:20]}")
     except UnreadableReply as problem:
         form = '{"reason": "...", "score": n}'
         raise UnreadableReply(f"{problem}; one JSON object {form} with n from 1 to 5 was expected") from None
     reason = verdict.get("reason") if verdict else text
     return Rating(float(score), reason if isinstance(reason, str) else "")
+
+
+def _is_one_object(text: str) -> bool:
+    return text.startswith("{") and text.endswith("}")
 
 
 def reference_text(evidence: Evidence) -> str:

@@ -66,7 +66,7 @@ def conversations(plan: Plan, project: Project, max_cost: float | None) -> Itera
     for planned in plan.answers():
         if planned.turn or not targets[planned.target].cacheable:
             continue
-        item = plan.dataset.items[planned.item]
+        item = plan.dataset.items[planned.item].asking(planned.repeat)
         try:
             opening = opening_of(plan.dataset, item, plan.asked_prompts[planned.prompt])
         except TemplateError:  # nobody is asked what cannot be put into words

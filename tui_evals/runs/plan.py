@@ -110,7 +110,9 @@ class Plan:
         return counts
 
     def repeats_of(self, item: Item) -> int:
-        """How often an item is asked: its own number, else the dataset's, else the run's."""
+        """How often an item is asked: once for each of its questions, or its own number, the dataset's or the run's."""
+        if item.other_questions:
+            return 1 + len(item.other_questions)
         return item.repeats or self.dataset.repeats or self.repeats
 
     def answers(self) -> Iterator[PlannedAnswer]:

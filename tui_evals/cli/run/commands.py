@@ -127,6 +127,8 @@ def _cluster(command: Any) -> Any:
 @click.option("--as", "stands_for", metavar="FILE", type=_file, help="The file that --snapshot stands for.")
 @click.option("--registry", metavar="PATH[,PATH]", help="Take DATASET as an eval, a pattern or a set of a registry.")
 @click.option("--max-samples", type=click.IntRange(min=1), help="With --registry: so many, in the original's order.")
+@click.option("--faithful", is_flag=True, help="With --registry: ask and judge to the letter of the original.")
+@click.option("--data", metavar="FILE", type=_file, help="With --registry: the samples of the eval, as JSONL.")
 @_cluster
 @_gates
 @environment

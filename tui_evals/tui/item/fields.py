@@ -32,7 +32,7 @@ _UNIT = (
     *("prompt", "attachments", "user", "expected_response", "context", "messages", "variables", "matrix"),
     *("testId", "name", "description", "category", "tags", "notes", "ideal"),
     *("tools", "tool_results", "max_steps", "response_format"),
-    *("weight", "threshold", "repeats"),
+    *("weight", "threshold", "repeats", "other_questions"),
     *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
 )
 _DATASET = (
