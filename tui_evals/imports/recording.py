@@ -81,6 +81,10 @@ class Recording:
     """What else is known of how it was made, as plain data."""
     started: float | None = None
     finished: float | None = None
+    verdicts_only: bool = False
+    """Whether its scores are on other scales than here, so that only verdicts can be the same."""
+    transformed: frozenset[int] = frozenset()
+    """The items whose answers were recorded as a transform had left them, and not as the model gave them."""
 
     @property
     def repeats(self) -> int:

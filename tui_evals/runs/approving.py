@@ -163,8 +163,8 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
     """What evaluators need a yes for that load a model of the dataset's choice, from a folder or from elsewhere."""
     wanted = []
     for entry in entries:
-        kind = registry.find(entry.evaluator)
-        if issubclass(kind.Options, ModelOptions):
+        kind = registry.by_name.get(entry.evaluator)
+        if kind is not None and issubclass(kind.Options, ModelOptions):
             options = kind.Options.model_validate(entry.settings)
             if options.model != ModelOptions.model_fields["model"].default:
                 does = f"loads the model {one_line(options.model)} for {entry.evaluator}"
