@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,14 @@ def of_table(text: str) -> list[object]:
     return sorted((dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))), key=str)
 
 
+def of_log(text: str) -> list[object]:
+    lines = [json.loads(line) for line in text.splitlines()]
+    changing = ("run_id", "created_at", "event_id")
+    plain = [{name: value for name, value in line.items() if name not in changing} for line in lines]
+    plain[0] = {name: plain[0]["spec"][name] for name in ("completion_fns", "eval_name")}
+    return sorted(plain, key=json.dumps)
+
+
 FORMATS: dict[str, tuple[str, str, Callable[[str], list[object]]]] = {
     "jsonl": ("jsonl", "results-jsonl", of_json_lines),
     "csv": ("csv", "results-csv", of_table),
@@ -126,3 +135,39 @@ def test_what_is_no_result_is_refused_with_its_line(shell, project):
     Path("nightly.csv").write_text(Path("nightly.csv").read_text().replace("1500.0", "long", 1), newline="")
     done = shell("import", "nightly.csv")
     assert done.code == 2 and "latency_ms must be a number, not 'long'" in done.err
+
+
+@pytest.mark.parametrize(("targets", "repeats"), [(("demo",), 1), (("a", "b"), 1), (("demo",), 2)])
+def test_a_log_of_openai_evals_comes_back_the_same(tmp_path, targets, repeats):
+    graded = ScoreRecord(
+        key="ModelGraded",
+        evaluator="ModelGraded",
+        score=1.0,
+        result="pass",
+        label="Yes",
+        details={"metrics": {"choice": {"choice": "Yes", "score": 1.0, "reply": "so\nYes"}}},
+    )
+    answers = [*ANSWERS, Given(said("graded"), "pass", (graded,))]
+    items = [
+        *ITEMS,
+        {"testId": "ideal", "prompt": "?", "ideal": ["a", "b"], "messages": [{"role": "system", "content": "s"}]},
+    ]
+    count, said_before = iter(range(10_000)), {}
+
+    def given(row):
+        one = answers[next(count) % len(answers)]
+        if one.record.text is None and (len(targets) > 1 or "turns" in items[row.item]):
+            one = good()  # a log does not tell whose error it is, nor of which turn
+        unit = items[row.item].get("turns", [items[row.item]])[row.turn]
+        messages = [{"role": "user", "content": unit["prompt"]}]
+        if row.turn:
+            before = said_before[row.cell]
+            messages = [*before.request["messages"], {"role": "assistant", "content": before.text}, *messages]
+        record = replace(one.record, request={"messages": messages}, model=targets[row.target])
+        said_before[row.cell] = record
+        return replace(one, record=record)
+
+    before = exported(stored(tmp_path / "a", Ran(items, given, targets, ("",), repeats)), "oaieval-log")
+    file = tmp_path / "nightly.log"
+    file.write_text(before)
+    assert of_log(exported(imported(tmp_path / "b", file, "oaieval-log"), "oaieval-log")) == of_log(before)
