@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.imports.recordings.made import keep, store
 from tests.reports.stores import Given, Ran, bad, errored, good, unjudged
 from tests.reports.stores import store as stored
 from tests.store.helpers import said
-from tui_evals.imports import doors
+from tui_evals.imports import doors, junit
 from tui_evals.imports.base import project_at
 from tui_evals.reports.kinds import write
 from tui_evals.store.reader import Reader
@@ -54,7 +55,7 @@ def exported(path: Path, kind: str) -> str:
 def imported(folder: Path, file: Path, kind: str) -> Path:
     project = project_at(folder, variables={})
     assert doors._importer_for(file, None).kind == kind
-    recordings = doors.recordings_in(file, project=project)
+    recordings = [junit.read(file)[0]] if kind == "junit" else doors.recordings_in(file, project=project)
     folder.mkdir(exist_ok=True)
     with store(folder) as (writer, reader):
         for one in recordings:
@@ -171,3 +172,24 @@ def test_a_log_of_openai_evals_comes_back_the_same(tmp_path, targets, repeats):
     file = tmp_path / "nightly.log"
     file.write_text(before)
     assert of_log(exported(imported(tmp_path / "b", file, "oaieval-log"), "oaieval-log")) == of_log(before)
+
+
+@pytest.mark.parametrize(("targets", "prompts", "repeats"), [(("demo",), ("",), 2), (("a", "b"), ("p", "q"), 1)])
+def test_verdicts_for_a_build_server_come_back_the_same(tmp_path, targets, prompts, repeats):
+    before = exported(made(tmp_path / "a", targets, prompts, repeats, pending=False), "junit")
+    file = tmp_path / "evals.xml"
+    file.write_text(before)
+    assert of_cases(exported(imported(tmp_path / "b", file, "junit"), "junit")) == of_cases(before)
+
+
+def of_cases(text: str) -> list[object]:
+    """Each verdict with its column, name, category and time; why it is so stands in the reason of a score."""
+    return sorted(
+        [suite.get("name"), case.get("name"), case.get("classname"), case.get("time"), *map(of_child, case)]
+        for suite in ET.fromstring(text).iter("testsuite")
+        for case in suite.iter("testcase")
+    )
+
+
+def of_child(child: ET.Element) -> str:
+    return f"{child.tag} {child.get('type') or child.get('message')}"
