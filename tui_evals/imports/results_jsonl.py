@@ -55,8 +55,13 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path) -> tuple[list[Recording], Losses]:
     """The runs of a file, one after the other; DatasetError says which line is wrong."""
+    return read_lines(path, text_of(path))
+
+
+def read_lines(path: Path, text: str) -> tuple[list[Recording], Losses]:
+    """The runs in lines that a file holds, be it in another wrapping."""
     runs: dict[str, list[AnswerLine]] = {}
-    for key, line in _lines(path):
+    for key, line in _lines(path, text):
         runs.setdefault(key, []).append(line)
     losses = Losses()
     if not runs:
@@ -65,8 +70,8 @@ def read(path: Path) -> tuple[list[Recording], Losses]:
     return [recording_of_lines(path, *each, losses) for each in zip(runs.values(), names, strict=True)], losses
 
 
-def _lines(path: Path) -> Iterator[tuple[str, AnswerLine]]:
-    for number, text in enumerate(text_of(path).split("\n"), 1):
+def _lines(path: Path, whole: str) -> Iterator[tuple[str, AnswerLine]]:
+    for number, text in enumerate(whole.split("\n"), 1):
         if not text.strip():
             continue
         try:

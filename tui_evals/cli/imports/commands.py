@@ -57,6 +57,9 @@ def import_command(
       promptfoo-results
                   its output.json or promptfoo.db
       results     results JSON that `tui-evals export` wrote
+      results-jsonl, results-csv, report, junit
+                  its .jsonl, .csv, .html and .xml
+      oaieval-log a log of OpenAI Evals, theirs or ours
       messages    messages in OpenAI's format, .json or .jsonl
       dataset     a dataset, which needs no import
 
