@@ -110,7 +110,8 @@ def _importer_for(path: Path, kind: str | None) -> Importer:
     except OSError as problem:
         raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
     if importer is None:
-        kinds = "\n".join(f"  {one.kind:<10} {one.about}" for one in table.values())
+        width = max(map(len, table))
+        kinds = "\n".join(f"  {one.kind:<{width}} {one.about}" for one in table.values())
         raise UnknownSource(f"{path} is of no kind that can be read; name a file or folder of these:\n{kinds}")
     return importer
 

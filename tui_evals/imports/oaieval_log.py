@@ -272,6 +272,7 @@ def _recording(path: Path, spec: _Spec, samples: Mapping[str, _Sample], losses: 
         tags=(TAG,),
         about={"run_id": spec.run_id} if spec.run_id else {},
         started=when,
+        verdicts_only=True,  # what is right scores 1 in a log, whatever was measured
     )
 
 

@@ -128,3 +128,29 @@ def test_what_holds_no_verdicts_is_refused_with_the_way_on(shell, promptfoo) -> 
     done = shell("import", "output.json", "--verify", "output.json")
     assert done.code == 2 and "`--verify` without RESULTS judges it by itself" in done.err
     assert shell("import").code == 2 and shell("import", "output.json", "--judges").code == 2
+
+
+def test_our_own_files_prove_it_too_and_show_an_altered_evaluator(shell, project) -> None:
+    evaluators = {"ContainsAll": {"values": ["a"]}, "Length": {"at_most": 2000}}
+    items = [
+        {"testId": "x", "prompt": "banana?"},
+        {"prompt": "pear?", "evaluators": {"Own": {"type": "Regex", "pattern": "z"}}},
+    ]
+    data = {"schemaVersion": "1.11.0", "default_evaluators": evaluators, "items": items}
+    Path("d.json").write_text(json.dumps(data))
+    assert shell("run", "d.json", "--target", "demo").code in (0, 1)
+    for kind in ("json", "jsonl", "csv", "oaieval-log"):
+        assert shell("export", "last", "--to", kind, "-o", f"out.{kind.removeprefix('oaieval-')}").code == 0
+    assert shell("report", "last", "-o", "out.html").code == 0
+    done = shell("import", "out.json", "--verify")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "5 of 5 assertions judge as before"), done.out
+    names = ("out.json", "out.jsonl", "out.csv", "out.html", "out.log")
+    for name in names:
+        done = shell("import", "d.json", "--verify", name)
+        assert (done.code, done.out.splitlines()[-1]) == (0, "5 of 5 assertions judge as before"), name + done.out
+    evaluators["Length"]["at_most"] = 3
+    Path("d.json").write_text(json.dumps(data))
+    for name in names:
+        done = shell("import", "d.json", "--verify", name)
+        assert done.code == 1 and done.out.splitlines()[-1] == "3 of 5 assertions judge as before; 2 differ", name
+        assert "x, demo: Length: pass" in done.out
