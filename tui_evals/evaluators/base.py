@@ -248,6 +248,8 @@ class Evaluator:
     may_ask: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
+    may_embed: ClassVar[bool] = False
+    """Whether it may ask for vectors besides, where the run has such a target."""
     measure: ClassVar[Measure] = Measure()
     """The unit of its scores, and which of them pass; without a direction those from the threshold upwards."""
     Options: ClassVar[type[Options]] = Options

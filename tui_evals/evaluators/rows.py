@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -107,12 +107,17 @@ def record_of(score: Score) -> dict[str, Any]:
     }
 
 
+Refusal = Callable[[str, Mapping[str, Any]], str]
+"""Why an evaluator with these options may not run here; empty where it may."""
+
+
 class RowScorer:
     """Scores rows; an evaluator with the same options is built once."""
 
-    def __init__(self, registry: Registry, ask: Ask | None = None) -> None:
+    def __init__(self, registry: Registry, ask: Ask | None = None, refusal: Refusal = lambda name, options: "") -> None:
         self._registry = registry
         self._ask = ask
+        self._refusal = refusal
         self._evaluators: dict[str, Evaluator] = {}
 
     async def score(self, row: object) -> Score:
@@ -126,6 +131,8 @@ class RowScorer:
             return error_score("invalidRow", str(problem))
         except ValidationError as problem:
             return error_score("evaluatorConfigurationError", options_problem(problem))
+        if refused := self._refusal(row["evaluator"], row.get("options") or {}):
+            return error_score("evaluatorLoadError", refused)
         return await evaluate(evaluator, evidence)
 
     def _evaluator(self, row: Mapping[str, Any]) -> Evaluator:

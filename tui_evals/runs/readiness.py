@@ -102,7 +102,9 @@ def check_role(config: TargetConfig, *, embeds: bool, whom: str) -> None:
 
 def with_embedder(plan: Plan, settings: Settings) -> Plan:
     """The plan with the target that gives vectors, where an evaluator needs the run's own."""
-    if settings.embedder is None or plan.without_judges or EMBEDDER not in plan.judges_needed:
+    if settings.embedder is None or plan.without_judges:
+        return plan
+    if EMBEDDER not in plan.judges_needed and not _any_may_embed(plan):
         return plan
     return replace(plan, embedder=find_target(settings.embedder, settings))
 
@@ -114,7 +116,13 @@ def needed_judges(plan: Plan, settings: Settings) -> list[TargetConfig]:
     needed = set(plan.judges_needed)
     if any(plan.registry.find(entry.evaluator).may_ask for entries, _ in plan.evaluator_sets for entry in entries):
         needed.add(None)
+    if _any_may_embed(plan):
+        needed.add(EMBEDDER)
     return [config for key, config in judge_configs(plan, settings).items() if key in needed]
+
+
+def _any_may_embed(plan: Plan) -> bool:
+    return any(plan.registry.find(entry.evaluator).may_embed for entries, _ in plan.evaluator_sets for entry in entries)
 
 
 class _Check:
