@@ -21,7 +21,8 @@ from .keeping import keep_run, text_of
 from .losses import Losses
 from .recording import Recording
 
-_HEAD = "kind,item,thread,turn,target,repeat,prompt,expected_response,response,status,score,"
+_HEAD = "kind,item,thread,turn,target,"
+_NAMED = "prompt_under_test"
 _PARTS = ("score", "result", "threshold", "reason")
 _TOGETHER = "together."
 _JSON = ("tags", "extensions")
@@ -33,20 +34,19 @@ def recognises(path: Path) -> bool:
     if path.suffix.lower() != ".csv" or not path.is_file():
         return False
     with path.open("rb") as stream:
-        return stream.read(200).decode("utf-8-sig", "replace").startswith(_HEAD)
+        head = stream.readline(4096).decode("utf-8-sig", "replace")
+    return head.startswith(_HEAD) and ",response,status,score," in head
 
 
 def read(path: Path) -> tuple[Recording, Losses]:
     """The run of a table; DatasetError says which line is wrong."""
     losses = Losses()
-    lines = list(_lines(path))
-    if len({one.prompt for one in lines}) > 1:
-        losses.changed("the prompts under test", why="a table does not name them, so they are numbered")
+    lines = list(_lines(path, losses))
     losses.left_out("labels and details of scores, their evaluators and weights, tool calls, models", why="no columns")
     return recording_of_lines(path, lines, path.stem, losses), losses
 
 
-def _lines(path: Path) -> Iterator[AnswerLine]:
+def _lines(path: Path, losses: Losses) -> Iterator[AnswerLine]:
     csv.field_size_limit(sys.maxsize)
     table = csv.DictReader(StringIO(text_of(path), newline=""))
     keys = [name.removesuffix(".score") for name in map(_plain, table.fieldnames or ()) if name.endswith(".score")]
@@ -59,6 +59,10 @@ def _lines(path: Path) -> Iterator[AnswerLine]:
         item, turn, repeat = cells["item"], cells.whole("turn") or 1, cells.whole("repeat") or 1
         answered = (item, turn, cells["target"], repeat)
         prompts[answered] += 1
+        prompt = cells[_NAMED]
+        if _NAMED not in row and prompts[answered] > 1:  # tables of the first version name no prompts
+            prompt = f"prompt {prompts[answered]}"
+            losses.changed("the prompts under test", why="the table does not name them, so they are numbered")
         status = cells["status"]
         scores = [score for key in keys if (score := cells.of_key(key))]
         yield AnswerLine(
@@ -67,7 +71,7 @@ def _lines(path: Path) -> Iterator[AnswerLine]:
             turn=turn - 1,
             target=cells["target"],
             repeat=repeat - 1,
-            prompt="" if prompts[answered] == 1 else f"prompt {prompts[answered]}",
+            prompt=prompt,
             asked=cells.given("prompt", "expected_response"),
             about=cells.about(),
             status=status,

@@ -171,7 +171,9 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
     wanted = []
     for entry in entries:
         kind = registry.by_name.get(entry.evaluator)
-        if kind is not None and issubclass(kind.Options, ModelOptions):
+        if kind is None:
+            continue  # whoever needs it says that it is not there
+        if issubclass(kind.Options, ModelOptions):
             options = kind.Options.model_validate(entry.settings)
             if options.model != ModelOptions.model_fields["model"].default:
                 does = f"loads the model {one_line(options.model)} for {entry.evaluator}"
