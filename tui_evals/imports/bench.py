@@ -364,15 +364,19 @@ def _built_in(file: BenchFile, name: str, config: Mapping[str, Any], losses: Los
     return method_named(name, options, Registry(built_in()))
 
 
+def _read_all(path: Path) -> tuple[list[dict[str, Any]], list[Recording], Losses]:
+    try:
+        return read(path)
+    except OSError as problem:
+        raise CannotRead(f"{path} is no folder of Arthur Bench that can be read: {problem.strerror}") from None
+
+
 def _import(request: ImportRequest) -> ImportResult:
     """Read every suite and run of a folder, then keep them all."""
     path, project = request.path, request.project
     if request.options != ImportOptions():
         raise WrongOptions("suites are kept in the project under their own names; leave --into, --out and --name out")
-    try:
-        suites, recordings, losses = read(path)
-    except OSError as problem:
-        raise CannotRead(f"{path} is no folder of Arthur Bench that can be read: {problem.strerror}") from None
+    suites, recordings, losses = _read_all(path)
     if not suites:
         raise CannotRead(f"{path} holds no suite of Arthur Bench; name the folder bench_runs, or a suite in it")
     settings, variables = project.configuration()
@@ -437,5 +441,6 @@ IMPORTER = Importer(
     about="a folder bench_runs of Arthur Bench, or a suite in it",
     recognises=recognises,
     read=_import,
+    recordings=lambda request: _read_all(request.path)[1],
     order=30,
 )

@@ -170,7 +170,9 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
     """What evaluators need a yes for that load a model or a library of the dataset's choice."""
     wanted = []
     for entry in entries:
-        kind = registry.find(entry.evaluator)
+        kind = registry.by_name.get(entry.evaluator)
+        if kind is None:
+            continue  # whoever needs it says that it is not there
         if issubclass(kind.Options, ModelOptions):
             options = kind.Options.model_validate(entry.settings)
             if options.model != ModelOptions.model_fields["model"].default:

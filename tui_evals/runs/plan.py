@@ -147,9 +147,10 @@ class Plan:
 
     def evaluators(self, item: Item, turn: int, ask_of: Callable[[str | None], Ask | None]) -> list[Assigned]:
         """The evaluators of a unit, made and given their judge."""
-        return [self._assigned(entry, ask_of) for entry in self.resolved(item, turn)]
+        return [self.assigned(entry, ask_of) for entry in self.resolved(item, turn)]
 
-    def _assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
+    def assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
+        """One evaluator, made and given its judge."""
         kind = self.registry.find(entry.evaluator)
         options = kind.Options.model_validate(entry.settings)
         ask = ask_of(kind.asked_target(entry.settings)) if kind.judged or kind.may_ask else None

@@ -124,7 +124,7 @@ async def judge(
     kept = {record.key: record for record in said}
     own = [assigned for assigned in evaluators if assigned.evaluator.scope == "answer"]
     records = [kept.get(one.key) or await recorded(one, evidence, plan.without_judges) for one in own]
-    format_record = await _format(evidence, item, plan.dataset)
+    format_record = await form_record(evidence, item, plan.dataset)
     if format_record is not None:
         records.append(format_record)
     threshold = 1.0 if item.threshold is None else item.threshold
@@ -152,7 +152,7 @@ async def _judged(assigned: Assigned, evidence: Evidence, without_judges: bool) 
     return score
 
 
-async def _format(evidence: Evidence, item: Item, dataset: Dataset) -> ScoreRecord | None:
+async def form_record(evidence: Evidence, item: Item, dataset: Dataset) -> ScoreRecord | None:
     """Whether the answer has the form that was asked for, where a form was asked for."""
     wanted = item.response_format or dataset.response_format
     if wanted in (None, "text"):
