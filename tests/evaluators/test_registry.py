@@ -75,6 +75,7 @@ CANONICAL = (
     "RougeN",
     "Bleu",
     "Expression",
+    "AtLeast",
     "ContainsJson",
     "ValidToolCalls",
     "Length",

@@ -346,7 +346,7 @@ BROKEN = {
     "prompts: a b\nscenarios:\n- tests: []\n": "c.yaml:3: scenarios[0]: config is missing",
     "prompts: a b\nevaluateOptions:\n  repeat: 0\n": "c.yaml:3: evaluateOptions.repeat: must be a whole number",
     "prompts: a b\nprompts: b c\n": "c.yaml:2: the key 'prompts' stands twice",
-    "prompts: a b\ntests:\n- vars: {a: [b, c]}\n  <<: {}\n": "c.yaml:4: merging with << is not supported",
+    "prompts: a b\ntests:\n- vars: {a: [b, c]}\n  <<: 3\n": "c.yaml:4: << takes a mapping, or a list of mappings",
 }
 
 

@@ -180,7 +180,7 @@ class Plan:
         for entries, _ in self.evaluator_sets:
             for entry in entries:
                 kind = self.registry.find(entry.evaluator)
-                if kind.judged:
+                if kind.is_judged(entry.settings):
                     needed.setdefault(kind.asked_target(entry.settings), entry.key)
         return needed
 
@@ -274,7 +274,7 @@ def estimate(
             bill.add(plan.targets[answer.target], tokens, TYPICAL_ANSWER_TOKENS)
         for entry in () if plan.without_judges else plan.resolved(plan.dataset.items[answer.item], answer.turn):
             kind = plan.registry.find(entry.evaluator)
-            if kind.judged:
+            if kind.is_judged(entry.settings):
                 judge_calls += 1
                 read, written = (estimate_tokens(unit.reference or ""), 0) if kind.embeds else (tokens + 600, 80)
                 bill.add(judges[kind.asked_target(entry.settings)], read + TYPICAL_ANSWER_TOKENS, written)
