@@ -5,6 +5,7 @@ To renew what is recorded, see promptfoo_set.mjs.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,6 @@ from tui_evals.imports.promptfoo.prompts import chat_in
 from tui_evals.runs.prompting import Chat, PromptUnderTest, chat_for, of_dataset
 
 SET = Path(__file__).parents[1] / "imports" / "promptfoo" / "set"
-NAMES = sorted(file.stem for file in SET.glob("*.yaml"))
 GROUP = "AtLeast"
 _ASKED = re.compile(r"the variable |the prompt ")
 _MADE = {
@@ -61,20 +61,34 @@ class Compared:
 
 
 @cache
-def recorded() -> Mapping[str, list[dict[str, Any]]]:
-    """The rows of each configuration."""
-    found: dict[str, list[dict[str, Any]]] = json.loads((SET / "recorded.json").read_text(encoding="utf-8"))["rows"]
+def recorded() -> Mapping[Path, list[dict[str, Any]]]:
+    """The rows of every configuration that was recorded: those of the set, and those beside it."""
+    of_set = json.loads((SET / "recorded.json").read_text(encoding="utf-8"))["rows"]
+    found = {SET / f"{name}.yaml": rows for name, rows in of_set.items()}
+    for file in sorted(SET.parent.glob("*.results.json")):
+        alone = json.loads(file.read_text(encoding="utf-8"))["results"]
+        found[file.with_name(file.name.replace(".results.json", ".yaml"))] = alone
     return found
 
 
-async def compared(name: str) -> Compared:
+@cache
+def compared(file: Path) -> Compared:
     """One configuration, row by row: what is asked, and how each of its assertions judges."""
-    found, losses = read_config((SET / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml", SET)
+    return asyncio.run(_compared(file, recorded()[file]))
+
+
+def imported(file: Path) -> tuple[Configuration, Losses]:
+    """A configuration as the import reads it."""
+    return read_config(file.read_text(encoding="utf-8"), file.name, file.parent)
+
+
+async def _compared(file: Path, rows: Sequence[Mapping[str, Any]]) -> Compared:
+    found, losses = imported(file)
     dataset = Dataset.model_validate(found.data)
     units = [(item, turn) for item in dataset.items for turn in range(len(item.units))]
     result = Compared()
     answers: dict[int, list[Mapping[str, Any]]] = {}
-    for row in recorded()[name]:
+    for row in rows:
         item, turn = units[row["test"] % len(units)]
         result.rows += 1
         unit = item.units[turn]
@@ -91,7 +105,9 @@ async def compared(name: str) -> Compared:
     return result
 
 
-def _asked(found: Configuration, dataset: Dataset, item: Item, turn: int, before: Sequence[Mapping[str, Any]]) -> Iterator[Chat]:
+def _asked(
+    found: Configuration, dataset: Dataset, item: Item, turn: int, before: Sequence[Mapping[str, Any]]
+) -> Iterator[Chat]:
     prompts = [PromptUnderTest(messages=one.messages) for one in found.prompts] if len(found.prompts) > 1 else []
     for prompt in prompts or [of_dataset(dataset)]:
         yield chat_for(dataset, item, turn, prompt, tuple(before))
@@ -119,7 +135,7 @@ class _Unit:
         variables = {**(self.dataset.variables or {}), **(getattr(self.unit, "variables", None) or {})}
         if code := self.found.code.get(one.evaluator):
             space: dict[str, Any] = {}
-            exec(code, space)
+            exec(code, space)  # noqa: S102 - the code of our own configurations, as an evaluator of the project
             verdict = space["score"](self.response, "", variables)
             verdict = verdict[0] if isinstance(verdict, tuple) else verdict
             score = verdict_score(bool(verdict), "")
@@ -163,7 +179,7 @@ async def _judged(row: Mapping[str, Any], unit: _Unit, losses: Losses, result: C
 def _in_order(
     asserts: Sequence[Mapping[str, Any]], waiting: Sequence[EffectiveEvaluator], without: bool
 ) -> Iterator[Mapping[str, Any]]:
-    """The assertions as they stand here: a set whole where one evaluator holds it or it is left out, else one by one."""
+    """The assertions as they stand here: a set whole where one evaluator holds it or it is left out, else its parts."""
     for one in asserts:
         if one["type"] == "assert-set" and not without and not (waiting and waiting[0].evaluator == GROUP):
             yield from _in_order(one["asserts"], waiting, without)

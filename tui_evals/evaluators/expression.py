@@ -74,7 +74,7 @@ class Expression(Evaluator):
 
     It is an expression of the template language, sandboxed: comparisons, `and`, `or`, `not`, `in`, arithmetic, fields
     and positions (`json.items[0].price`), tests (`is defined`) and filters (`response | lower`, `json.items | length`,
-    `(json.total - 10) | abs < 0.01`). No function is called. It may use response, json (the answer, parsed), expected,
+    `response | split | length` for words, `(json.total - 10) | abs < 0.01`). No function is called. It may use response, json (the answer, parsed), expected,
     references, prompt, context, history, variables, tool_calls (each with name and arguments), diagnostics,
     finish_reason, latency_ms, cost and tokens. Time and memory are bounded.
 

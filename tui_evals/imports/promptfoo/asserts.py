@@ -309,7 +309,7 @@ _NO_EQUAL = frozenset(
         "word-count",
     )
 )
-_NEVER_NEGATED = frozenset(("levenshtein", "latency", "cost", "finish-reason"))
+NEVER_NEGATED = frozenset(("levenshtein", "latency", "cost", "finish-reason"))
 """Kinds before which promptfoo takes `not-` and does not heed it."""
 _GROUP = "AtLeast"
 _IN_NO_GROUP = frozenset(("EmbeddingSimilarity", _GROUP))
@@ -425,7 +425,7 @@ class Asserts:
         metric, weight = spot.get("metric"), spot.get("weight")
         if gone := sorted(spot.value.keys() - _FIELDS):
             self.losses.left_out(f"{', '.join(gone)} of {written}", spot.where, "there is no equal")
-        if negate and kind in _NEVER_NEGATED:
+        if negate and kind in NEVER_NEGATED:
             self.losses.carried(written, spot.where, "not- is not heeded, as it is not there")
         elif negate:
             options["negate"] = not options.get("negate", False)
