@@ -20,7 +20,7 @@ EXPRESSIONS = {
     "output.startsWith('Hi') && !output.includes(\"x\")": "(response[:2] == 'Hi') and (not ('x' in response))",
     "JSON.parse(output).a['b c'][0] === 'it\\'s'": "json.a['b c'][0] == 'it\\'s'",
     "output.x.and === 'y'": "json.x['and'] == 'y'",
-    "const it = JSON.parse(output);\nreturn it.ok === true && it.n > 2;": "(json.ok is true) and ((json.n | float) > 2)",
+    "const a = JSON.parse(output);\nreturn a.ok === true && a.n > 2;": "(json.ok is true) and ((json.n | float) > 2)",
     "output.length > -2": "(response | length) > (-2)",
     "context.vars.name === output.toLowerCase()": "variables.name == (response | lower)",
     "output.split(' ').length <= 50": "((response | split(' ')) | length) <= 50",
