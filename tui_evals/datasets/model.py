@@ -16,6 +16,7 @@ Text = Annotated[str, Field(min_length=1)]
 ToolId = Annotated[str, Field(pattern=r"\S")]
 EvaluatorKey = Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_]*$")]
 Evaluators = dict[EvaluatorKey, dict[str, Any]]
+Matrix = dict[str, Annotated[list[Any], Field(min_length=1)]]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -206,6 +207,7 @@ class Item(_Unit):
     category: str | None = Field(None, description="Groups items in views and totals.")
     notes: str | None = Field(None, description="Free text, such as a linked bug.")
     variables: dict[str, Any] | None = Field(None, description="Values for the template of the prompt under test.")
+    matrix: Matrix | None = Field(None, description="Variables with several values each: one item per combination.")
     tools: list[dict[str, Any]] | None = Field(None, description="Tool definitions sent to the model.")
     tool_results: list[ToolResult] | None = Field(
         None, description="What its tools give, written beforehand; these are looked at before the dataset's."
@@ -262,6 +264,7 @@ class Dataset(_StrictModel):
     )
     default_allowed_tools: list[ToolId] | None = None
     variables: dict[str, Any] | None = Field(None, description="Values for the template, where an item has none.")
+    matrix: Matrix | None = Field(None, description="The same of every item, where it gives no value itself.")
     messages: list[Message] | None = Field(None, description="The prompt under test as chat messages.")
     prompt_file: Text | None = Field(None, description="The prompt under test as a .prompty file beside this one.")
     tools: list[dict[str, Any]] | None = None
@@ -288,7 +291,7 @@ PORTABLE_TURNS = 20
 """Turns of a conversation that the published schema takes."""
 SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Item: frozenset(
-        {"testId", "category", "notes", "variables", "messages", "ideal", "tools", "response_format"}
+        {"testId", "category", "notes", "variables", "matrix", "messages", "ideal", "tools", "response_format"}
         | {"tool_results", "max_steps"}
         | {"weight", "threshold", "repeats"}
     ),

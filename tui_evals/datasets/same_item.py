@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .matrix import item_in_file
+
 Unit = Mapping[str, Any]
 
 
@@ -16,6 +18,7 @@ def units(item: Unit) -> Sequence[Unit]:
 
 def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
     """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
+    item = item_in_file(item)
     name, questions = item.get("testId"), _question_of(item)
     there = items[position] if position < len(items) else None
     is_there = isinstance(there, dict) and there.get("testId") == name and _question_of(there) == questions

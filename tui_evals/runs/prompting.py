@@ -7,7 +7,7 @@ all.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +81,29 @@ def unfilled_items(
     dataset: Dataset,
     prompts: Sequence[PromptUnderTest] | None = None,
     only: Collection[int] | None = None,
+    origins: Sequence[int] | None = None,
 ) -> list[Problem]:
-    """The items that cannot be asked, because a prompt under test needs a value that they do not have."""
+    """The items that cannot be asked, because a prompt under test needs a value that they do not have.
+
+    `origins` are their positions in the file, where those are others.
+    """
     try:
         found = prompts_of(document, dataset) if prompts is None else prompts
     except DatasetError as error:
         return [Problem(f"the prompt under test cannot be used: {error}", ("prompt_file",))]
     numbers = range(len(dataset.items)) if only is None else sorted(only)
     problems = [problem for prompt in found for problem in _unfilled(prompt, dataset, numbers)]
+    if origins is not None:
+        problems = [_in_file(problem, origins) for problem in problems]
     return with_lines(problems, document)
+
+
+def _in_file(problem: Problem, origins: Sequence[int]) -> Problem:
+    """A problem of an item that was expanded, at the item of the file."""
+    match problem.path:
+        case ("items", int(number)):
+            return replace(problem, path=("items", origins[number]))
+    return problem
 
 
 def _unfilled(prompt: PromptUnderTest, dataset: Dataset, numbers: Iterable[int]) -> Iterator[Problem]:
@@ -102,14 +116,15 @@ def _unfilled(prompt: PromptUnderTest, dataset: Dataset, numbers: Iterable[int])
     names = dict.fromkeys(name for text in needed for name in text or ())
     if not names and None not in needed:
         return
-    common = prompt.defaults.keys() | (dataset.variables or {}).keys()
+    common = prompt.defaults.keys() | (dataset.variables or {}).keys() | (dataset.matrix or {}).keys()
     for number in numbers:
         item = dataset.items[number]
-        known = common | (item.variables or {}).keys()
+        known = common | (item.variables or {}).keys() | (item.matrix or {}).keys()
         missing = [name for name in names if name not in known]
         reason = _missing_values(missing, known, called) if missing else None
         if reason is None and None in needed:
-            reason = _why_unrendered(prompt, variables_of(dataset, item), called)
+            firsts = {name: values[0] for name, values in {**(dataset.matrix or {}), **(item.matrix or {})}.items()}
+            reason = _why_unrendered(prompt, {**firsts, **variables_of(dataset, item)}, called)
         if reason is not None:
             yield Problem(f"{item.testId or 'the item'} {reason}", ("items", number))
 

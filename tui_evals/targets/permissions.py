@@ -231,9 +231,8 @@ def tool_permissions(settings: ToolSettings, where: str, root: Path) -> list[Per
         return []
     wanted = []
     if settings.functions is not None:
-        name = settings.functions.removeprefix("./").removesuffix(".py").replace("/", ".")
         does = f"calls the functions of {one_line(settings.functions)} as tools"
-        wanted.append(Permission("function", does, where, function_fingerprint(name, root)))
+        wanted.append(Permission("function", does, where, function_fingerprint(f"{settings.functions}:", root)))
     for address in settings.mcp:
         if address.startswith("stdio:"):
             line = address.removeprefix("stdio:").strip()

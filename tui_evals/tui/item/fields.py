@@ -29,14 +29,14 @@ JUDGING = ("evaluators", "default_evaluators")
 
 _BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
-    *("prompt", "expected_response", "context", "messages", "variables", "testId", "name", "description"),
+    *("prompt", "expected_response", "context", "messages", "variables", "matrix", "testId", "name", "description"),
     *("category", "tags", "notes", "ideal", "tools", "tool_results", "max_steps", "response_format"),
     *("weight", "threshold", "repeats"),
     *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
 )
 _DATASET = (
     *("metadata.name", "metadata.description", "metadata.tags", "description", "prompt_file", "messages"),
-    *("variables", "tools", "tool_results", "tool_functions", "mcp", "max_steps", "response_format"),
+    *("variables", "matrix", "tools", "tool_results", "tool_functions", "mcp", "max_steps", "response_format"),
     *("repeats", "default_allowed_tools", "default_evaluators"),
 )
 _ABOUT = {
