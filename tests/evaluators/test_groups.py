@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
 from tui_evals.evaluators.base import Evidence, evaluate
+from tui_evals.evaluators.expression import Expression
 from tui_evals.evaluators.groups import AtLeast
 from tui_evals.evaluators.rows import RecordedReplies
 
@@ -49,6 +50,12 @@ async def test_those_that_ask_a_judge_are_asked_of_its_own():
     assert (await evaluate(AtLeast(options), Evidence(response="ab"))).result == "skipped"
     assert AtLeast.is_judged({"evaluators": {"Rubric": {"criteria": "kind"}}})
     assert not AtLeast.is_judged({"evaluators": {"a": A}})
+
+
+def test_words_and_parts_are_counted_by_the_filter_split():
+    counted = {"expression": "response | split | length == 3 and response | split(', ') | length == 2"}
+    assert score(Expression, counted, response=" one,  two, three").result == "fail"
+    assert score(Expression, counted, response=" one, two  three").result == "pass"
 
 
 @pytest.mark.parametrize(
