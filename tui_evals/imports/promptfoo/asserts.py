@@ -370,6 +370,7 @@ class Asserts:
         try:
             group = self._grouped(spot, entries, judged, told)
         except NoEqual as why:
+            self.losses.extend(told)
             self.losses.left_out("assert-set", spot.where, str(why))
             gone = Losses()
             gone.left_out("assert-set", spot.where, str(why))
