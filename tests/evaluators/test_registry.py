@@ -52,6 +52,7 @@ CANONICAL = (
     "ToolTrajectory",
     "ToolsSucceeded",
     "Steps",
+    "UserGoal",
     "Latency",
     "Cost",
     "Tokens",

@@ -131,6 +131,50 @@ McpServer = Annotated[str, Field(pattern=r"^(stdio:\s*\S|https?://\S)")]
 MaxSteps = Annotated[int, Field(ge=1, le=1000)]
 
 
+class SimulatedUser(_StrictModel):
+    """Somebody whom a model plays in the place of fixed turns, until a goal is reached."""
+
+    goal: Text = Field(description="What the user wants from the conversation; the target is not told.")
+    persona: Text | None = Field(None, description="Who the user is, knows and how the user speaks.")
+    opening: Text | None = Field(
+        None, description="The first thing the user says; else whoever plays the user says it."
+    )
+    max_turns: Annotated[int, Field(ge=1, le=100)] = Field(
+        8, description="How often the user speaks at most; 8 if absent."
+    )
+    target: Text | None = Field(None, description="The target that plays the user; else the run's judge.")
+
+
+def _check_attachment(value: object) -> object:
+    if isinstance(value, str) and value:
+        return value
+    if not isinstance(value, dict) or not isinstance(value.get("path"), str) or not value["path"]:
+        raise ValueError("must be the path of a file, or an object with its path")
+    if extra := set(value) - {"path", "media_type", "size", "sha256"}:
+        raise ValueError(f"unknown field '{min(extra)}'; a file has path, media_type, size and sha256")
+    return value
+
+
+_ABOUT_FILE = {"path": {"type": "string", "minLength": 1}, "media_type": {"type": "string"}}
+Attachment = Annotated[
+    Any,
+    BeforeValidator(_check_attachment),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "properties": {**_ABOUT_FILE, "size": {"type": "integer"}, "sha256": {"type": "string"}},
+                    "required": ["path"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
 class ErrorObject(_StrictModel):
     """Why an answer, or its judging, is missing."""
 
@@ -166,6 +210,9 @@ class _Unit(_StrictModel):
     extensions: dict[str, Any] | None = Field(None, description="Anything else; echoed to the results.")
     ideal: list[str] | None = Field(None, description="Acceptable references; the first is the expected response.")
     messages: list[Message] | None = Field(None, description="Chat history placed before the prompt.")
+    attachments: list[Attachment] | None = Field(
+        None, description="Files that go along with the prompt: paths from the dataset's folder."
+    )
 
     response: str | None = Field(None, description="What the target said.")
     citations: list[Any] | None = None
@@ -201,6 +248,7 @@ class Item(_Unit):
     turns: Annotated[list[Turn], Field(min_length=1, max_length=MAX_TURNS)] | None = Field(
         None, description="The turns of a conversation, in order; not together with prompt."
     )
+    user: SimulatedUser | None = Field(None, description="A user whom a model plays; in the place of prompt and turns.")
     name: str | None = Field(None, description="Display name.")
     description: str | None = None
     testId: str | None = Field(None, description="Stable identifier, for comparing runs across versions.")
@@ -292,9 +340,9 @@ PORTABLE_TURNS = 20
 SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Item: frozenset(
         {"testId", "category", "notes", "variables", "matrix", "messages", "ideal", "tools", "response_format"}
-        | {"tool_results", "max_steps"}
+        | {"attachments", "tool_results", "max_steps", "user"}
         | {"weight", "threshold", "repeats"}
     ),
-    Turn: frozenset({"messages", "ideal"}),
+    Turn: frozenset({"messages", "attachments", "ideal"}),
 }
 """Fields the published schema refuses; it knows `name` on conversations only, and its root is open."""

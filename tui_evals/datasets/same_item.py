@@ -38,5 +38,11 @@ def _question_of(item: Any) -> Any:
     """What of an item is put to a target."""
     if not isinstance(item, dict):
         return None
-    own = [item.get("prompt"), item.get("messages"), item.get("variables")]
-    return own + [[turn.get("prompt"), turn.get("messages")] for turn in units(item)]
+    own = [item.get("prompt"), item.get("messages"), item.get("variables"), item.get("user")]
+    return own + [[turn.get("prompt"), turn.get("messages"), _files_of(turn)] for turn in units(item)]
+
+
+def _files_of(unit: Unit) -> list[Any]:
+    """The paths of its files; a run keeps more of them."""
+    files = unit.get("attachments")
+    return [one.get("path") if isinstance(one, dict) else one for one in files] if isinstance(files, list) else []

@@ -21,7 +21,7 @@ from . import portable
 from .document import Document
 from .layout import Path
 from .matrix import matrix_problems
-from .model import TURN_ONLY_FIELDS, Dataset, Item, ToolResult, Turn
+from .model import TURN_ONLY_FIELDS, Dataset, Item, SimulatedUser, ToolResult, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
@@ -370,6 +370,8 @@ def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
         return frozenset(model.model_fields)
     if len(path) >= 2 and path[-2] == "tool_results":
         return frozenset(ToolResult.model_fields)
+    if path[-1:] == ("user",):
+        return frozenset(SimulatedUser.model_fields)
     if len(path) >= 4 and path[2] == "turns":
         return frozenset(Turn.model_fields)
     return frozenset(Item.model_fields)
@@ -417,17 +419,18 @@ def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Pa
 
 
 def _shape_problems(item: dict[str, Any], has_prompt: bool) -> Iterator[Problem]:
+    given = [name for name in ("prompt", "turns", "user") if name in item]
+    if len(given) > 1:
+        yield Problem(f"has both {' and '.join(given)}; keep one of them")
     if "turns" not in item:
         if not (has_prompt or item.keys() & _ASKS or _is_bare(item)):
-            yield Problem("has neither prompt nor turns; give it one of them")
+            yield Problem("has neither prompt nor turns nor user; give it one of them")
         return
-    if "prompt" in item:
-        yield Problem("has both prompt and turns; keep one of them")
     for name in sorted(TURN_ONLY_FIELDS & item.keys() - {"prompt"}):
         yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about")
 
 
-_ASKS = frozenset(("prompt", "turns", "messages"))
+_ASKS = frozenset(("prompt", "turns", "user", "messages"))
 
 
 def _is_bare(item: Mapping[str, Any]) -> bool:

@@ -49,6 +49,10 @@ class Evidence:
     tool_calls: tuple[ToolCall, ...] | None = None
     steps: int | None = None
     """How often the model was asked until it answered; None where nobody counted."""
+    turns: int | None = None
+    """How often a simulated user spoke; None where none did."""
+    user: Mapping[str, Any] | None = None
+    """How a simulated user ended the conversation: the `goal` as it stood then, and the last `message`."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """The tools that the answer could call."""
     diagnostics: Mapping[str, Any] | None = None
@@ -223,6 +227,8 @@ class Question:
     schema: Mapping[str, Any] | None = None
     judge: str | None = None
     max_tokens: int = 1024
+    repeat: int = 0
+    """Which of several replies to the same question is wanted."""
 
 
 Ask = Callable[[Question], Awaitable[str]]
@@ -248,6 +254,8 @@ class Evaluator:
     may_ask: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
+    may_embed: ClassVar[bool] = False
+    """Whether it may ask for vectors besides, where the run has such a target."""
     measure: ClassVar[Measure] = Measure()
     """The unit of its scores, and which of them pass; without a direction those from the threshold upwards."""
     Options: ClassVar[type[Options]] = Options

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tui_evals.text.endings import ENDINGS, ending_word
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
@@ -144,6 +145,27 @@ async def ask_once(ask: Ask, question: Question) -> tuple[str, str]:
     except UnreadableReply as problem:
         reason = f"the judge's reply could not be read: {problem}"
         raise CannotJudge("judgeOutputUnparseable", reason, reply=reply, repaired=reply) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted(Generic[T]):
+    """What came of some work, and the context variables that it set, for whoever waited for it in another task."""
+
+    value: T
+    variables: Mapping[ContextVar[Any], Any]
+
+    def adopt(self) -> T:
+        """The value; what was noted beside it, such as that a reply was scripted, holds here too."""
+        for variable, value in self.variables.items():
+            variable.set(value)
+        return self.value
+
+
+async def noting(work: Awaitable[T]) -> Noted[T]:
+    """Do some work that notes in context variables what has to be known of it."""
+    before = copy_context()
+    value = await work
+    return Noted(value, {each: now for each, now in copy_context().items() if before.get(each) is not now})
 
 
 async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> tuple[T, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.attachments import PART
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset, Item, Message, Turn
 from tui_evals.datasets.problems import DatasetError, Problem
@@ -175,9 +176,17 @@ def opening_of(dataset: Dataset, item: Item, prompt: PromptUnderTest) -> Chat:
 def question_of(unit: Item | Turn) -> list[Mapping[str, Any]]:
     """The messages one unit adds: its own history, then its prompt."""
     messages: list[Mapping[str, Any]] = [*plain(unit.messages or ())]
+    if unit.attachments:
+        told = [{"type": "text", "text": unit.prompt}] if unit.prompt is not None else []
+        return [*messages, {"role": "user", "content": [*told, *map(_file_part, unit.attachments)]}]
     if unit.prompt is not None:
         messages.append({"role": "user", "content": unit.prompt})
     return messages
+
+
+def _file_part(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A file as a part of a message, which is filled in when it is sent."""
+    return {"type": PART, **({"path": given} if isinstance(given, str) else given)}
 
 
 def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -202,11 +211,18 @@ def messages_of_answer(record: AnswerRecord) -> list[Mapping[str, Any]]:
     return [message for step in record.steps for message in messages_of_step(step)]
 
 
+def chat_up_to(record: AnswerRecord, sent: Chat) -> Chat:
+    """What was said before an answer: what was `sent`, and of a conversation with a simulated user all but the last."""
+    is_conversation = bool(record.steps) and "asked" in record.steps[0]
+    return (*sent, *messages_of_answer(record)[:-1]) if is_conversation else sent
+
+
 def messages_of_step(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What the model said in a step, and what tools gave to its calls; calls that were not made are left out."""
+    """What was said to the model and by it in a step, and what tools gave to its calls; calls not made are left out."""
+    asked = [{"role": "user", "content": step["asked"]}] if "asked" in step else []
     made = [call for call in step["calls"] if "result" in call]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": call["result"]} for call in made]
-    return [assistant(step["text"], made), *results]
+    return [*asked, assistant(step["text"], made), *results]
 
 
 _NO_TEMPLATES = ("role", "type", "id", "tool_call_id")

@@ -18,7 +18,7 @@ from tui_evals.text.chats import chat_to_text, split_at_question
 from tui_evals.text.tokens import tokens_per_second
 
 from .plan import Assigned, Plan
-from .prompting import Chat, PromptUnderTest, variables_of
+from .prompting import Chat, PromptUnderTest, chat_up_to, variables_of
 from .status import Status, score_of, status_of, weighted_mean
 
 FORMAT_KEY = "response_format"
@@ -72,7 +72,7 @@ def evidence_for(
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
     calls = [call for step in answer.steps for call in step["calls"]] or answer.tool_calls
-    history, request = split_at_question(chat)
+    history, request = split_at_question(chat_up_to(answer, chat))
     return Evidence(
         prompt=chat_to_text(request),
         response=answer.text,
@@ -84,6 +84,8 @@ def evidence_for(
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
         steps=len(answer.steps) or None,
+        turns=sum("asked" in step for step in answer.steps) or None,
+        user=answer.steps[-1].get("user") if answer.steps else None,
         tools=tuple(item.tools or plan.dataset.tools or ()),
         diagnostics=answer.diagnostics,
         latency_ms=answer.latency_ms,

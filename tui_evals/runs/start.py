@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from tui_evals.datasets.attachments import with_pinned_files
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.model import Dataset
@@ -45,7 +46,7 @@ from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
 from .selection import ItemSelection, chosen_positions, find_run, select_items
-from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
+from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
 from .toolbox import open_toolbox
@@ -218,6 +219,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     document = request.document
     if request.evaluators is not None:
         document = replace(document, data={**document.data, "default_evaluators": dict(request.evaluators)})
+    document, unpinned = with_pinned_files(document), document
     asked, origins = expanded(document)
     settings, defaults = project.settings, project.settings.run
     words = request.targets or tuple(defaults.targets)
@@ -261,6 +263,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         "suite": request.suite,
         "parent": _parent_id(request.parent, project),
         "metrics": metrics,
+        "files": None if document is unpinned else _folder_of(document, project),
     }
     return PreparedRun(
         project=project,
@@ -271,6 +274,10 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         ready=request.ready,
         allow_unjudged=request.allow_unjudged,
     )
+
+
+def _folder_of(document: Document, project: Project) -> str:
+    return os.path.relpath(document.file.absolute().resolve().parent, project.root.resolve())
 
 
 _NAMED_ITEMS = 10
@@ -288,7 +295,7 @@ def _check_asks(plan: Plan) -> None:
         return
     numbers = range(len(plan.dataset.items)) if plan.only is None else sorted(plan.only)
     items = ((number, plan.dataset.items[number]) for number in numbers)
-    bare = [number for number, item in items if item.prompt is None and item.turns is None and item.messages is None]
+    bare = [number for number, item in items if not (item.prompt or item.turns or item.user or item.messages)]
     if bare:
         more = f" and {len(bare) - 1:,} more" if len(bare) > 1 else ""
         raise CannotPlan(
@@ -401,6 +408,7 @@ def rerun_items(
             "tags": parent.tags,
             "parent": parent.id,
             "metrics": parent.config.get(METRICS),
+            "files": parent.config.get(FILES),
         },
         typed=False,
         allow_unjudged=allow_unjudged,
@@ -424,6 +432,7 @@ def judged_again(
     plan, settings = job.plan, project.settings
     if dataset is not None or evaluators is not None:
         plan = replace(plan, dataset=_judging_dataset(run, reader, plan, dataset, evaluators))
+    plan = replace(plan, only_judging=True)
     if word := judge or settings.judge:
         plan = replace(plan, judge=find_typed(word, settings))
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
@@ -445,6 +454,7 @@ def some_judged_again(
     Judged by anything else, a run would say of one item by which it was judged and mean another.
     """
     job = replace(stored_job(run, reader, project), judged=frozenset(answers))
+    job = replace(job, plan=replace(job.plan, only_judging=True))
     if run.scoring_pass > 1:
         job = by_pass(job, reader.passes(run.id)[-1].config, reader)
     if not allow_unjudged:
@@ -466,7 +476,7 @@ def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
     if kept.get("dataset"):
         plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
     judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
-    plan = replace(plan, judge=judge, without_judges=kept["without_judges"])
+    plan = replace(plan, judge=judge, without_judges=kept["without_judges"], only_judging=True)
     plan = replace(plan, embedder=_kept_embedder(kept, project.settings, project.environment))
     plan.check_evaluators()
     return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
@@ -590,14 +600,15 @@ def store_plan(
     name: str,
     source: str,
     metrics: str | None = None,
+    files: str | None = None,
     destinations: Mapping[str, Mapping[str, str | None]] | None = None,
     allow_unjudged: bool = False,
     **more: Any,
 ) -> RunRow:
     """Commit a plan: from now on the run exists, whole, with every answer pending.
 
-    `metrics` is the folder of the prompt under test, beside which evaluators lie; `destinations` says where questions
-    and keys go.
+    `metrics` is the folder of the prompt under test, beside which evaluators lie; `files` that of the dataset, where
+    files go along with questions; `destinations` says where questions and keys go.
     """
     new = NewRun(
         name=name,
@@ -608,6 +619,7 @@ def store_plan(
         config={
             **_run_config(plan, terms, environment),
             **({METRICS: metrics} if metrics else {}),
+            **({FILES: files} if files else {}),
             **({DESTINATIONS: dict(destinations)} if destinations else {}),
             **({UNJUDGED_TOO: True} if allow_unjudged else {}),
         },
@@ -696,6 +708,8 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
     rooms: dict[tuple[str, str], Room] = {}  # shared by what is one target with other parameters
 
+    files = project.root / str(run.config[FILES]) if FILES in run.config else None
+
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
         if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
@@ -714,6 +728,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
             target,
             rooms.get(of),
             tools=tools,
+            files=files,
         )
         rooms[of] = made.room
         made.largest_answer = largest.get((kind, config.name), 0)
@@ -738,6 +753,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
             root=project.root,
             metrics=metrics,
             trusting=project.trusting,
+            files=files,
         )
         elsewhere = partial(cluster_executor, place, plan, targets, judges, budget, terms.use_cache)
     cached = terms.use_cache

@@ -18,7 +18,7 @@ from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 _CODES: dict[AnswerStatus, int] = {status: code for code, status in enumerate(get_args(AnswerStatus), 1)}
 _NO_COUNTS = [0] * (len(_CODES) + 1)
 _WORST = tuple((status, _CODES[status]) for status in WORST_FIRST)
-_ASKED = ("prompt", "messages", "variables")
+_ASKED = ("prompt", "messages", "variables", "user")
 _POSITION = re.compile(r"#[0-9]+")
 _PAGE = 20
 _MOST_RUNS = 60

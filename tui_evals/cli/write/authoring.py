@@ -10,6 +10,7 @@ from tui_evals.atomic_files import CannotSave
 from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, cell, say, say_json
 from tui_evals.datasets import save
+from tui_evals.datasets.attachments import attachment_problems
 from tui_evals.datasets.discover import STARTER, make_project
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset, Item
@@ -118,7 +119,7 @@ def _finding(file: Path) -> _Finding:
         return _Finding(file, error.problems)
     report = validate(document, registry.catalogue, registry.own)
     if report.dataset is not None:
-        report = report.with_problems(unfilled_items(document, report.dataset))
+        report = report.with_problems([*unfilled_items(document, report.dataset), *attachment_problems(document)])
         report = report.with_problems(own_code_problems(document, registry))
     return _Finding(file, report.problems, report)
 

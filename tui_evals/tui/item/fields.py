@@ -29,8 +29,9 @@ JUDGING = ("evaluators", "default_evaluators")
 
 _BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
-    *("prompt", "expected_response", "context", "messages", "variables", "matrix", "testId", "name", "description"),
-    *("category", "tags", "notes", "ideal", "tools", "tool_results", "max_steps", "response_format"),
+    *("prompt", "attachments", "user", "expected_response", "context", "messages", "variables", "matrix"),
+    *("testId", "name", "description", "category", "tags", "notes", "ideal"),
+    *("tools", "tool_results", "max_steps", "response_format"),
     *("weight", "threshold", "repeats"),
     *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
 )
@@ -65,6 +66,8 @@ def shown_fields(unit: Mapping[str, Any], where: Place, also: str | None = None)
         always |= {"testId", "category"}
         if "turns" in unit:
             always -= {"prompt", "expected_response"}
+        if "user" in unit:
+            always -= {"prompt"}
     order = _UNIT if where else _DATASET
     known = [name for name in order if name in names or name in always]
     last = [name for name in (RESULTS if where else ("schemaVersion",)) if name in names]

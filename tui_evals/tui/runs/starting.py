@@ -118,6 +118,7 @@ _NO_TARGET = (
     "target into .evals/config.toml, as `tui-evals help targets` shows"
 )
 _NO_JUDGE = "is judged by a model: choose which, or “without judges”, or name one for good in the settings (,)"
+_NO_PLAYER = "is played by a model: choose which, or name one for good in the settings (,)"
 
 
 _UNJUDGED = Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it needs to judge.", default="no")
@@ -219,7 +220,7 @@ class RunForm(Form):
             prepared = await self._prepare_run(self.values)
             estimate = await asyncio.to_thread(prepared.estimate)
         except MissingJudge as problem:
-            self._refused = {"judge": f"{problem.evaluator} {_NO_JUDGE}"}
+            self._refused = {"judge": f"{problem.evaluator} {_NO_PLAYER if problem.plays else _NO_JUDGE}"}
             self._says = ""
             self._lines.show(self._rows, at="judge" if self._lines.key is DONE else None)
         except Unjudgeable as problem:

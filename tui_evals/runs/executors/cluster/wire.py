@@ -45,6 +45,8 @@ class Order:
     code: Mapping[str, Any]
     environment: Mapping[str, str]
     """Variables that the user asked to hand on; only TLS carries them."""
+    files: str | None = None
+    """The folder of the dataset, whose files go along with questions; workers read them there."""
 
 
 def dump_order(order: Order) -> str:
