@@ -76,6 +76,7 @@ CANONICAL = (
     "RougeN",
     "Bleu",
     "Expression",
+    "AtLeast",
     "ContainsJson",
     "ValidToolCalls",
     "Length",

@@ -45,7 +45,22 @@ EQUALS = {
     "{type: contains, value: '{{name}}!'}": {"ContainsAll": {"values": ["Ada!"]}},
     "{type: icontains, value: x, weight: 0.5}": {"ContainsAll": {"values": ["x"], "ignore_case": True, "weight": 0.5}},
     "{type: contains-all, value: [a, '1']}": {"ContainsAll": {"values": ["a", "1"]}},
-    "{type: contains-all, value: 'a, \"b, c\"'}": {"ContainsAll": {"values": ["a", "b, c"]}},
+    "{type: contains-all, value: 'a, \"b, c\"'}": {"ContainsAll": {"values": ["a", '"b', 'c"']}},
+    "{type: contains-any, value: '\"b, c\", a'}": {"ContainsAny": {"values": ["b, c", "a"]}},
+    "{type: not-levenshtein, value: x}": {"Levenshtein": {"value": "x", "most_edits": 5}},
+    "{type: assert-set, threshold: 0.5, metric: Half, assert: [{type: is-json, weight: 3}, {type: not-is-json}]}": {
+        "Half": {
+            "type": "AtLeast",
+            "evaluators": {"JsonValid": {}, "JsonValid_2": {"type": "JsonValid", "negate": True, "weight": 1 / 3}},
+            "threshold": 0.5,
+        }
+    },
+    "{type: assert-set, weight: 0.5, assert: [{type: llm-rubric, value: kind, provider: 'openai:gpt-4o'}]}": {
+        "AtLeast": {"evaluators": {"Rubric": {"criteria": "kind"}}, "judge": "openai/gpt-4o", "weight": 0.5}
+    },
+    "{type: contains, value: a, weight: 0}": {
+        "AtLeast": {"evaluators": {"ContainsAll": {"values": ["a"]}}, "threshold": 0, "weight": 0.0}
+    },
     "{type: icontains-all, value: [a]}": {"ContainsAll": {"values": ["a"], "ignore_case": True}},
     "{type: not-contains-any, value: [a, b]}": {"ContainsAny": {"values": ["a", "b"], "negate": True}},
     "{type: icontains-any, value: [a]}": {"ContainsAny": {"values": ["a"], "ignore_case": True}},
@@ -111,7 +126,8 @@ LEFT_OUT = {
     "{type: contains, value: '{{name | reverse}}'}": "its template",
     "{type: regex, value: '(a'}": "the pattern is not valid",
     "{type: llm-rubric, value: {a: b}}": "its rubric is not plain text",
-    "{type: assert-set, threshold: 0.5, assert: [{type: is-json}]}": "a threshold or weight of a set",
+    "{type: assert-set, threshold: 0.5, assert: [{type: similar, value: x}]}": "cannot stand in a group",
+    "{type: contains, value: file://x.js}": "code makes its value",
     "{type: 'trajectory:tool-used', value: {pattern: 's*'}}": "only the name of one tool",
     "{type: 'trajectory:tool-args-match', value: {name: f, mode: exact, args: {}}}": "some of its arguments",
 }
@@ -273,6 +289,19 @@ def test_a_target_that_is_no_model_has_no_provider() -> None:
     assert [written_model(name) for name in ("demo", "replay:a/b.csv", "python:m:f", "command:a/b")] == [None] * 4
 
 
+def test_groups_and_what_never_fails_are_written_as_sets_and_without_weight() -> None:
+    evaluators = {
+        "Most": {"type": "AtLeast", "threshold": 0.5, "evaluators": {"JsonValid": {}, "Regex": {"pattern": "a"}}},
+        "Seen": {"type": "AtLeast", "threshold": 0, "weight": 0.0, "evaluators": {"JsonValid": {}}},
+        "Cost": {"threshold": 1.0, "negate": True},
+    }
+    data = {"schemaVersion": "1.11.0", "default_evaluators": evaluators, "items": [{"prompt": "a"}]}
+    text, losses = write_config(data)
+    assert [loss.what for loss in losses.of("left out") if loss.what != "providers"] == ["Cost"]
+    back, _ = read(text)
+    assert back.data["default_evaluators"] == {"Most": evaluators["Most"], "Seen": evaluators["Seen"]}
+
+
 # files
 
 
@@ -305,14 +334,14 @@ def test_tests_of_every_kind_of_file_are_read(tmp_path: Path) -> None:
 
 
 def test_columns_of_a_table_that_say_more_about_assertions_are_read(tmp_path: Path) -> None:
-    head = "q,__expected1,__expected2,__metric,__config:__expected2:threshold,__prefix,__metadata:tags[]"
+    head = "q,__expected1,__expected2,__metric,__config:__expected2:threshold,__other,__metadata:tags[]"
     (tmp_path / "t.csv").write_text(f'{head}\na,fn:x,latency,Speed,900,Hi,"a, b"\n', encoding="utf-8")
     found, losses = read("prompts: '{{q}}'\ntests: file://t.csv", tmp_path)
     (item,) = found.data["items"]
     assert item["evaluators"] == {"Speed": {"type": "Latency", "threshold": 900.0}}
     assert item["extensions"] == {"promptfoo": {"metadata": {"tags": ["a", "b"]}}}
     assert [(loss.what, loss.where) for loss in losses.of("left out")] == [
-        ("the column __prefix", "t.csv:2"),
+        ("the column __other", "t.csv:2"),
         ("javascript", "t.csv:2"),
     ]
 
@@ -346,7 +375,7 @@ BROKEN = {
     "prompts: a b\nscenarios:\n- tests: []\n": "c.yaml:3: scenarios[0]: config is missing",
     "prompts: a b\nevaluateOptions:\n  repeat: 0\n": "c.yaml:3: evaluateOptions.repeat: must be a whole number",
     "prompts: a b\nprompts: b c\n": "c.yaml:2: the key 'prompts' stands twice",
-    "prompts: a b\ntests:\n- vars: {a: [b, c]}\n  <<: {}\n": "c.yaml:4: merging with << is not supported",
+    "prompts: a b\ntests:\n- vars: {a: [b, c]}\n  <<: 3\n": "c.yaml:4: << takes a mapping, or a list of mappings",
 }
 
 
@@ -481,6 +510,8 @@ def evaluators(draw: st.DrawFn, prefix: str) -> dict[str, Any]:
         more = draw(
             st.fixed_dictionaries({}, optional={"negate": st.just(True), "weight": SHARE.filter(lambda w: w < 1)})
         )
+        if name in ("Latency", "Cost"):
+            more.pop("negate", None)
         found[key] = {**({} if key == name else {"type": name}), **options, **more}
     return found
 

@@ -20,8 +20,14 @@ EXPRESSIONS = {
     "output.startsWith('Hi') && !output.includes(\"x\")": "(response[:2] == 'Hi') and (not ('x' in response))",
     "JSON.parse(output).a['b c'][0] === 'it\\'s'": "json.a['b c'][0] == 'it\\'s'",
     "output.x.and === 'y'": "json.x['and'] == 'y'",
-    "const it = JSON.parse(output);\nreturn it.ok === true && it.n > -2;": "(json.ok is true) and (json.n > (-2))",
+    "const a = JSON.parse(output);\nreturn a.ok === true && a.n > 2;": "(json.ok is true) and ((json.n | float) > 2)",
+    "output.length > -2": "(response | length) > (-2)",
     "context.vars.name === output.toLowerCase()": "variables.name == (response | lower)",
+    "output.split(' ').length <= 50": "((response | split(' ')) | length) <= 50",
+    "output.trim().split(/\\s+/).length < 5": "([((response | trim) | split) | length, 1] | max) < 5",
+    "['yes', 'no'].includes(output.toLowerCase())": "(response | lower) in ['yes', 'no']",
+    "JSON.parse(output).a !== 'b'": "(json.a | default(none)) != 'b'",
+    "JSON.parse(output).a === 1": "json.a == 1 and json.a is not boolean",
     "output.length > 4 ? 1 : 0": "(response | length) > 4",
 }
 
@@ -35,6 +41,8 @@ def test_a_condition_becomes_an_expression(code: str, expression: str) -> None:
 
 def test_a_search_becomes_a_pattern() -> None:
     assert translated("/a\\/b+/i.test(output)", ANSWER).options == {"pattern": "(?i)a/b+"}
+    assert translated("output.match(/a/) !== null", ANSWER).options == {"pattern": "a"}
+    assert translated("output.search(/a/) === -1", ANSWER).options == {"pattern": "a", "negate": True}
     assert translated("!output.match(/a/)", Seen("$.x")).options == {"pattern": "a", "json_path": "$.x", "negate": True}
 
 
@@ -46,7 +54,8 @@ def test_output_is_what_the_transform_made_of_the_answer() -> None:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("output.split(' ').length < 5", "it calls .split()"),
+        ("output.split(/,/).length < 5", "it splits at a pattern"),
+        ("output.split('').length < 5", "it splits at what is no text"),
         ("Math.abs(output.length) < 5", "it uses Math"),
         ("process.exit()", "it uses process"),
         ("output == 4", "== between values that may be of several kinds"),
@@ -84,14 +93,14 @@ def test_python_judges_on_as_a_custom_evaluator_and_other_code_waits(shell, proj
         "  - {type: python, value: \"n = 1\\nreturn {'pass': n > 2, 'reason': 'small'}\"}\n"
         "  - {type: python, value: 'file://check.py:other'}\n"
         "  - {type: not-python, value: \"'x' in output\"}\n"
-        "  - {type: javascript, value: \"output.split(' ').length < 3\", metric: Words}\n"
+        "  - {type: javascript, value: \"output.replace('a', 'b') === 'c'\", metric: Words}\n"
     )
     done = shell("import", ".", "--name", "fruit")
     assert done.code == 0, done.err
     assert "4 of 6 assertions judge as before" in done.out
     assert "left out: python (it defines no function other)" in done.out
-    assert "it calls .split(); custom-evaluators/words waits for it in Python" in done.out
-    assert "# output.split(' ').length < 3\n" in Path("custom-evaluators/words/words.py").read_text()
+    assert "it calls .replace(); custom-evaluators/words waits for it in Python" in done.out
+    assert "# output.replace('a', 'b') === 'c'\n" in Path("custom-evaluators/words/words.py").read_text()
     assert shell("validate", "fruit.json").code == 0
     run = shell("run", "fruit.json", "-t", "command:cat", "--trust", "--quiet")
     assert run.code == 0, run.err

@@ -174,6 +174,7 @@ BOMBS = {
     "replace": "{{ text|replace('a', text) }}",
     "replace nothing": "{{ text|replace('', text) }}",
     "join": "{{ numbers|join(text) }}",
+    "split": "{% for part in big|split('x') %}{{ big|split }}{% endfor %}",
     "join characters": "{{ big|join(big) }}",
     "centre": "{{ 'a'|center(500000000) }}",
     "digits": "{{ " + "9" * 60_000 + " }}",

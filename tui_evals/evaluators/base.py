@@ -292,6 +292,11 @@ class Evaluator:
         return settings.get("embedder") or EMBEDDER if cls.embeds else settings.get("judge")
 
     @classmethod
+    def is_judged(cls, settings: Mapping[str, Any]) -> bool:
+        """Whether one with these options cannot do without a judge."""
+        return cls.judged
+
+    @classmethod
     def caution(cls) -> str | None:
         """What a user should know before this judges on this machine, if there is something."""
         return None

@@ -74,9 +74,9 @@ class Expression(Evaluator):
 
     It is an expression of the template language, sandboxed: comparisons, `and`, `or`, `not`, `in`, arithmetic, fields
     and positions (`json.items[0].price`), tests (`is defined`) and filters (`response | lower`, `json.items | length`,
-    `(json.total - 10) | abs < 0.01`). No function is called. It may use response, json (the answer, parsed), expected,
-    references, prompt, context, history, variables, tool_calls (each with name and arguments), diagnostics,
-    finish_reason, latency_ms, cost and tokens. Time and memory are bounded.
+    `response | split | length < 50` for words, `(json.total - 10) | abs < 0.01`). No function is called. It may use
+    response, json (the answer, parsed), expected, references, prompt, context, history, variables, tool_calls (each
+    with name and arguments), diagnostics, finish_reason, latency_ms, cost and tokens. Time and memory are bounded.
 
     An answer that is not JSON fails where `json` is asked for, and so does one whose json, tool calls or diagnostics
     lack what is asked for; `negate` does not turn that. Where a time, cost or count was not measured it is skipped.

@@ -39,6 +39,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "translate": ("Translate", "Bleu"),
     "embeddings": ("EmbeddingSimilarity",),
     "expression": ("Expression",),
+    "groups": ("AtLeast",),
     "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema", "ContainsJson"),
     "limits": (*("Latency", "LATENCY", "TimeToFirstToken", "TokensPerSecond", "Cost", "COST", "Tokens", "Length"),),
     "endings": ("FinishReason",),

@@ -205,7 +205,7 @@ class Plan:
         for entries, _ in () if self.without_judges else self.evaluator_sets:
             for entry in entries:
                 kind = self.registry.find(entry.evaluator)
-                if kind.judged:
+                if kind.is_judged(entry.settings):
                     needed.setdefault(kind.asked_target(entry.settings), entry.key)
         return needed
 
@@ -307,7 +307,7 @@ def estimate(
             tokens += exchanges * _TYPICAL_EXCHANGE_TOKENS
         for entry in () if plan.without_judges else plan.resolved(plan.dataset.items[answer.item], answer.turn):
             kind = plan.registry.find(entry.evaluator)
-            if kind.judged:
+            if kind.is_judged(entry.settings):
                 judge_calls += 1
                 read, written = (estimate_tokens(unit.reference or ""), 0) if kind.embeds else (tokens + 600, 80)
                 bill.add(judges[kind.asked_target(entry.settings)], read + TYPICAL_ANSWER_TOKENS, written)

@@ -88,6 +88,13 @@ def _replace(meter: Meter, value: object, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
+def _split(meter: Meter, value: object, separator: str | None = None) -> list[str]:
+    """The parts of a text between separators, or its words."""
+    text = str(value)
+    meter.spend(len(text.split(separator)) if separator is None else text.count(separator) + 1)
+    return text.split(separator)
+
+
 def _join(meter: Meter, value: Any, separator: str = "") -> str:
     parts = [str(part) for part in _list_items(meter, value)]
     meter.spend(len(parts) * len(separator) >> 4)
@@ -126,6 +133,7 @@ _FILTERS: dict[str, Callable[..., object]] = {
     "min": lambda meter, value: min(_list_items(meter, value)),
     "replace": _replace,
     "round": lambda meter, value, precision=0: round(float(value), precision),
+    "split": _split,
     "sort": lambda meter, value, reverse=False: sorted(_list_items(meter, value), reverse=reverse),
     "string": lambda meter, value: str(value),
     "sum": lambda meter, value: sum(_list_items(meter, value)),

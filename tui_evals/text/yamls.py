@@ -32,12 +32,15 @@ Repeated = list[tuple[str, int]]
 """Keys that stand twice in one mapping, each with the line of the one that counts, the last."""
 
 
-def load_yaml(text: str | bytes, *, limit: int = 1_000_000, repeated: Repeated | None = None) -> object:
+def load_yaml(
+    text: str | bytes, *, limit: int = 1_000_000, repeated: Repeated | None = None, merges: bool = False
+) -> object:
     """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared.
 
-    A key that stands twice in one mapping is refused, or noted in `repeated` where that is given.
+    A key that stands twice in one mapping is refused, or noted in `repeated` where that is given. With `merges` the key
+    `<<` takes in the keys of other mappings, as YAML 1.1 had it and many files still do.
     """
-    return _Reader(_decode(text, limit), repeated).document()
+    return _Reader(_decode(text, limit), repeated, merges).document()
 
 
 def load_mapping(
@@ -119,9 +122,10 @@ def _scalar_value(event: Any) -> object:
 class _Reader:
     """Builds plain values from the parser's events, and stops when they weigh too much."""
 
-    def __init__(self, text: str, repeated: Repeated | None = None) -> None:
+    def __init__(self, text: str, repeated: Repeated | None = None, merges: bool = False) -> None:
         self.repeated = repeated
         self.events = _events(text)
+        self.merges = merges
         self.anchors: dict[str, object] = {}
         self.lines: dict[str, int] = {}
         self.first_line = 1
@@ -176,13 +180,17 @@ class _Reader:
     def mapping(self, depth: int) -> dict[str, object]:
         """A mapping; keys are taken as they are written, so `1:` and `no:` are text."""
         mapping: dict[str, object] = {}
+        merged: dict[str, object] = {}
         for event in self.elements_before("MappingEndEvent"):
             if type(event).__name__ != "ScalarEvent" or event.tag is not None:
                 _refuse("a key must be plain text", event)
             key = _scalar_text(event)
             self.count_value(key, event, depth)
             if key == "<<" and not event.style:
-                _refuse("merging with << is not supported; write the keys out", event)
+                if not self.merges:
+                    _refuse("merging with << is not supported; write the keys out", event)
+                merged = {**self.merged(event, depth), **merged}
+                continue
             if key in mapping:
                 if self.repeated is None:
                     _refuse(f"the key {key[:40]!r} stands twice in one mapping; keep one of them", event)
@@ -190,7 +198,18 @@ class _Reader:
             if depth == 0:
                 self.lines[key] = event.start_mark.line + 1
             mapping[key] = self.value(next(self.events), depth + 1)
-        return mapping
+        return {**merged, **mapping}
+
+    def merged(self, event: Any, depth: int) -> dict[str, object]:
+        """The keys of the mapping, or of the list of mappings, that follows; the first to give a key counts."""
+        value = self.value(next(self.events), depth + 1)
+        parts = value if isinstance(value, list) else [value]
+        keys: dict[str, object] = {}
+        for part in reversed(parts):
+            if not isinstance(part, dict):
+                _refuse("<< takes a mapping, or a list of mappings", event)
+            keys |= part
+        return keys
 
     def copy_value(self, value: object, event: Any, depth: int) -> object:
         """A copy of what an alias stands for, so that changing one place changes no other."""

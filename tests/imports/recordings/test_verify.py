@@ -72,7 +72,7 @@ def test_tests_in_another_order_and_new_ones_are_found_by_what_they_ask(shell, p
     ("results", "kind", "last"),
     [
         (HERE / "promptfoo" / "output.json", "promptfoo-results", "18 of 18 assertions judge as before"),
-        (HERE / "arithmetic.eval", "inspect", "12 of 12 assertions judge as before"),
+        (HERE / "arithmetic.eval", "inspect", "24 of 24 assertions judge as before"),
         (HERE / "bench_runs", "bench", "40 of 40 assertions judge as before"),
     ],
 )
@@ -91,7 +91,7 @@ def test_a_recorded_verdict_that_the_evaluator_does_not_give_is_found(shell, pro
     found["value"] = "I" if found["value"] == "C" else "C"
     Path("log.json").write_text(json.dumps(log))
     done = shell("import", "log.json", "--verify")
-    assert done.code == 1 and done.out.splitlines()[-1] == "11 of 12 assertions judge as before; 1 differs"
+    assert done.code == 1 and done.out.splitlines()[-1] == "23 of 24 assertions judge as before; 1 differs"
 
     shutil.copytree(HERE / "bench_runs", "bench_runs")
     for file in project.glob("bench_runs/*/*/run.json"):

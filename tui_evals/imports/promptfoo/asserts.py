@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,9 @@ from .values import filled, script_text
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 FACT_SCORES = {"A": 1.0, "B": 1.0, "C": 1.0, "D": 0.0, "E": 1.0}
-_AT_COMMAS = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"\s*|(?P<plain>[^,]*))(?:,|\Z)')
+_AT_COMMAS = re.compile(r'(".*?"|[^,]+)(?=\s*,|\s*\Z)')
+_CODE_FILE = re.compile(r"\.(?:py|rb|[cm]?[jt]s)(?::\w+)?\Z")
+_QUOTES = re.compile(r'^"|"\Z')
 _READS_OTHERWISE = re.compile(r"\\[dDwWbBsS]|\$")
 _OLDER_WORDS = frozenset(("additionalItems", "dependencies"))
 
@@ -45,7 +47,7 @@ class Given:
 
     def changed(self, why: str) -> None:
         """Note that the evaluator does not mean quite the same."""
-        self.losses.changed(self.kind, self.spot.where, why)
+        self.losses.changed(f"not-{self.kind}" if self.negate else self.kind, self.spot.where, why)
 
     def scalar(self) -> str:
         """The value as one text."""
@@ -54,11 +56,12 @@ class Given:
         return script_text(self.value)
 
     def several(self) -> list[str]:
-        """The value as a list of texts; one text is split at its commas."""
+        """The value as a list of texts; one text is split at its commas, and contains-any alone heeds quotes."""
         value = self.value
-        if isinstance(value, str) and value:
-            parts = [part["quoted"] or (part["plain"] or "").strip() for part in _AT_COMMAS.finditer(value)]
-            value = [text for text in parts if text]
+        if isinstance(value, str) and value and self.kind == "contains-any":
+            value = [_QUOTES.sub("", part[1].strip()) for part in _AT_COMMAS.finditer(value)]
+        elif isinstance(value, str) and value:
+            value = [part.strip() for part in value.split(",")]
         if not isinstance(value, list) or any(isinstance(part, list | dict) for part in value):
             raise self.spot.wrong(f"value of {self.kind} must be a list of texts, not {kind_of(self.value)}")
         return [script_text(part) for part in value]
@@ -86,6 +89,8 @@ def _folding(given: Given, options: dict[str, Any]) -> dict[str, Any]:
 
 def _equals(given: Given) -> _Read:
     if isinstance(given.value, list | dict):
+        if given.negate:
+            given.changed("an answer that is no JSON fails there and passes here")
         return "Equals", {"value": strictjson.dumps(given.value), "json_path": "$"}
     return "Equals", {"value": "" if given.value == "" else given.scalar()}
 
@@ -134,7 +139,7 @@ def _is_json(given: Given) -> _Read:
     if "format" in words:
         given.changed("format is not checked here")
     if given.negate:
-        given.changed("an answer that is no JSON fails here")
+        given.changed("there it fails for all JSON, also for what the schema forbids")
     return "JsonSchema", {"schema": schema}
 
 
@@ -161,6 +166,7 @@ def _limit(given: Given) -> _Read:
 def _finish_reason(given: Given) -> _Read:
     if not isinstance(given.value, str) or not given.value.strip():
         raise NoEqual("its value is not how an answer ends")
+    given.changed("an answer whose ending nobody tells is skipped here")
     return "FinishReason", {"allowed": [given.value.strip()]}
 
 
@@ -204,11 +210,15 @@ def _tool_arguments(given: Given) -> _Read:
 
 def _contains_json(given: Given) -> _Read:
     name, options = _is_json(replace(given, negate=False))
+    if given.negate and name == "JsonSchema":
+        given.changed("there it passes where JSON conforms to the schema")
+    given.changed("there only objects count, also within lists and with small mistakes such as a comma too many")
     return "ContainsJson", options if name == "JsonSchema" else {}
 
 
 def _edits(given: Given) -> _Read:
     threshold = given.threshold()
+    given.changed("a sign beyond the first 65,536 is one edit here, and two there")
     return "Levenshtein", {"value": given.scalar(), "most_edits": 5 if threshold is None else int(threshold)}
 
 
@@ -299,6 +309,10 @@ _NO_EQUAL = frozenset(
         "word-count",
     )
 )
+NEVER_NEGATED = frozenset(("levenshtein", "latency", "cost", "finish-reason"))
+"""Kinds before which promptfoo takes `not-` and does not heed it."""
+_GROUP = "AtLeast"
+_IN_NO_GROUP = frozenset(("EmbeddingSimilarity", _GROUP))
 _FIELDS = frozenset(("type", "value", "threshold", "weight", "metric", "provider", "transform"))
 
 
@@ -324,6 +338,8 @@ class Asserts:
     losses: Losses
     code: CodeFiles = field(default_factory=CodeFiles)
     """The custom evaluators that assertions which are code become."""
+    shares: bool = False
+    """Whether the test passes by a share of its assertions, where a set of them counts as one."""
 
     def all(self, spots: list[Spot]) -> Iterator[Judged]:
         """The evaluators of a list of assertions."""
@@ -345,14 +361,52 @@ class Asserts:
         inner = spot.get("assert")
         if inner is None:
             raise spot.wrong("assert is missing; it holds the assertions of the set")
-        if spot.get("threshold") or spot.get("weight"):
-            told = Losses()
-            told.left_out("assert-set", spot.where, "a threshold or weight of a set has no equal")
-            for one in inner.entries():
-                self.losses.judges((one.source.name, one.path), told)
+        if not (self.shares or any(spot.get(name) for name in ("threshold", "weight", "metric"))):
+            self.losses.changed("assert-set", spot.where, "its assertions stand alone, and each of them must pass")
+            yield from self.all(inner.entries())
             return
-        self.losses.changed("assert-set", spot.where, "its assertions stand alone, and each of them must pass")
-        yield from self.all(inner.entries())
+        entries, told = inner.entries(), Losses()
+        judged = list(replace(self, losses=told).all(entries))
+        try:
+            group = self._grouped(spot, entries, judged, told)
+        except NoEqual as why:
+            self.losses.extend(told)
+            self.losses.left_out("assert-set", spot.where, str(why))
+            gone = Losses()
+            gone.left_out("assert-set", spot.where, str(why))
+            for one in entries:
+                self.losses.judges((one.source.name, one.path), gone)
+            return
+        self.losses.extend(told)
+        self.losses.assertions |= told.assertions
+        yield group
+
+    def _grouped(self, spot: Spot, entries: Sequence[Spot], judged: list[Judged], told: Losses) -> Judged:
+        """The evaluator that holds those of a set; NoEqual where one of them cannot stand in it."""
+        if len(judged) < len(entries):
+            raise NoEqual("one of its assertions has no equal, so that its share cannot be told")
+        judges = {str(one.options["judge"]) for one in judged if one.options.get("judge")}
+        if len(judges) > 1:
+            raise NoEqual("its assertions ask several judges")
+        if own := [one.name for one in judged if one.name in self.code.texts or one.name in _IN_NO_GROUP]:
+            raise NoEqual(f"{own[0]} cannot stand in a group of evaluators")
+        if any(one.name == "Rubric" for one in judged):
+            told.changed("assert-set", spot.where, "its share is of those that pass, no mean of scores")
+        judged = [one for one in judged if one.weight != 0] or judged  # those can neither fail a set nor add to it
+        heaviest = max([1.0, *(one.weight or 0.0 for one in judged)])
+        without = [{key: part for key, part in one.options.items() if key != "judge"} for one in judged]
+        plain = [replace(one, options=options) for one, options in zip(judged, without, strict=True)]
+        options: dict[str, Any] = {"evaluators": keyed(plain, (), heaviest, told)}
+        threshold = spot.get("threshold")
+        if threshold is not None and threshold.number():
+            if threshold.number() > 1:
+                raise NoEqual("its threshold is above 1")
+            options["threshold"] = threshold.number()
+        if judges:
+            options["judge"] = judges.pop()
+        metric, weight = spot.get("metric"), spot.get("weight")
+        label = None if metric is None else metric.text()
+        return Judged(_GROUP, options, label, None if weight is None else weight.number(), spot)
 
     def _one(self, spot: Spot, written: str) -> Judged | None:
         negate, kind = written.startswith("not-"), written.removeprefix("not-")
@@ -372,10 +426,23 @@ class Asserts:
         metric, weight = spot.get("metric"), spot.get("weight")
         if gone := sorted(spot.value.keys() - _FIELDS):
             self.losses.left_out(f"{', '.join(gone)} of {written}", spot.where, "there is no equal")
-        if negate:
+        if negate and kind in NEVER_NEGATED:
+            self.losses.carried(written, spot.where, "not- is not heeded, as it is not there")
+        elif negate:
             options["negate"] = not options.get("negate", False)
         label = None if metric is None else metric.text()
+        if weight is not None and weight.number() == 0:
+            name, options = self._never_failing(spot, name, options)
         return Judged(name, options, label, None if weight is None else weight.number(), spot)
+
+    def _never_failing(self, spot: Spot, name: str, options: dict[str, Any]) -> _Read:
+        """What judges as an assertion without weight, which tells its score and cannot fail its test."""
+        if name in self.code.texts or name in _IN_NO_GROUP:
+            self.losses.changed("weight: 0", spot.where, "it counts for nothing in the score, yet can fail its item")
+            return name, options
+        judge = {"judge": options["judge"]} if "judge" in options else {}
+        inner = {key: part for key, part in options.items() if key != "judge"}
+        return _GROUP, {"evaluators": {name: inner}, "threshold": 0, **judge}
 
     def _equal(self, spot: Spot, kind: str, negate: bool) -> tuple[str, dict[str, Any]]:
         if kind in _CODE:
@@ -394,7 +461,7 @@ class Asserts:
         try:
             if spot.get("threshold") is not None:
                 raise NotTranslated("its score has a threshold")
-            found = translated(source, self._seen(spot))
+            found = translated(source, self._seen(spot), negated=spot.value["type"].startswith("not-"))
         except NotTranslated as why:
             name = self.code.skeleton(source, self._called(spot, "javascript"), "JavaScript")
             raise NoEqual(f"it is code, and {why}; custom-evaluators/{name} waits for it in Python") from None
@@ -424,7 +491,7 @@ class Asserts:
         if value is None or not isinstance(value.value, str) or not value.value.strip():
             raise NoEqual("it holds no code")
         if not value.value.startswith("file://"):
-            return value.value, None
+            return str(filled(value.value, self.values)), None
         path, _, function = value.value.removeprefix("file://").partition(":")
         text = self.read(value, path)
         return text if isinstance(text, str) else "", function or "get_assert"
@@ -458,6 +525,8 @@ class Asserts:
         if any(isinstance(text, str) and text.startswith(("file://", "package:")) for text in texts):
             if isinstance(value.value, list) or value.value.startswith("package:"):
                 raise NoEqual("it names files, one of several or of a package")
+            if _CODE_FILE.search(value.value):
+                raise NoEqual("code makes its value")
             return self.read(value, value.value)
         return filled(value.value, self.values)
 
@@ -500,8 +569,6 @@ def keyed(judged: list[Judged], taken: Collection[str], heaviest: float, losses:
             losses.changed(f"the metric {one.label!r}", one.spot.where, f"its label is {key}")
         options = unweighted(one, heaviest)
         by_key[key] = options if key == one.name else {"type": one.name, **options}
-        if one.weight == 0:
-            losses.changed("weight: 0", one.spot.where, "it counts for nothing in the score, yet can fail its item")
     return by_key
 
 

@@ -11,16 +11,17 @@ from typing import Any
 
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
+from tui_evals.text.box import TemplateError
 
 from .asserts import KINDS, Asserts, Judged, keyed
 from .code import CodeFiles
 from .files import Spot, files_named, shown_name, source_of
 from .transforms import Seen
-from .values import Values, needs_values
+from .values import Values, as_jinja, filled, needs_values
 
 _CALLED = re.compile(r"(?P<kind>[a-z][a-z0-9:-]*?)(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::(?P<value>.*))?", re.DOTALL)
 _LISTS = frozenset(("contains-all", "contains-any", "icontains-all", "icontains-any"))
-_LIMITS = frozenset(("latency", "cost"))
+_LIMITS = frozenset(("latency", "cost", "levenshtein", "rouge-n", "similar", "starts-with"))
 _USUAL_LIMIT = 0.75  # what promptfoo takes where a cell names no threshold
 _ABOUT_ASSERTS = ("__config:", "__metric")
 _OF_CONFIG = re.compile(r"__config:__expected(\d*):(\w+)")
@@ -46,6 +47,8 @@ def case_of_row(spot: Spot, kinds: frozenset[str], losses: Losses) -> dict[str, 
 def _special(spot: Spot, column: str, cell: str, case: dict[str, Any]) -> bool:
     if column == "__description":
         case["description"] = cell
+    elif column in ("__prefix", "__suffix"):
+        case.setdefault("options", {})[column.removeprefix("__")] = cell
     elif column == "__providerOutput":
         case["providerOutput"] = cell
     elif column == "__threshold":
@@ -112,6 +115,8 @@ KEPT_FIELDS: tuple[str, ...] = (
 )
 MOST_ITEMS = 20_000
 TRANSFORMS = ("transform", "postprocess")
+_SIDES = ("prefix", "suffix")
+_AROUND = ("before_prompt", "after_prompt")
 _MADE_BY_CODE = "they are made by code; write what it returns to tests.json, name that file here and import again"
 _CODE = (".py", ".js", ".ts", ".mjs", ".cjs", ".rb")
 _FIELDS = frozenset(("description", "vars", "assert", "threshold", "metadata", "options", "providerOutput"))
@@ -228,6 +233,37 @@ class Tests:
         return heaviest
 
     @cached_property
+    def around(self) -> frozenset[tuple[str, str]]:
+        """What stands before and after the prompt in some tests; empty where nothing does."""
+        found = frozenset(map(self._around, self.cases))
+        return found if any(map(any, found)) else frozenset()
+
+    @property
+    def written_around(self) -> tuple[str, str]:
+        """What stands around each prompt: the texts where all tests have the same, else a variable for each."""
+        if len(self.around) == 1:
+            (texts,) = self.around
+            return as_jinja(texts[0]), as_jinja(texts[1])
+        return f"{{{{ {_AROUND[0]} }}}}", f"{{{{ {_AROUND[1]} }}}}"
+
+    def _around(self, layers: Layers) -> tuple[str, str]:
+        options = [one for spot in reversed(self._with_default(layers)) if (one := spot.get("options")) is not None]
+        texts = ([part.text() for one in options if (part := one.get(key)) and part.value] for key in _SIDES)
+        before, after = (next(iter(found), "") for found in texts)
+        return before, after
+
+    def _variables_around(self, layers: Layers, values: Mapping[str, Any]) -> dict[str, str]:
+        """The texts around the prompt of a test as its variables, where not all tests have the same."""
+        if len(self.around) < 2:
+            return {}
+        texts = dict(zip(_AROUND, self._around(layers), strict=True))
+        try:
+            return {name: str(filled(text, values)) for name, text in texts.items()}
+        except TemplateError as problem:
+            self.losses.changed("options.prefix, options.suffix", layers[-1].where, f"unfilled: its template {problem}")
+            return texts
+
+    @cached_property
     def shared(self) -> dict[str, Any]:
         """Variables of the default test that are the same in every item."""
         given = self.values.given(self.default) if self.default else {}
@@ -240,6 +276,9 @@ class Tests:
         if any(map(_is_template, self.default_asserts)):
             return None
         if self.default_asserts and any(self._seen(layers) != self._seen(()) for layers in self.cases):
+            return None
+        groups = any(spot.value.get("type") == "assert-set" for spot in self.default_asserts)
+        if groups and any(bool(self._share(layers)) != bool(self._share(())) for layers in self.cases):
             return None
         return keyed(self._judged((), self.default_asserts, {}), (), self.heaviest, self.losses)
 
@@ -272,7 +311,8 @@ class Tests:
             options = spot.get("options")
             if options is not None and options.get("provider") is not None:
                 judge = Asserts(values, self.values.of_assert, None, seen, self.losses).judge_of(options)
-        return list(Asserts(values, self.values.of_assert, judge, seen, self.losses, self.code).all(spots))
+        shares = bool(self._share(layers))
+        return list(Asserts(values, self.values.of_assert, judge, seen, self.losses, self.code, shares).all(spots))
 
     def _seen(self, layers: Layers) -> Seen:
         """What the assertions of a test see: the last transform that its layers name is the one that counts."""
@@ -288,6 +328,7 @@ class Tests:
             item["name"] = merged["description"].text()
         more = (name for name, value in values.items() if name not in self.shared or self.shared[name] != value)
         own = {name: values[name] for name in (*given, *more) if name in values}
+        own |= self._variables_around(layers, values)
         if own:
             item["variables"] = own
         defaults = self.evaluators
@@ -302,6 +343,11 @@ class Tests:
         for spot in self._with_default(layers):
             self._leave_out(spot)
         return item
+
+    def _share(self, layers: Layers) -> float:
+        """The share of assertions that a test must pass; 0 where it is all of them."""
+        spot = _merged(self._with_default(layers)).get("threshold")
+        return 0 if spot is None else spot.number()
 
     def _threshold(self, item: dict[str, Any], layers: Layers, judged: list[Judged]) -> None:
         spot = _merged(self._with_default(layers)).get("threshold")
@@ -334,7 +380,7 @@ class Tests:
         for key, part in options.members() if options is not None else ():
             if key in TRANSFORMS and not (seen := self.seen.through(part.value)).code:
                 self.losses.carried(f"options.{key}", part.where, f"as {seen}")
-            elif key not in ("disableVarExpansion", "provider"):
+            elif key not in ("disableVarExpansion", "provider", *_SIDES):
                 why = (
                     "it is code; what judges its outcome is left out too" if key in TRANSFORMS else "there is no equal"
                 )

@@ -129,7 +129,7 @@ def kind_of(value: object) -> str:
 def yaml_source(text: str, name: str) -> Source:
     """A YAML text with the lines of its values."""
     try:
-        value = load_yaml(text)
+        value = load_yaml(text, merges=True)
     except YamlError as problem:
         raise DatasetError(name, [Problem(problem.problem, line=problem.line)]) from None
     places = places_in(text)

@@ -26,6 +26,10 @@ _LOOSE = {"==": "==", "!=": "!="}
 _ON_TEXT = {"toLowerCase": "lower", "toUpperCase": "upper", "trim": "trim"}
 _FLAGS = {"i": "(?i)", "s": "(?s)", "m": "(?m)", "g": "", "u": "", "y": None, "d": None, "v": None}
 _CHOICE = ("condition", "consequence", "alternative")
+_WORDS = object()
+"""Stands as the literal of a list of words, whose length is one at least."""
+_FOUND = frozenset(("!== -1", "!= -1", "> -1", ">= 0"))
+_NOT_FOUND = frozenset(("=== -1", "== -1", "< 0"))
 _RESERVED = frozenset(("and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None"))
 
 Kind = Literal["text", "number", "truth", "data", "nothing"]
@@ -57,8 +61,10 @@ class Translated:
     differs: tuple[str, ...] = ()
 
 
-def translated(code: str, seen: Seen) -> Translated:
+def translated(code: str, seen: Seen, *, negated: bool = False) -> Translated:
     """What stands for code that is true of good answers; NotTranslated says why nothing does.
+
+    Where it is `negated` it is true of bad ones.
 
     As promptfoo has it, code of several lines returns what it finds, and code of one line is what it finds.
     """
@@ -68,7 +74,7 @@ def translated(code: str, seen: Seen) -> Translated:
     tree = _parser().parse(source.encode())
     if tree.root_node.has_error or seen.code:
         raise NotTranslated("it cannot be read as JavaScript" if tree.root_node.has_error else "a transform feeds it")
-    return _Translation(seen).of_program(tree.root_node, returns="\n" in source)
+    return _Translation(seen, negated).of_program(tree.root_node, returns="\n" in source)
 
 
 @lru_cache(maxsize=1)
@@ -82,7 +88,9 @@ def _parser() -> Parser:
 class _Translation:
     """One piece of code: the names it has given to values, and what it means otherwise here."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: Seen, negated: bool) -> None:
+        self._may_fail = not negated
+        """Whether what is computed may fail where the code is not true, which comes to the same for the answer."""
         self._names: dict[str, _Part] = {"output": _output(seen)}
         self._path = seen.path
         self._differs: dict[str, None] = {}
@@ -109,16 +117,32 @@ class _Translation:
         negate = False
         while node.type == "unary_expression" and _text(node).startswith("!"):
             negate, node = not negate, _inside(node.named_children[0])
-        if (found := self._pattern(node)) is not None:
+        found, turned = self._search(node)
+        negate = negate != turned
+        if found is not None:
             options: dict[str, Any] = {"pattern": found}
             if self._path:
                 options["json_path"] = self._path
             return Translated("Regex", {**options, "negate": True} if negate else options, tuple(self._differs))
+        self._may_fail = self._may_fail and not negate
         part = self._part(node)
         if part.kind != "truth":
             raise NotTranslated("what it returns is neither true nor false")
         expression = f"not {part.written}" if negate else _without_brackets(part.written)
         return Translated("Expression", {"expression": expression}, tuple(self._differs))
+
+    def _search(self, node: Node) -> tuple[str | None, bool]:
+        """The pattern that the code looks for, and whether it is true where there is no such thing."""
+        if node.type != "binary_expression":
+            return self._pattern(node), False
+        searched, compared = _inside(_field(node, "left")), _text(_field(node, "right"))
+        sign = _text(node.child_by_field_name("operator"))
+        method = _owner_and_property(_call(searched)[0])[1] if _is_method(searched) else ""
+        if method == "search" and f"{sign} {compared}" in _FOUND | _NOT_FOUND:
+            return self._pattern(searched), f"{sign} {compared}" in _NOT_FOUND
+        if method == "match" and compared == "null" and sign in (*_COMPARED, *_LOOSE) and sign[0] in "=!":
+            return self._pattern(searched), sign[0] == "="
+        return None, False
 
     def _pattern(self, node: Node) -> str | None:
         """The pattern, where the code is a search of the whole answer and nothing else."""
@@ -129,7 +153,7 @@ class _Translation:
             return None
         owner, method = _owner_and_property(called)
         regex, answer = (owner, arguments[0]) if method == "test" else (arguments[0], owner)
-        if method not in ("test", "match") or regex.type != "regex" or answer.type != "identifier":
+        if method not in ("test", "match", "search") or regex.type != "regex" or answer.type != "identifier":
             return None
         if self._names.get(_text(answer)) != self._names["output"] or self._names["output"].kind == "truth":
             return None
@@ -181,8 +205,15 @@ class _Translation:
     def _null(self, node: Node, depth: int) -> _Part:
         return _Part("none", "nothing", "null")
 
+    def _either_way(self, node: Node, depth: int) -> _Part:
+        """A part that may be false while the whole is true, so that it must not fail."""
+        outside, self._may_fail = self._may_fail, False
+        part = self._part(node, depth)
+        self._may_fail = outside
+        return part
+
     def _unary(self, node: Node, depth: int) -> _Part:
-        operator, operand = _text(node.children[0]), self._part(node.named_children[0], depth)
+        operator, operand = _text(node.children[0]), self._either_way(node.named_children[0], depth)
         if operator == "!" and operand.kind == "truth":
             return _Part(f"(not {operand.written})", "truth")
         if operator == "-" and operand.kind == "number":
@@ -191,7 +222,8 @@ class _Translation:
 
     def _binary(self, node: Node, depth: int) -> _Part:
         operator = _text(node.child_by_field_name("operator"))
-        left, right = (self._part(_field(node, side), depth) for side in ("left", "right"))
+        read = self._either_way if operator == "||" else self._part
+        left, right = (read(_field(node, side), depth) for side in ("left", "right"))
         if operator in ("&&", "||") and left.kind == right.kind == "truth":
             return _Part(f"({left.written} {'and' if operator == '&&' else 'or'} {right.written})", "truth")
         if operator in _LOOSE and {left.kind, right.kind} == {"text", "data"}:
@@ -209,15 +241,26 @@ class _Translation:
             kinds = {left.kind, right.kind}
             if not kinds <= {"number", "data"} or kinds == {"data"}:
                 raise NotTranslated(f"it compares by {operator} what may be no numbers")
+            if not self._may_fail:
+                self._differs["it fails where what is compared is no number"] = None
+            left, right = (_as_number(part) for part in (left, right))
+            return _Part(f"({left.written} {operator} {right.written})", "truth")
+        if operator == "!=" or not self._may_fail:
+            left, right = (_or_nothing(part, other) for part, other in ((left, right), (right, left)))
         if {left.kind, right.kind} == {"truth", "data"}:  # 1 equals true here, so it is asked which it is
             truth, data = (left, right) if left.kind == "truth" else (right, left)
             if truth.literal is None:
                 raise NotTranslated("it compares truths that are computed")
             return _Part(f"({data.written} is {'not ' if operator == '!=' else ''}{truth.written})", "truth")
+        if {left.kind, right.kind} == {"number", "data"} and {left.literal, right.literal} & {0.0, 1.0}:
+            data = left if left.kind == "data" else right  # true equals 1 here, and not there
+            same = f"{left.written} {operator} {right.written}"
+            apart = f"and {data.written} is not boolean" if operator == "==" else f"or {data.written} is boolean"
+            return _Part(f"({same} {apart})", "truth")
         return _Part(f"({left.written} {operator} {right.written})", "truth")
 
     def _choice(self, node: Node, depth: int) -> _Part:
-        condition, then, other = (self._part(_field(node, part), depth) for part in _CHOICE)
+        condition, then, other = (self._either_way(_field(node, part), depth) for part in _CHOICE)
         if condition.kind != "truth":
             raise NotTranslated("it chooses by what is neither true nor false")
         if (then.literal, other.literal) in (("true", "false"), (1.0, 0.0)):
@@ -235,6 +278,8 @@ class _Translation:
         if _text(owner) == "context" and name == "vars":
             return _Part("variables", "data")
         value = self._part(owner, depth)
+        if name == "length" and value.literal is _WORDS:
+            return _Part(f"([{value.written} | length, 1] | max)", "number")  # a text without words is one empty part
         if name == "length" and value.kind in ("text", "data"):
             if value.kind == "text":
                 self._differs["a sign beyond the first 65,536 counts as one, not as two"] = None
@@ -263,6 +308,8 @@ class _Translation:
             raise NotTranslated(f"it calls {_text(called)[:40]}")
         owner, method = _owner_and_property(called)
         value = self._part(owner, depth)
+        if method == "split" and len(arguments) == 1 and value.kind in ("text", "data"):
+            return self._parts(value, _inside(arguments[0]), depth)
         given = [self._part(argument, depth) for argument in arguments]
         if method in _ON_TEXT and not given and value.kind in ("text", "data"):
             return _Part(f"({value.written} | {_ON_TEXT[method]})", "text")
@@ -274,6 +321,26 @@ class _Translation:
             if size and value.kind in ("text", "data"):
                 return _Part(f"({value.written}{part} == {given[0].written})", "truth")
         raise NotTranslated(f"it calls .{method}()")
+
+    def _parts(self, value: _Part, separator: Node, depth: int) -> _Part:
+        """A text split at a separator; only at spaces of any kind where that is a pattern."""
+        if separator.type == "regex":
+            if _text(separator) not in ("/\\s+/", "/\\s+/g"):
+                raise NotTranslated("it splits at a pattern")
+            if not value.written.endswith("| trim)"):
+                self._differs["spaces before and after the answer make no further word"] = None
+            return _Part(f"({value.written} | split)", "data", _WORDS)
+        given = self._part(separator, depth)
+        if not isinstance(given.literal, str) or not given.literal:
+            raise NotTranslated("it splits at what is no text")
+        return _Part(f"({value.written} | split({given.written}))", "data")
+
+    def _array(self, node: Node, depth: int) -> _Part:
+        """A list of texts and numbers that are written down."""
+        parts = [self._part(one, depth) for one in node.named_children]
+        if not all(isinstance(part.literal, str | float) for part in parts):
+            raise NotTranslated("it lists what is not written down")
+        return _Part(f"[{', '.join(part.written for part in parts)}]", "data")
 
     def _parsed(self, value: _Part) -> _Part:
         if value.written in ("response", "(response | trim)"):
@@ -289,6 +356,7 @@ _READERS: Mapping[str, Callable[[_Translation, Node, int], _Part]] = {
     "string": _Translation._string,
     "template_string": _Translation._string,
     "number": _Translation._number,
+    "array": _Translation._array,
     "true": _Translation._truth,
     "false": _Translation._truth,
     "null": _Translation._null,
@@ -307,6 +375,21 @@ def _output(seen: Seen) -> _Part:
         return _Part("(response | trim)" if seen.trimmed else "response", "text")
     written = "json" + seen.path.removeprefix("$")
     return _Part(f"({written} | trim)" if seen.trimmed else written, "data")
+
+
+def _is_method(node: Node) -> bool:
+    return node.type == "call_expression" and _field(node, "function").type == "member_expression"
+
+
+def _as_number(part: _Part) -> _Part:
+    return _Part(f"({part.written} | float)", "number") if part.kind == "data" else part
+
+
+def _or_nothing(part: _Part, other: _Part) -> _Part:
+    """A part that may be missing, with something for it that equals nothing the other can be."""
+    if part.kind != "data":
+        return part
+    return _Part(f"({part.written} | default({'false' if other.kind == 'nothing' else 'none'}))", "data")
 
 
 def _inside(node: Node) -> Node:

@@ -121,6 +121,12 @@ def read_providers(spot: Spot | None, folder: File, losses: Losses) -> tuple[Pro
     return tuple(provider for provider in providers if provider is not None)
 
 
+def transforms_of(spot: Spot | None, folder: File) -> frozenset[str | None]:
+    """What the providers of a configuration make of their answers, also those that are no target here."""
+    listed = () if spot is None else _listed(spot, folder)
+    return frozenset(None if isinstance(one.value, str) else _code(_named(one)[1]) for one in listed)
+
+
 def _listed(spot: Spot, folder: File) -> Iterator[Spot]:
     """The providers of a list, with those of the files it names."""
     for one in spot.entries() if isinstance(spot.value, list) else [spot]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tui_evals.text.templates import template_variables
 from .cases import Tests
 from .files import Source, Spot, json_source, yaml_source
 from .filling import filled_items
-from .prompts import Prompt, Provider, read_prompts, read_providers
+from .prompts import Prompt, Provider, read_prompts, read_providers, transforms_of
 from .transforms import Seen
 from .values import lone_name, named_in_tags, script_text
 
@@ -67,8 +67,12 @@ def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
         raise root.wrong("the file has none of prompts, providers and tests, so it is no configuration of promptfoo")
     losses = Losses()
     prompts = read_prompts(root.get("prompts"), folder, losses)
-    targets = read_providers(root.get("providers") or root.get("targets"), folder, losses)
-    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses, _seen(targets, losses))
+    providers = root.get("providers") or root.get("targets")
+    targets = read_providers(providers, folder, losses)
+    seen = _seen(transforms_of(providers, folder), losses)
+    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses, seen)
+    if tests.around:
+        prompts = tuple(_with_around(prompt, tests, losses) for prompt in prompts)
     data = {**_document(root, tests, prompts, losses), **_asked_for_by_all(targets)}
     _leave_out(root, losses)
     dataset, problems = parse_dataset(data)
@@ -81,12 +85,21 @@ def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
     return Configuration(data, prompts, targets, tests.code.texts), losses
 
 
-def _seen(targets: Sequence[Provider], losses: Losses) -> Seen:
+def _with_around(prompt: Prompt, tests: Tests, losses: Losses) -> Prompt:
+    """A prompt between the prefix and the suffix of its tests."""
+    if not prompt.plain or prompt.template:
+        losses.left_out("options.prefix and options.suffix", prompt.where, f"{prompt.name} is a chat")
+        return prompt
+    before, after = tests.written_around
+    (message,) = prompt.messages
+    return replace(prompt, messages=({**message, "content": f"{before}{message['content']}{after}"},))
+
+
+def _seen(transforms: frozenset[str | None], losses: Losses) -> Seen:
     """What assertions see: what each provider makes of its answers, as long as they all do the same."""
-    transforms = {target.transform for target in targets}
     if transforms <= {None}:
         return Seen()
-    seen = Seen().through(transforms.pop()) if len(transforms) == 1 else Seen(code=True)
+    seen = Seen().through(next(iter(transforms))) if len(transforms) == 1 else Seen(code=True)
     what = "transform of the providers"
     if seen.code:
         losses.left_out(what, why="it is code, or not the same for all; what judges its outcome is left out too")

@@ -89,6 +89,8 @@ def _trimming_pattern(name: str, options: Mapping[str, Any]) -> dict[str, Any] |
     value = options.get("value")
     if name not in ("Equals", "StartsWith") or not isinstance(value, str) or "json_path" in options:
         return None
+    if value != (value.strip() if name == "Equals" else value.lstrip()):
+        return None  # no text that was trimmed is like it
     others = {key: part for key, part in options.items() if key != "value"}
     return {"pattern": rf"\A\s*{re.escape(value)}" + (r"\s*\z" if name == "Equals" else ""), **others}
 

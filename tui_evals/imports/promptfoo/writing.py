@@ -13,7 +13,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
 
-from .asserts import DRAFT_7, FACT_SCORES
+from .asserts import DRAFT_7, FACT_SCORES, NEVER_NEGATED
 from .cases import KEPT, KEPT_FIELDS
 from .prompts import Prompt, written_model
 from .values import literal, lone_name
@@ -78,6 +78,8 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
     options = {_SPELLINGS.get(key, key): value for key, value in one.settings.items()}
     negate, weight = options.pop("negate", False), options.pop("weight", None)
     judge = options.pop("judge", None)
+    if name == "AtLeast":
+        return _set_of(one, options, negate, weight, judge, references, where, losses)
     write = _WRITERS.get(name)
     if write is None:
         raise NoAssert("no assertion means the same")
@@ -86,6 +88,10 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
     rest = {key: value for key, value in task.options.items() if value not in (None, False)}
     if rest:
         raise NoAssert(f"an assertion cannot say {', '.join(sorted(rest))}")
+    if negate and written["type"] in NEVER_NEGATED:
+        raise NoAssert(f"promptfoo does not heed not- before {written['type']}")
+    if weight == 0:
+        losses.changed(one.key, where, "an assertion without weight cannot fail its test there")
     if negate:
         written["type"] = f"not-{written['type']}"
         if name == "JsonSchema":
@@ -99,6 +105,34 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
     elif judge is not None:
         losses.left_out(f"the judge {judge}", where, "promptfoo has no provider like it")
     return written
+
+
+def _set_of(
+    one: EffectiveEvaluator,
+    options: Mapping[str, Any],
+    negate: bool,
+    weight: float | None,
+    judge: str | None,
+    references: Sequence[str],
+    where: str,
+    losses: Losses,
+) -> dict[str, Any]:
+    """A group of evaluators as a set of assertions; one that never fails and weighs nothing as its only assertion."""
+    if negate:
+        raise NoAssert("a set of assertions has no opposite")
+    asked = {} if judge is None else {"judge": judge}
+    within = [
+        assert_of(EffectiveEvaluator(key, {**given, **asked}, one.origin), references, where, losses)
+        for key, given in options["evaluators"].items()
+    ]
+    threshold, named = options.get("threshold", 1), {} if one.key == one.evaluator else {"metric": one.key}
+    if threshold == 0:
+        if weight != 0 or len(within) > 1:
+            raise NoAssert("promptfoo takes a threshold of 0 for none")
+        return {**within[0], "weight": 0, **named}
+    shares = {} if threshold == 1 else {"threshold": threshold}
+    weights = {} if weight is None else {"weight": weight}
+    return {"type": "assert-set", **shares, **weights, **named, "assert": within}
 
 
 def _equals(task: _Task) -> dict[str, Any]:
