@@ -119,6 +119,23 @@ async def tools(call: Call) -> web.StreamResponse:
     return web.json_response(completion(call, "tool_calls", content=None, tool_calls=calls))
 
 
+async def agent(call: Call) -> web.StreamResponse:
+    """One after the other the calls that the question names, as in `call find {"id": 7}`, then the last result.
+
+    Where it should call `fail`, it fails instead.
+    """
+    place = max(number for number, message in enumerate(call.body["messages"]) if message["role"] == "user")
+    results = [message["content"] for message in call.body["messages"][place:] if message["role"] == "tool"]
+    planned = re.findall(r"call (\w+) (\{.*?\}|broken)", call.text)
+    if len(results) == len(planned):
+        return web.json_response(completion(call, content=f"Answer: {results[-1] if results else 'none'}"))
+    name, arguments = planned[len(results)]
+    if name == "fail":
+        return refused("500", call)
+    called = {"id": f"call_{len(results)}", "type": "function", "function": {"name": name, "arguments": arguments}}
+    return web.json_response(completion(call, "tool_calls", content=None, tool_calls=[called]))
+
+
 async def huge(call: Call) -> web.StreamResponse:
     return web.json_response(completion(call, content="x" * HUGE))
 
@@ -182,6 +199,7 @@ KINDS: dict[str, Answerer] = {
     "no_usage": plain(usage=False),
     "empty_answer": plain(content=""),
     "tools": tools,
+    "agent": agent,
     "huge": huge,
     "stream": stream,
     "wrong_json": raw('{"choices": [{"message": '),

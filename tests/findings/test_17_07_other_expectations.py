@@ -3,10 +3,12 @@ before), while the screen says 'A and B are the same'"."""
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.findings.answered_yes import dataset, run_dataset
 from tests.reports.written import report_text
 from tui_evals.compare.runs import read_comparison
 from tui_evals.store import housekeeping
@@ -21,24 +23,11 @@ from tui_evals.tui.rows import row_text
 OTHERWISE = "judged by another expectation"
 
 
-def dataset(*expected, **more):
-    items = [{"testId": f"t{n}", "prompt": f"ask {n}", "expected_response": text} for n, text in enumerate(expected)]
-    document = {"schemaVersion": "1.11.0", "default_evaluators": {"Equals": {}}, "items": items, **more}
-    Path("data.json").write_text(json.dumps(document))
-
-
 @pytest.fixture
 def run(tmp_path, monkeypatch, shell):
     """A run of the dataset as it is now, whose target always says "yes"."""
     monkeypatch.chdir(tmp_path)
-    Path("answers.jsonl").write_text("".join(f'{{"prompt": "ask {n}", "response": "yes"}}\n' for n in range(3)))
-
-    def start(*options):
-        assert shell("run", "data.json", "-t", "replay:answers.jsonl", "--quiet", *options).code == 0
-        with Reader(".evals/evals.db") as reader:
-            return reader.find_run("last").key
-
-    return start
+    return partial(run_dataset, shell)
 
 
 def compared(shell, *keys):

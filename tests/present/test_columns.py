@@ -143,6 +143,15 @@ def test_headings_are_cut_to_what_tells_them_apart():
     assert told_apart(["latency_p50", "latency_p95", "Relevance"], 6) == ["p50", "p95", "Releva"]
     assert told_apart(["Relevance1", "Relevance2"], 6) == ["R…nce1", "R…nce2"]
     assert told_apart(["Match"], 6) == ["Match"] and told_apart([], 6) == []
+    assert told_apart(["a-b", "a-c"], 6) == ["a-b", "a-c"]
+
+
+def test_names_of_targets_are_told_apart_also_where_two_are_the_same():
+    shop = ["assistant-of-the-shop-one", "assistant-of-the-shop-two"]
+    assert told_apart(shop, 12) == ["one", "two"] and told_apart(shop, 25) == shop
+    assert told_apart(["odd", "odd", "even"], 12) == ["odd", "odd (2)", "even"]
+    assert told_apart(["a-long-name-of-a-target"] * 2, 12) == ["target", "target (2)"]
+    assert told_apart(["gpt-4o-mini-2024-07-18", "o3"], 12) == ["gpt-4o-mini…", "o3"]
 
 
 def test_in_a_table_a_name_keeps_its_end_and_an_empty_column_goes():

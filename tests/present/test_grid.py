@@ -76,7 +76,11 @@ def test_two_columns_are_meant_by_the_names_they_are_shown_with(text, places):
         (RUN, "a", "'a' names one column; give two with a comma between them: #1 a, #2 b,c, #3 d"),
         (RUN, "a,model", "k3fa9z has no column 'model'; its columns are #1 a"),
         (RUN, "a,openai/a", "names the same column of k3fa9z twice"),
-        (a_run(targets=("a", "a")), "a,#2", "2 columns of k3fa9z are called 'a'; say which by number: #1 a, #2 a"),
+        (
+            a_run(targets=("a",), prompts=("p", "p")),
+            "p,#2",
+            "2 columns of k3fa9z are called 'p'; say which by number: #1 p, #2 p",
+        ),
     ],
 )
 def test_what_is_no_column_is_refused_with_the_columns_there_are(run, text, says):

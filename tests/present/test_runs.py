@@ -41,6 +41,7 @@ def test_why_a_run_stopped_is_what_its_row_says():
 def test_the_judges_and_what_nobody_knows_the_price_of_are_in_the_cost():
     cost = run_cost(totals(cost=1.5, judge_cost=0.5, unpriced=1), unpriced=3)
     assert (cost.text, cost.short, cost.judge_text) == ("$2.00 and 3 unpriced", "$2.00+", "of it judges $0.500")
+    assert run_cost(totals(unpriced=3)).short == "unpriced"
     assert (run_cost(totals()).text, run_cost(totals()).short, run_cost(totals()).judge_text) == ("$0", "$0", "")
 
 
@@ -76,3 +77,4 @@ def test_targets_are_named_with_their_models_and_columns_with_their_prompts():
     run = a_run(targets=("a", "b"), prompts=("p", "q"), config={"targets": [{"model": "m"}, {"model": "b"}]})
     assert target_names(run) == ("a (m)", "b")
     assert column_names(run)[1, 0] == "a · q"
+    assert list(column_names(a_run(targets=("odd", "odd"))).values()) == ["odd", "odd (2)"]

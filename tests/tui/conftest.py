@@ -4,6 +4,18 @@ import gc
 
 import pytest
 
+from tests.runs.conftest import FREE, Project, server
+
+__all__ = ["server"]
+
+
+@pytest.fixture
+def project(tmp_path, server):
+    """A project whose runs ask a real server, free of charge; a module with another one has a fixture of its own."""
+    made = Project(tmp_path, server)
+    made.configure(FREE + '[run]\ntargets = ["main"]')
+    return made
+
 
 @pytest.fixture(autouse=True)
 def memory_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

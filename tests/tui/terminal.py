@@ -148,6 +148,11 @@ class Terminal:
         """The text without the sequences that place and colour it; of a row of which a part was drawn, all of it."""
         return self.shown_since(0)
 
+    @property
+    def seen_last(self) -> str:
+        """What to look at where something never showed: the screen, or what came where nothing was placed on it."""
+        return self.rows.screen or self.shown[-3000:]
+
     def shown_since(self, since: int) -> str:
         """The same of what came after a place."""
         rows = (text for offset, text in self.rows.told if offset >= since)
@@ -178,15 +183,15 @@ class Terminal:
         """Read until a pattern shows in what came after a place."""
         deadline = time.monotonic() + seconds
         while not re.search(pattern, self.shown_since(since)):
-            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
-            assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.seen_last}"
+            assert self.read(), f"ended before {pattern!r} showed:\n{self.seen_last}"
 
     def until(self, condition: Callable[[], Any], seconds: float = 40.0) -> None:
         """Read until something has come true."""
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, f"it never came true:\n{self.shown[-3000:]}"
-            assert self.read(), f"ended before it came true:\n{self.shown[-3000:]}"
+            assert time.monotonic() < deadline, f"it never came true:\n{self.seen_last}"
+            assert self.read(), f"ended before it came true:\n{self.seen_last}"
 
     def calm(self, quiet: float = 0.4, seconds: float = 20.0) -> None:
         """Read until nothing has come for a moment."""
@@ -206,8 +211,8 @@ class Terminal:
         while not re.search(pattern, self.shown_since(since)):
             if time.monotonic() - last > 0.5 and re.search(pattern, self.rows.screen):
                 return
-            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
-            assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.seen_last}"
+            assert self.read(), f"ended before {pattern!r} showed:\n{self.seen_last}"
             if len(self.raw) != size:
                 last, size = time.monotonic(), len(self.raw)
 
@@ -215,13 +220,20 @@ class Terminal:
         """Read to the end; the exit code."""
         deadline = time.monotonic() + seconds
         while self.read():
-            assert time.monotonic() < deadline, f"it never ended:\n{self.shown[-3000:]}"
+            assert time.monotonic() < deadline, f"it never ended:\n{self.seen_last}"
         if self.code is None:
             self.code = self._end()
         return self.code
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         os.kill(self.pid, number)
+
+    def hang_up(self) -> int:
+        """The line drops: there is no terminal any more; the exit code of whoever sat at it."""
+        os.close(self.master)
+        self.master = -1
+        self.code = self._end()
+        return self.code
 
     def left_on(self) -> set[str]:
         """The modes that were switched on and not off again; the cursor counts when it stays hidden."""
@@ -239,7 +251,8 @@ class Terminal:
             if self.code is None:
                 os.kill(self.pid, signal.SIGKILL)
                 self._end()
-        os.close(self.master)
+        if self.master >= 0:
+            os.close(self.master)
 
     def __enter__(self) -> Terminal:
         return self

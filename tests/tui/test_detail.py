@@ -176,6 +176,27 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
     assert places == sorted(places)
 
 
+async def test_the_steps_of_an_agent_are_a_section(project):
+    call = {"id": "a", "name": "find", "arguments": '{"id": 7}', "result": HOSTILE, "by": "scripted", "failed": True}
+    steps = ({"text": None, "calls": [call], "latency_ms": 20.0}, {"text": "Paris", "calls": [], "latency_ms": 3.0})
+    tools = ({"id": "a", "name": "find", "arguments": '{"id": 7}'},)
+    await project.answer(0, answered("Paris", steps=steps, tool_calls=tools))
+    text = project.text(0, 120)
+    order = [
+        "2 steps",
+        "Steps",
+        "step 1 of 2 · 20 ms",
+        '→ find {"id": 7}',
+        "! [/b]",
+        "scripted",
+        "step 2 of 2",
+        "Request",
+    ]
+    places = [text.find(part) for part in order]
+    assert -1 not in places and places == sorted(places)
+    assert "Tool calls" not in text and not {"\x1b", "\x07", "\x9b"} & set(text)
+
+
 async def test_where_there_is_no_answer_the_reason_and_what_was_expected_stand(project):
     await project.answer(0, answered(None, code="agentTimeout", message="took too long"))
     text = project.text(0)

@@ -100,7 +100,7 @@ async def test_what_models_disagree_on_is_found_read_and_compared(tmp_path, monk
         assert screen.lines.key == (0, 0)
 
         await person.press("S", "d", "i", "s", "enter")
-        await person.sees("those first on which columns disagree")
+        await person.sees("disagreement first")
         await person.press("g")
         assert screen.lines.key == (7, 0)
         assert all(f"model {n} says 7" in person.screen() for n in range(3))

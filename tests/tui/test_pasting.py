@@ -16,11 +16,12 @@ def test_a_paste_is_made_safe_in_lines_and_boxes_and_what_was_changed_is_said(tm
         since = len(terminal.raw)
         hostile = "tone\x1b]52;c;aGlqYWNr\x07\x1b[31mred\rand\u200bmore"
         terminal.after(pasted(hostile), "pasted without 2 escape sequences, with 1 character spelt out")
+        assert "in $EDITOR" not in terminal.shown_since(since)  # a line has no such key
         terminal.after("\r", "category tonered and<U.200B>more")
         assert not [payload for payload in FORBIDDEN if payload in terminal.raw[since:]]
         terminal.after("2", "item 1 of 2")
         terminal.after("\r", "esc done")
-        terminal.after(pasted(" zero\u200bwidth"), r"pasted with 1 character spelt out, such as <U.200B>")
+        terminal.after(pasted(" zero\u200bwidth"), r"pasted with 1 character spelt out, such as <U.200B>; e edits")
         terminal.after("\x13", "saved data")
         item = json.loads(file.read_text())["items"][0]
         assert item == {"prompt": "one zero<U+200B>width", "category": "tonered and<U+200B>more"}

@@ -4,26 +4,11 @@ import json
 
 import pytest
 
-from tests.runs.conftest import FREE, Project
-from tests.server import running
+from tests.runs.conftest import FREE
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.reader import Reader
 
 SIZES = [(80, 24), *(pytest.param(size, marks=pytest.mark.soak) for size in ((120, 40), (160, 45)))]
-
-
-@pytest.fixture(scope="module")
-def server():
-    with running() as one:
-        yield one
-
-
-@pytest.fixture
-def project(tmp_path, server):
-    server.reset()
-    made = Project(tmp_path, server)
-    made.configure(FREE + '[run]\ntargets = ["main"]')
-    return made
 
 
 def last_run(folder):

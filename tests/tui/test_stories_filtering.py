@@ -2,28 +2,17 @@
 
 import pytest
 
-from tests.runs.conftest import Project
-from tests.server import running
 from tests.tui.story import at_the_workbench
 from tests.tui.terminal import workbench
 from tui_evals.store.writer import Writer
 
 
-@pytest.fixture(scope="module")
-def server():
-    with running() as one:
-        yield one
-
-
 @pytest.fixture
-def project(tmp_path, server):
+def project(project):
     """A finished run of nine items, of which the first, fourth and seventh fail."""
-    server.reset()
-    made = Project(tmp_path, server)
-    made.configure('[run]\ntargets = ["main"]')
-    made.dataset(9, lambda number: f"question {number}" if number % 3 else "of another kind")
-    made.do("run", "data.json", "--quiet", code=None)
-    return made
+    project.dataset(9, lambda number: f"question {number}" if number % 3 else "of another kind")
+    project.do("run", "data.json", "--quiet", code=None)
+    return project
 
 
 def flat(person):

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tests.runs.conftest import FREE, Project
+from tests.runs.conftest import FREE
 from tests.server import running
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.runlock import run_lock
@@ -14,20 +14,6 @@ from tui_evals.tui.app import Workbench
 from tui_evals.tui.widgets.lines import Lines
 
 TARGET = f'[targets.main]\nmodel = "openai/test-model"\nbase_url = "%s"\n{FREE}[run]\ntargets = ["main"]\n'
-
-
-@pytest.fixture(scope="module")
-def server():
-    with running() as one:
-        yield one
-
-
-@pytest.fixture
-def project(tmp_path, server):
-    server.reset()
-    made = Project(tmp_path, server)
-    made.configure(FREE + '[run]\ntargets = ["main"]')
-    return made
 
 
 @pytest.fixture

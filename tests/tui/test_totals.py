@@ -128,6 +128,20 @@ def test_at_80_columns_the_same_has_the_same_places_in_shorter_words():
     assert again.index("$") == first.index("$") and again.endswith("waiting 560")
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("assistant-of-the-shop-one", "assistant-of-the-shop-two"), ("one", "two")),
+        (("odd", "odd"), ("odd", "odd (2)")),
+    ],
+)
+def test_targets_whose_names_begin_alike_or_are_the_same_are_told_apart(names, told):
+    """Both lines said "assistant-o…", or "odd"."""
+    targets = {number: some(passed=30 + number, total=60) for number in range(2)}
+    lines_now = lines(a_run(targets=names), SOME, width=61, targets=targets)
+    assert tuple(line.split("  ")[0] for line in lines_now[1:3]) == told
+
+
 def test_a_long_cost_makes_room_for_what_was_interrupted():
     first, *_ = lines(budgeted(status="interrupted"), some(passed=147, pending=33, total=180, unpriced=141), None, 76)
     assert "$0 of $2.00 and 141 unpriced" in first and first.endswith("  33 interrupted")

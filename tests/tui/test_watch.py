@@ -17,6 +17,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
+from tui_evals.tui import run_queries as questions
 from tui_evals.tui import watch as watch_module
 from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.watch import PAGE, Watch
@@ -305,6 +306,12 @@ def test_an_answer_of_another_run_has_no_row(watch, writer, path):
     assert watch.find(ids_of(path, there)[1]) is None
 
 
+def failure(watch, start, way):
+    """The row of the next failure."""
+    found = asyncio.run(watch.failure(start, way))
+    return None if found is None else watch.number_of(found)
+
+
 @pytest.mark.parametrize("plain", [True, False])
 def test_failures_are_gone_through_in_the_order_shown_and_round_the_end(watch, writer, path, plain):
     run = writer.plan(new_run(), cells(8))
@@ -317,22 +324,39 @@ def test_failures_are_gone_through_in_the_order_shown_and_round_the_end(watch, w
     if not plain:
         watch.arrange(AnswerOrder(sort="pos", descending=True), array("q", ids[::-1]))
         bad = [1, 2, 5]
-    there, back = [watch.failure(-1, 1)], [watch.failure(8, -1)]
+    there, back = [failure(watch, -1, 1)], [failure(watch, 8, -1)]
     for _ in range(3):
-        there.append(watch.failure(there[-1], 1))
-        back.append(watch.failure(back[-1], -1))
+        there.append(failure(watch, there[-1], 1))
+        back.append(failure(watch, back[-1], -1))
     assert there == [*bad, bad[0]]
     assert back == [*bad[::-1], bad[-1]]
 
 
+def test_a_filter_that_changes_the_rows_meanwhile_skips_no_failure(watch, writer, path, monkeypatch):
+    """What was just mended left the list while the next failure was looked for, and the one after that was shown."""
+    run = writer.plan(new_run(), cells(4))
+    ids = ids_of(path, run)
+    answer(writer, ids[1:], "fail", score=0.0)
+    watch.open_run(run.id)
+    watch.arrange(AnswerOrder("failed"), array("q", ids))
+    search = questions.next_failure
+
+    def slowly(*asked):
+        watch.arrange(AnswerOrder("failed"), array("q", ids[1:]))
+        return search(*asked)
+
+    monkeypatch.setattr(questions, "next_failure", slowly)
+    assert asyncio.run(watch.failure(0, 1)) == ids[1]
+
+
 def test_where_nothing_failed_there_is_no_failure(watch, writer, path):
-    assert watch.failure(0, 1) is None
+    assert failure(watch, 0, 1) is None
     run = writer.plan(new_run(), cells(2))
     answer(writer, ids_of(path, run))
     watch.open_run(run.id)
-    assert watch.failure(0, 1) is None
+    assert failure(watch, 0, 1) is None
     watch.arrange(AnswerOrder("failed"), array("q"))
-    assert watch.failure(0, -1) is None
+    assert failure(watch, 0, -1) is None
 
 
 def test_a_count_tells_totals_means_verdicts_and_of_what_there_are_several(watch, writer, path):
@@ -362,7 +386,7 @@ def test_a_run_deleted_while_it_is_counted_has_no_count(watch, writer):
     watch.open_run(run.id)
     writer.delete_run(run)
     assert watch.count() is None
-    assert watch.failure(0, 1) is None
+    assert failure(watch, 0, 1) is None
     assert list(watch.sorted(AnswerOrder(sort="score"))) == []
 
 

@@ -44,6 +44,8 @@ class Answer:
     reasoning_tokens: int = 0
     """Those of the output that the model thought with."""
     from_cache: bool = False
+    steps: tuple[Mapping[str, Any], ...] = ()
+    """The way to the answer, where it took tools: what the model said each time, its calls and what they gave."""
     id: int = field(default=0, repr=False, compare=False)
     """Its number in the store."""
 
@@ -164,5 +166,6 @@ def _answer(run: RunRow, told: Told) -> Answer:
         cached_tokens=row.cached_tokens,
         reasoning_tokens=row.reasoning_tokens,
         from_cache=row.from_cache,
+        steps=record.steps if record is not None else (),
         id=row.id,
     )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
 from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references
+from tui_evals.text.names import numbered
 
 from .match import ItemKey
 from .statistics import Interval, wilson
@@ -116,7 +117,7 @@ class Rate:
 
 def column_name(run: RunRow, prompt: int, target: int) -> str:
     """The target, and the prompt under test where there is one."""
-    return " · ".join(name for name in (run.targets[target], run.prompts[prompt]) if name)
+    return " · ".join(name for name in (numbered(run.targets)[target], run.prompts[prompt]) if name)
 
 
 class RunAnswers:

@@ -17,11 +17,12 @@ Kind = Literal["text", "line", "lines", "number", "format", "json"]
 
 RESULTS = ("status", "response", "citations", "scores", "diagnostics", "error", "summary", "conversation_id")
 KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("testId", "name", "category", "prompt_file", "metadata.name"), "line"),
+    **dict.fromkeys(("testId", "name", "category", "prompt_file", "metadata.name", "tool_functions"), "line"),
     **dict.fromkeys(("evaluators_mode", "allowed_tools_mode"), "line"),
     **dict.fromkeys(("tags", "ideal", "allowed_tools", "default_allowed_tools", "metadata.tags"), "lines"),
-    **dict.fromkeys(("weight", "threshold", "repeats"), "number"),
-    **dict.fromkeys(("variables", "messages", "tools", "extensions", "metadata.extensions", "metadata"), "json"),
+    **dict.fromkeys(("weight", "threshold", "repeats", "max_steps"), "number"),
+    **dict.fromkeys(("variables", "messages", "tools", "tool_results", "mcp"), "json"),
+    **dict.fromkeys(("extensions", "metadata.extensions", "metadata"), "json"),
     "response_format": "format",
 }
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+
+from tui_evals.text.patterns import PatternError, compile_pattern
 
 from .versions import MAX_TURNS, Role
 
@@ -90,6 +92,44 @@ class Message(_StrictModel):
     name: str | None = None
 
 
+class ToolResult(_StrictModel):
+    """What a tool gives to a call that fits, written beforehand, so that an agent can be tried without its tools."""
+
+    tool: Text = Field(description="The tool's name.")
+    arguments: dict[str, Any] | None = Field(
+        None, description="Arguments the call must have; it may have more, and so may each object within."
+    )
+    patterns: dict[str, str] | None = Field(
+        None, description="Regular expressions by the name of an argument, in whose text each must be found."
+    )
+    result: Any = Field(None, description="What the tool gives: text as it is, anything else as JSON.")
+    error: Text | None = Field(None, description="What the tool fails with, instead of a result.")
+    delay: Annotated[float, Field(ge=0, le=3600)] | None = Field(None, description="Seconds until the tool answers.")
+    times: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="How many calls of a turn it answers; then the next one that fits does. Any number if absent."
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _check_patterns(cls, value: dict[str, str] | None) -> dict[str, str] | None:
+        for name, pattern in (value or {}).items():
+            try:
+                compile_pattern(pattern)
+            except PatternError as problem:
+                raise ValueError(f"the pattern of {name} cannot be used: {problem}") from None
+        return value
+
+    @model_validator(mode="after")
+    def _check_outcome(self) -> ToolResult:
+        if (self.result is None) == (self.error is None):
+            raise ValueError("give result or error, one of them")
+        return self
+
+
+McpServer = Annotated[str, Field(pattern=r"^(stdio:\s*\S|https?://\S)")]
+MaxSteps = Annotated[int, Field(ge=1, le=1000)]
+
+
 class ErrorObject(_StrictModel):
     """Why an answer, or its judging, is missing."""
 
@@ -167,6 +207,12 @@ class Item(_Unit):
     notes: str | None = Field(None, description="Free text, such as a linked bug.")
     variables: dict[str, Any] | None = Field(None, description="Values for the template of the prompt under test.")
     tools: list[dict[str, Any]] | None = Field(None, description="Tool definitions sent to the model.")
+    tool_results: list[ToolResult] | None = Field(
+        None, description="What its tools give, written beforehand; these are looked at before the dataset's."
+    )
+    max_steps: MaxSteps | None = Field(
+        None, description="How often the model is asked in a turn with tools; 10 if absent."
+    )
     response_format: ResponseFormat | None = Field(None, description="text, json, or a JSON Schema of the answer.")
     weight: Share | None = Field(None, description="Share of the item in the run's score; 1 when absent.")
     threshold: Share | None = Field(None, description="Share of evaluators that must pass; 1 when absent.")
@@ -219,6 +265,14 @@ class Dataset(_StrictModel):
     messages: list[Message] | None = Field(None, description="The prompt under test as chat messages.")
     prompt_file: Text | None = Field(None, description="The prompt under test as a .prompty file beside this one.")
     tools: list[dict[str, Any]] | None = None
+    tool_results: list[ToolResult] | None = Field(None, description="What tools give, written beforehand.")
+    tool_functions: Text | None = Field(
+        None, description="A Python file of the project whose public functions are tools."
+    )
+    mcp: McpServer | list[McpServer] | None = Field(
+        None, description="MCP servers that give tools: stdio: and a command, or a URL."
+    )
+    max_steps: MaxSteps | None = None
     response_format: ResponseFormat | None = None
     repeats: Annotated[int, Field(ge=1)] | None = None
     extensions: dict[str, Any] | None = Field(None, description="Anything else about the dataset.")
@@ -235,6 +289,7 @@ PORTABLE_TURNS = 20
 SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Item: frozenset(
         {"testId", "category", "notes", "variables", "messages", "ideal", "tools", "response_format"}
+        | {"tool_results", "max_steps"}
         | {"weight", "threshold", "repeats"}
     ),
     Turn: frozenset({"messages", "ideal"}),

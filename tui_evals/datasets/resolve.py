@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,9 +60,9 @@ def resolve_evaluators(dataset: Dataset, unit: Item | Turn) -> tuple[EffectiveEv
     return effective_evaluators(dataset.default_evaluators, unit.evaluators, unit.evaluators_mode, origin)
 
 
-def allowed_tools(dataset: Dataset, unit: Item | Turn) -> tuple[str, ...]:
-    """The tools the target may use in a unit: the dataset's and its own, or only its own."""
+def allowed_tools(dataset: Dataset, unit: Item | Turn, more: Sequence[str] = ()) -> tuple[str, ...]:
+    """The tools the target may use in a unit: the dataset's, `more` of the target's, and its own; or only its own."""
     own = tuple(tool.strip() for tool in unit.allowed_tools or ())
     if unit.allowed_tools is not None and unit.allowed_tools_mode == "replace":
         return own
-    return tuple(dict.fromkeys((*(tool.strip() for tool in dataset.default_allowed_tools or ()), *own)))
+    return tuple(dict.fromkeys((*(tool.strip() for tool in (*(dataset.default_allowed_tools or ()), *more)), *own)))

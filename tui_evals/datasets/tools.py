@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
@@ -55,6 +56,35 @@ def tool_problems(tool: Mapping[str, Any]) -> Iterator[Problem]:
     else:
         needs_name = tool.get("type") == "function"
         yield from _function_problems(tool, (), needs_name=needs_name)
+
+
+def result_problems(data: Mapping[str, Any]) -> Iterator[Problem]:
+    """The scripted results of a dataset that no tool of it is there for, as warnings: the model is told of none."""
+    if data.get("mcp") or data.get("tool_functions") or not isinstance(data.get("tools"), list):
+        return
+    names = {_name(tool) for tool in data["tools"]}
+    items = data["items"] if isinstance(data.get("items"), list) else []
+    scripted = (
+        (("items", number), item)
+        for number, item in enumerate(items)
+        if isinstance(item, dict) and "tool_results" in item
+    )
+    units: Iterable[tuple[Path, Any]] = chain([((), data)], scripted)
+    for path, unit in units:
+        results = unit.get("tool_results") if isinstance(unit, dict) else None
+        own = {_name(tool) for tool in unit["tools"]} if path and isinstance(unit.get("tools"), list) else names
+        for number, result in enumerate(results if isinstance(results, list) else ()):
+            tool = result.get("tool") if isinstance(result, dict) else None
+            if isinstance(tool, str) and tool not in own:
+                message = f"there is no tool '{tool}' in tools{did_you_mean(tool, filter(None, own))}"
+                yield _warning(message, (*path, "tool_results", number, "tool"))
+
+
+def _name(tool: object) -> str:
+    """The name of a tool in its definition."""
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _function_problems(body: Mapping[str, Any], path: Path, *, needs_name: bool) -> Iterator[Problem]:

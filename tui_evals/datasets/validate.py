@@ -20,11 +20,11 @@ from tui_evals.text.nearest import did_you_mean
 from . import portable
 from .document import Document
 from .layout import Path
-from .model import TURN_ONLY_FIELDS, Dataset, Item, Turn
+from .model import TURN_ONLY_FIELDS, Dataset, Item, ToolResult, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
-from .tools import schema_problems, tool_problems
+from .tools import result_problems, schema_problems, tool_problems
 from .versions import CURRENT_VERSION
 
 _TYPE_WORDS = {
@@ -125,6 +125,7 @@ class Checker:
                 problems += _placed(checks, "fields")
             problems += [*_null_problems(data, (), Dataset), *_between_items(checks)]
             problems += [*_schema_problems(data, self._schemas), *_placed(checks, "schemas")]
+            problems += result_problems(data)
             problems += _default_evaluator_problems(data, catalogue, custom)
             problems += _placed(checks, "evaluators")
         portability: list[Problem] = []
@@ -362,6 +363,8 @@ def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
     """The fields that are allowed at a path where an unknown one stands."""
     if model is not Dataset:
         return frozenset(model.model_fields)
+    if len(path) >= 2 and path[-2] == "tool_results":
+        return frozenset(ToolResult.model_fields)
     if len(path) >= 4 and path[2] == "turns":
         return frozenset(Turn.model_fields)
     return frozenset(Item.model_fields)

@@ -27,6 +27,10 @@ class ToolCall:
 
     name: str
     arguments: object = None
+    result: str | None = None
+    """What the tool gave; None where nobody called it."""
+    failed: bool = False
+    """Whether it gave an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ class Evidence:
     """The messages that `prompt` is the text of, where they are more than one message of the user."""
     variables: Mapping[str, object] = field(default_factory=dict)
     tool_calls: tuple[ToolCall, ...] | None = None
+    steps: int | None = None
+    """How often the model was asked until it answered; None where nobody counted."""
     diagnostics: Mapping[str, Any] | None = None
     latency_ms: float | None = None
     tokens: int | None = None

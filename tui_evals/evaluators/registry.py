@@ -27,6 +27,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         *("ToolCallSelection", "ToolCallExecution", "ToolCalled", "TOOL_CALLED"),
         *("ToolCalledWith", "TOOL_CALLED_WITH"),
     ),
+    "trajectory": ("NoTools", "ToolOrder", "ToolTrajectory", "ToolsSucceeded", "Steps"),
     "text": (
         *("Equals", "EXACT_MATCH", "exact_match", "StartsWith", "STARTS_WITH", "ContainsAll", "CONTAINS_ALL"),
         *("ContainsAny", "CONTAINS_ANY", "Regex"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -72,6 +73,10 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         fields.setdefault("prompt", chat_to_text(fields["request"]))
     if "tool_calls" in present:
         fields["tool_calls"] = tuple(tool_call(call) for call in _require_list(present["tool_calls"], "tool_calls"))
+    if "steps" in present:
+        if type(present["steps"]) is not int:
+            raise BadRow("steps: a whole number is expected")
+        fields["steps"] = present["steps"]
     fields["from_cache"] = present.get("from_cache") is True
     fields["json_response"] = present.get("json_response") is True
     return Evidence(**fields)
@@ -84,11 +89,10 @@ def tool_call(call: Any) -> ToolCall:
         raise BadRow("tool_calls: each call needs a name")
     arguments = inner.get("arguments")
     if isinstance(arguments, str):
-        try:
+        with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return ToolCall(inner["name"], inner["arguments"])
-    return ToolCall(inner["name"], arguments)
+    result = call.get("result")
+    return ToolCall(inner["name"], arguments, result if isinstance(result, str) else None, call.get("failed") is True)
 
 
 def record_of(score: Score) -> dict[str, Any]:

@@ -293,17 +293,17 @@ class ToolCalledWith(Evaluator):
             arguments = {key.casefold(): value for key, value in arguments.items()}
             expected = {key.casefold(): value for key, value in expected.items()}
             name = name and name.casefold()
-        return (name is None or name in arguments) and _contains_json(expected, arguments)
+        return (name is None or name in arguments) and contains_json(expected, arguments)
 
 
-def _contains_json(expected: object, actual: object) -> bool:
+def contains_json(expected: object, actual: object) -> bool:
     """Whether a JSON value holds everything of another; lists agree place by place, and true is not 1."""
     if isinstance(expected, Mapping):
         return isinstance(actual, Mapping) and all(
-            key in actual and _contains_json(value, actual[key]) for key, value in expected.items()
+            key in actual and contains_json(value, actual[key]) for key, value in expected.items()
         )
     if isinstance(expected, list | tuple):
         if not isinstance(actual, list | tuple) or len(actual) != len(expected):
             return False
-        return all(map(_contains_json, expected, actual))
+        return all(map(contains_json, expected, actual))
     return expected == actual and isinstance(expected, bool) == isinstance(actual, bool)

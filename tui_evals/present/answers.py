@@ -39,6 +39,7 @@ class AnswerFacts:
     tokens: str = ""
     cost: str = ""
     model: str = ""
+    steps: str = ""
     attempts: str = ""
     calls: str = ""
     ending: str = ""
@@ -52,8 +53,8 @@ class AnswerFacts:
     @property
     def figures(self) -> tuple[str, ...]:
         """All the others, in the order in which they are always listed."""
-        parts = (self.duration, self.tokens, self.cost, self.model, self.attempts, self.calls, self.ending, self.judged)
-        return tuple(part for part in parts if part)
+        took = (self.duration, self.tokens, self.cost, self.model, self.steps, self.attempts, self.calls)
+        return tuple(part for part in (*took, self.ending, self.judged) if part)
 
     @property
     def text(self) -> str:
@@ -78,6 +79,7 @@ def answer_facts(
         tokens=tokens(row) or _uncounted(record),
         cost=_paid(row),
         model=f"answered by {record.model}" if record.model and not row.scripted else "",
+        steps=_several(len(record.steps), "steps"),
         attempts=_several(row.attempts, "attempts"),
         calls=_several(calls, "calls in all"),
         ending=ending_text(row.ending or ending_word(record.finish_reason)),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import takewhile
 
+from tui_evals.text.names import numbered
 from tui_evals.text.safe import safe, safe_line
 
 Table = Sequence[Sequence[str]]
@@ -280,16 +281,33 @@ def _common(first: str, last: str) -> str:
 
 
 def told_apart(names: Sequence[str], width: int) -> list[str]:
-    """Names as headings, cut to a width: without the words that all begin with, or all that begin alike."""
-    rests = _without_common_words([safe_line(name, 200) for name in names])
-    heads = [beginning(rest, width) for rest in rests]
+    """Names as headings of a width, whole where they fit, else without the words that all or some begin with."""
+    whole = [safe_line(name, 200) for name in numbered(names)]
+    if all(cell_width(name) <= width for name in whole):
+        return whole
+    rests = _without_common_words(whole)
+    heads = [_cut_heading(rest, width) for rest in rests]
     alike = Counter(heads)
     for head in (head for head, count in alike.items() if count > 1):
         places = [place for place, one in enumerate(heads) if one == head]
         for place, rest in zip(places, _without_common_words([rests[place] for place in places]), strict=True):
-            heads[place] = beginning(rest, width)
+            heads[place] = _cut_heading(rest, width)
     alike = Counter(heads)
     return [head if alike[head] == 1 else elide(rest, width) for head, rest in zip(heads, rests, strict=True)]
+
+
+def _cut_heading(name: str, width: int) -> str:
+    """The beginning of a name; an ellipsis says that there is more where a cell can be spared for it."""
+    if cell_width(name) <= width or width < _LEAST:
+        return beginning(name, width)
+    return beginning(name, width - 1) + "…"
+
+
+def short_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names without the folders or the provider they share."""
+    if len(names) < 2 or len({name.rpartition("/")[0] for name in names}) > 1:
+        return tuple(names)
+    return tuple(name.rpartition("/")[2] for name in names)
 
 
 def _without_common_words(names: Sequence[str]) -> list[str]:

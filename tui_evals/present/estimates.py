@@ -24,10 +24,14 @@ def estimated_cost(cost: float | None, unpriced: Sequence[str] = ()) -> str:
 def estimate_sentence(estimate: Estimate) -> str:
     """What a run will take: calls of its targets and what the cache knows of them, calls of its judges, money."""
     answers, judge_calls = estimate.answers, estimate.judge_calls
-    calls = [f"{counted(answers, 'call')}{_known(estimate)}"] if answers or not judge_calls else []
+    calls = [f"{counted(answers, 'call')}{_known(estimate)}{_further(estimate)}"] if answers or not judge_calls else []
     if judge_calls:
         calls.append(f"{judge_calls:,} of the judge" if calls else f"{counted(judge_calls, 'call')} of the judge")
     return f"{' and '.join(calls)}, {estimated_cost(estimate.known_cost, estimate.unpriced)}"
+
+
+def _further(estimate: Estimate) -> str:
+    return f" and up to {estimate.further:,} more after tools" if estimate.further else ""
 
 
 def _known(estimate: Estimate) -> str:

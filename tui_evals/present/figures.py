@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from typing import Protocol
 
-from tui_evals.store.records import AnswerRow, CallRecord, Totals
 from tui_evals.text.measures import parse_measure
 
 
@@ -56,12 +56,25 @@ def compact(count: int | None) -> str:
     return "many"
 
 
-def tokens(counts: AnswerRow | CallRecord | Totals) -> str:
+class Counts(Protocol):
+    """What counts the tokens of a call, of an answer or of a whole run."""
+
+    @property
+    def input_tokens(self) -> int | None: ...  # noqa: D102
+    @property
+    def output_tokens(self) -> int | None: ...  # noqa: D102
+    @property
+    def cached_tokens(self) -> int | None: ...  # noqa: D102
+    @property
+    def reasoning_tokens(self) -> int | None: ...  # noqa: D102
+
+
+def tokens(counts: Counts) -> str:
     """The tokens of a call; empty where nobody counted them."""
     return "" if counts.input_tokens is None and counts.output_tokens is None else token_counts(counts, " tokens")
 
 
-def token_counts(counts: AnswerRow | CallRecord | Totals, unit: str = "") -> str:
+def token_counts(counts: Counts, unit: str = "") -> str:
     """How many tokens were read and written, and how many of them were cached and thought."""
     cached = f" ({counts.cached_tokens:,} cached)" if counts.cached_tokens else ""
     thought = f" ({counts.reasoning_tokens:,} thinking)" if counts.reasoning_tokens else ""

@@ -11,8 +11,10 @@ from tui_evals.compare.statistics import interval_percent, percent
 from tui_evals.store.grid import GridCell, GridLine
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.text.names import numbered
 from tui_evals.text.nearest import did_you_mean
 
+from .columns import short_names
 from .figures import duration
 from .measures import column_measures
 from .runs import Column, Cost, column_names, run_cost
@@ -78,7 +80,7 @@ def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
 
 def named_columns(run: RunRow) -> tuple[GridColumn, ...]:
     """The columns of a run before anything has been counted."""
-    targets, prompts = short_names(run.targets), short_names(run.prompts)
+    targets, prompts = short_names(numbered(run.targets)), short_names(run.prompts)
     columns = []
     for (prompt, target), name in column_names(run).items():
         parts = [targets[target]] if len(targets) > 1 or not prompts[prompt] else []
@@ -86,13 +88,6 @@ def named_columns(run: RunRow) -> tuple[GridColumn, ...]:
         short = " · ".join(parts) or name
         columns.append(GridColumn((prompt, target), name, short, Rate(0, 0), Cost(0.0), None))
     return tuple(columns)
-
-
-def short_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names without the folders or the provider they share."""
-    if len(names) < 2 or len({name.rpartition("/")[0] for name in names}) > 1:
-        return tuple(names)
-    return tuple(name.rpartition("/")[2] for name in names)
 
 
 def cell_look(cell: GridCell) -> Look:

@@ -43,7 +43,9 @@ class Cost:
 
     @property
     def short(self) -> str:
-        """The amount for a column, with a plus sign where it may be more."""
+        """The amount for a column, with a plus sign where it may be more, or that nothing of it has a price."""
+        if self.unpriced and not (self.amount or self.perhaps):
+            return "unpriced"
         return money(self.amount) + ("+" if self.unpriced or self.perhaps else "")
 
     @property

@@ -20,6 +20,7 @@ from tui_evals.present.figures import counted, mean_text
 from tui_evals.present.measures import distribution, run_measures
 from tui_evals.present.runs import RunFacts, change_lines, run_cost, run_facts
 from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
+from tui_evals.present.steps import transcript
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
@@ -228,6 +229,7 @@ def _case(case: AnswerEntry, run: RunRow, repeated: bool, name: str = "", before
         "why": "\n".join(why),
         "prompt": prompt_text(case.unit, case.record),
         "expected": expected_text(case.unit),
+        "steps": transcript(case.record),
         f"answer of {NAMES[0]}": before,
         f"answer of {name}" if name else "answer": answer,
     }

@@ -136,6 +136,8 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     filled = {**unit, **_outputs(answered)}
     if answered.row.status in ("unjudged", "scored"):  # statuses that the published format does not know
         filled = _with_extension(filled, "tui_evals_status", answered.row.status)
+    if answered.record is not None and answered.record.steps:
+        filled = _with_extension(filled, "tui_evals_steps", [dict(step) for step in answered.record.steps])
     return (
         _with_extension(filled, "tui_evals_together", together)
         if (together := _score_objects(answered.together))
@@ -143,7 +145,7 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     )
 
 
-def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any] | str) -> dict[str, Any]:
+def _with_extension(unit: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
     return {**unit, "extensions": {**(unit.get("extensions") or {}), name: value}}
 
 

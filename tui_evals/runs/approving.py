@@ -18,11 +18,19 @@ from tui_evals.evaluators.registry import Registry
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
-from tui_evals.targets.permissions import Approvals, NotApproved, Permission, one_line, permissions_of
+from tui_evals.targets.permissions import (
+    Approvals,
+    NotApproved,
+    Permission,
+    one_line,
+    permissions_of,
+    tool_permissions,
+)
 
 from .executors.cluster.terms import ClusterTerms
 from .plan import Plan
 from .project import Project
+from .toolbox import dataset_permissions, dataset_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,7 @@ def missing_permissions(
     """
     used = chain.from_iterable(entries for entries, _ in plan.evaluator_sets)
     more = [*model_permissions(used, plan.registry), *(cluster_permissions(cluster) if cluster is not None else [])]
+    more += tool_permissions(dataset_settings(plan.dataset), "the dataset", project.root)
     missing = missing_of_targets(project, (*plan.targets, *judges), more)
     return [*missing, *(untrusted_evaluators(project, _own_evaluators(plan), plan.registry) if judging else ())]
 
@@ -101,7 +110,11 @@ def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> l
         with suppress(ConfigurationError):  # said where it is used
             configs.append(find_target(word, settings))
     registry = project.registry
-    return [*missing_of_targets(project, configs), *untrusted_evaluators(project, registry.by_name, registry)]
+    more_wanted = dataset_permissions(project.root)
+    return [
+        *missing_of_targets(project, configs, more_wanted),
+        *untrusted_evaluators(project, registry.by_name, registry),
+    ]
 
 
 def untrusted_evaluators(project: Project, names: Iterable[str], registry: Registry) -> list[Permission]:

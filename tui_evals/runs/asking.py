@@ -34,6 +34,7 @@ from tui_evals.text.endings import BLOCKED, ending_word
 from .budget import BudgetSpent, Reservations, most_it_can_cost, reading_costs
 from .limits import Room, WaitTooLong, one_attempt, persistent
 from .outage import IS_THERE, Outage
+from .toolbox import Toolbox
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
@@ -101,6 +102,8 @@ class PricedTarget:
     budget: Reservations
     room: Room
     kind: Literal["target", "judge"] = "target"
+    tools: Toolbox | None = None
+    """The tools that the engine calls for it, where there are any that no item brings."""
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
     outage: Outage = field(init=False)
@@ -119,6 +122,12 @@ class PricedTarget:
     def answers(self) -> int:
         """How many questions it has answered."""
         return self.outage.answers
+
+    async def close(self) -> None:
+        """Give back what the target and its tools hold."""
+        await self.target.close()
+        if self.tools is not None:
+            await self.tools.close()
 
     async def _probe(self, ledger: Ledger) -> TargetError | None:
         """The failure of a short question where nobody is there; any answer, a refusal too, means that somebody is.

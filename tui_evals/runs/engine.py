@@ -37,7 +37,7 @@ from tui_evals.text.box import TemplateError
 from .asking import RECIPE, REPLY, PricedTarget
 from .judges import Judges
 from .plan import Plan
-from .prompting import PromptUnderTest, assistant, opening_of, question_of
+from .prompting import PromptUnderTest, messages_of_answer, opening_of, question_of
 from .scoring import JudgeQuestions, evidence_for, questions, recorded
 from .status import Status
 from .storing import Storing
@@ -125,7 +125,7 @@ class Engine:
             # A clock that was set back meanwhile does not count.
             now = max(time.time(), begun_at + time.monotonic() - since)
             outcome = await self._store_end(outcome, before, again, now)
-            await asyncio.gather(*(priced.target.close() for priced in self._priced_targets))
+            await asyncio.gather(*(priced.close() for priced in self._priced_targets))
         return outcome
 
     async def _store_end(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> Outcome:
@@ -380,4 +380,4 @@ class Engine:
             messages += question_of(unit)
             texts = [answer.text for answer in answers if answer.text is not None]
             yield evidence_for(self._plan, item, turn, prompt, tuple(messages), nothing, texts)
-            messages.append(assistant(answers[0].text, answers[0].tool_calls))
+            messages += messages_of_answer(answers[0])

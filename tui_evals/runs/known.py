@@ -22,6 +22,7 @@ from .opening import items_of
 from .plan import KnownTurns, Plan
 from .project import Project
 from .prompting import assistant, opening_of, question_of
+from .toolbox import has_tools
 
 _MOST = 10_000
 """Answers that are looked up, so that the price of a large run is known within a second."""
@@ -84,7 +85,9 @@ def _unopened(config: TargetConfig, project: Project, max_cost: float | None) ->
 
 def known_turns(plan: Plan, project: Project, reader: Reader, max_cost: float | None, most: int = _MOST) -> KnownTurns:
     """How many answers of each conversation the cache has, from its beginning on; so many are looked up at most."""
-    more = conversations(plan, project, max_cost)
+    # How far the cache knows the steps of an agent is found by taking them.
+    found = conversations(plan, project, max_cost)
+    more = (one for one in found if not has_tools(plan.dataset, one.item, one.target.config))
     begun = [(one.key(plan), one) for one in islice(more, most)]
     complete, left = next(more, None) is None, most - len(begun)
     cached = reader.cached_keys([key for key, _ in begun])

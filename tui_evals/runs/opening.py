@@ -15,6 +15,7 @@ from tui_evals.targets.prices import price_of
 from .asking import PricedTarget
 from .budget import Reservations
 from .limits import Room, room_of
+from .toolbox import Toolbox
 
 
 def price_for(config: TargetConfig) -> Price | None:
@@ -44,6 +45,7 @@ def opened(
     concurrency: int | None = None,
     target: Target | None = None,
     room: Room | None = None,
+    tools: Toolbox | None = None,
 ) -> PricedTarget:
     """A target ready to be asked; ConfigurationError when its price is needed for the budget and not known."""
     if concurrency is not None:
@@ -52,7 +54,8 @@ def opened(
     target = target or open_target(config, environment, root, items_of)
     cacheable = target_kind(config).asks_model
     known = identity(config, environment)
-    return PricedTarget(config, target, known, price, budget, room or room_of(config), kind=kind, cacheable=cacheable)
+    room = room or room_of(config)
+    return PricedTarget(config, target, known, price, budget, room, kind=kind, tools=tools, cacheable=cacheable)
 
 
 def items_of(file: Path) -> Sequence[Mapping[str, Any]]:

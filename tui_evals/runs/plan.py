@@ -17,6 +17,7 @@ from tui_evals.targets.base import Price, TargetConfig
 from tui_evals.text.tokens import estimate_tokens
 
 from .prompting import PromptUnderTest, of_dataset
+from .toolbox import most_steps
 
 TYPICAL_ANSWER_TOKENS = 250
 
@@ -200,6 +201,8 @@ class Estimate:
     """Answers that the cache has, so that nobody is asked for them."""
     all_looked_up: bool = True
     """Whether it may have no more of them."""
+    further: int = 0
+    """How many more calls the answers may take at most whose model is asked again after its tools."""
 
     @property
     def cost(self) -> float | None:
@@ -241,11 +244,12 @@ def estimate(
 
     Judges are counted for known answers too: what they would be asked is not known before.
     """
-    answers = judge_calls = cached = 0
+    answers = judge_calls = cached = further = 0
     known, bill = known or KnownTurns(), _Bill(price_of)
     for answer in plan.answers():
         unit = plan.dataset.items[answer.item].units[answer.turn]
         answers += 1
+        further += most_steps(plan.dataset, plan.dataset.items[answer.item], plan.targets[answer.target]) - 1
         tokens = estimate_tokens(unit.prompt or "") + 20
         if answer.turn < known.turns.get(answer.cell, 0):
             cached += 1
@@ -255,7 +259,8 @@ def estimate(
             if plan.registry.find(entry.evaluator).judged:
                 judge_calls += 1
                 bill.add(judges[entry.settings.get("judge")], tokens + TYPICAL_ANSWER_TOKENS + 600, 80)
-    return Estimate(answers, judge_calls, bill.sum, plan.cautions(), tuple(bill.unpriced), cached, known.complete)
+    unpriced = tuple(bill.unpriced)
+    return Estimate(answers, judge_calls, bill.sum, plan.cautions(), unpriced, cached, known.complete, further)
 
 
 def limited(plan_items: Sequence[int], limit: int | None, seed: int | None) -> list[int]:

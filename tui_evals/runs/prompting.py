@@ -16,6 +16,7 @@ from tui_evals.datasets.model import Dataset, Item, Message, Turn
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.datasets.validate import with_lines
+from tui_evals.store.records import AnswerRecord
 from tui_evals.text.box import TemplateError
 from tui_evals.text.chats import content_text
 from tui_evals.text.nearest import did_you_mean
@@ -177,6 +178,20 @@ def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapp
             for call in tool_calls
         ]
     return message
+
+
+def messages_of_answer(record: AnswerRecord) -> list[Mapping[str, Any]]:
+    """An answer as the next question shows it to the target: with the steps on the way, where it took tools."""
+    if not record.steps:
+        return [assistant(record.text, record.tool_calls)]
+    return [message for step in record.steps for message in messages_of_step(step)]
+
+
+def messages_of_step(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What the model said in a step, and what tools gave to its calls; calls that were not made are left out."""
+    made = [call for call in step["calls"] if "result" in call]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": call["result"]} for call in made]
+    return [assistant(step["text"], made), *results]
 
 
 _NO_TEMPLATES = ("role", "type", "id", "tool_call_id")

@@ -16,6 +16,7 @@ from .known import conversations
 from .opening import demand_price, items_of
 from .plan import Plan
 from .project import Project
+from .toolbox import check_tools
 
 Problems = Mapping[str, ConfigurationError]
 
@@ -40,6 +41,7 @@ def check_can_begin(
         demand_price(config, max_cost)
     if elsewhere:
         return {}
+    check_tools(plan.dataset, plan.targets, project.environment, project.root)
     answering = {config.name: config for config in plan.targets if config.name not in ready}
     needed = () if plan.without_judges else plan.judges_needed
     judging = {config.name: config for key, config in judges.items() if key in needed and config.name not in ready}

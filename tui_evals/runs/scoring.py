@@ -70,7 +70,7 @@ def evidence_for(
     tokens = None
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
-    calls = answer.tool_calls
+    calls = [call for step in answer.steps for call in step["calls"]] or answer.tool_calls
     history, request = split_at_question(chat)
     return Evidence(
         prompt=chat_to_text(request),
@@ -82,6 +82,7 @@ def evidence_for(
         request=request,
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
+        steps=len(answer.steps) or None,
         diagnostics=answer.diagnostics,
         latency_ms=answer.latency_ms,
         tokens=tokens,

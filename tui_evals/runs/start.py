@@ -45,6 +45,7 @@ from .selection import ItemSelection, find_run, select_items
 from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
+from .toolbox import open_toolbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -654,7 +655,10 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         target = job.ready.get(config.name)
         if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
-        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        tools = None
+        if kind == "target" and terms.cluster is None:
+            tools = open_toolbox(plan.dataset, config, project.environment, project.root)
+        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target, tools=tools)
         made.largest_answer = largest.get((kind, config.name), 0)
         return made
 

@@ -77,6 +77,9 @@ class AnswerRecord:
     scripted: bool = False
     model: str | None = None
     finish_reason: str | None = None
+    steps: tuple[Mapping[str, Any], ...] = ()
+    """Of an answer that took tools: each time the model was asked, in order, with what it said and what the tools gave
+    to its calls; `runs/tool_loop.py` writes them."""
     code: str | None = None
     message: str | None = None
     traceback: str | None = None

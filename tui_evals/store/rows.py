@@ -319,8 +319,9 @@ def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
 def answer_record(request: str, text: str | None, rest: str) -> AnswerRecord:
     """An answer from its body."""
     values = {"text": text, **json.loads(rest)}
-    if "tool_calls" in values:
-        values["tool_calls"] = tuple(values["tool_calls"])
+    for name in ("tool_calls", "steps"):
+        if name in values:
+            values[name] = tuple(values[name])
     return AnswerRecord(request=json.loads(request) if request else {}, **values)
 
 

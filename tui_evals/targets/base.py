@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -159,6 +159,30 @@ class Price:
         return max(self.input_per_million, self.cached_per_million or 0.0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """Where the tools of an agent come from that the engine calls for it, and which of them may be called."""
+
+    functions: str | None = None
+    """A Python file of the project, whose public functions are tools."""
+    mcp: tuple[str, ...] = ()
+    """MCP servers: `stdio:` and a command, or a URL."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """What is sent to the URLs besides; secrets are env:NAME."""
+    scripted: str | None = None
+    """A JSON file of the project with `tools` and `tool_results`, as a dataset has them."""
+    approved: tuple[str, ...] | None = None
+    """The tools that may be called, beside those that the dataset allows; None where nobody said."""
+    max_steps: int | None = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is given of it, as plain data."""
+        approved = None if self.approved is None else list(self.approved)
+        plain = {**asdict(self), "mcp": list(self.mcp), "approved": approved}
+        return {name: value for name, value in plain.items() if value or (name == "approved" and approved is not None)}
+
+
 class ConfigurationError(Exception):
     """A target cannot be made from its configuration; the message says which setting and how to mend it."""
 
@@ -184,6 +208,7 @@ class TargetConfig:
     """Seconds to wait at most before the next attempt; a provider that asks for more ends the run."""
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
+    tools: ToolSettings | None = None
     where: str = field(default="", compare=False)
     """The file, and line, of the project that configures it; empty where somebody typed or wrote it by hand."""
 

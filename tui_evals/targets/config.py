@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 
-from .base import ConfigurationError, Price, TargetConfig
+from .base import ConfigurationError, Price, TargetConfig, ToolSettings
 from .prices import similar_model
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ class Settings:
     @property
     def variables(self) -> frozenset[str]:
         """The variables that the targets refer to."""
-        written = (value for target in self.targets.values() for value in (target.base_url, target.api_key))
+        written = (
+            value
+            for target in self.targets.values()
+            for value in (target.base_url, target.api_key, *(target.tools.headers.values() if target.tools else ()))
+        )
         return frozenset(value.removeprefix("env:") for value in written if value and value.startswith("env:"))
 
     @property
@@ -163,10 +167,24 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
 
 
 def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str) -> TargetConfig:
-    settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
+    given = target.model_dump(exclude_none=True)
+    settings = {key: value for key, value in given.items() if key not in ("price", "tools")}
+    tools = None if target.tools is None else tool_settings(given["tools"])
     price = None if target.price is None else Price(**target.price.model_dump())
     return TargetConfig(
-        **{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price, where=where
+        **{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price, tools=tools, where=where
+    )
+
+
+def tool_settings(given: Mapping[str, Any]) -> ToolSettings:
+    """The settings of tools from plain data."""
+    servers, approved = given.get("mcp", ()), given.get("approved")
+    return ToolSettings(
+        **{
+            **given,
+            "mcp": (servers,) if isinstance(servers, str) else tuple(servers),
+            "approved": None if approved is None else tuple(approved),
+        }
     )
 
 

@@ -88,6 +88,34 @@ class _Price(_Part):
     cached_per_million: float | None = Field(None, ge=0)
 
 
+def _check_server(value: str) -> str:
+    if re.fullmatch(r"stdio:\s*\S.*", value):
+        return value
+    if not value.startswith(("http://", "https://")):
+        raise ValueError("must be stdio: and a command, as in stdio: python server.py, or the URL of an MCP server")
+    return _check_url(value)
+
+
+def _check_header(value: str) -> str:
+    if _REFERENCE.fullmatch(value):
+        return value
+    raise ValueError("must name an environment variable, as in env:MCP_AUTHORIZATION, which holds the whole value")
+
+
+_Server = Annotated[str, AfterValidator(_check_server)]
+
+
+class ToolsModel(_Part):
+    """The tools of a target."""
+
+    functions: str | None = Field(None, min_length=1)
+    mcp: _Server | list[_Server] | None = None
+    headers: dict[str, Annotated[str, AfterValidator(_check_header)]] = {}
+    scripted: str | None = Field(None, min_length=1)
+    approved: list[Annotated[str, Field(pattern=r"\S")]] | None = None
+    max_steps: int | None = Field(None, ge=1, le=1000)
+
+
 class TargetModel(_Part):
     """A section of a target."""
 
@@ -104,6 +132,7 @@ class TargetModel(_Part):
     max_outage: float = Field(300.0, ge=0)
     price: _Price | None = None
     via: Literal["auto", "litellm"] = "auto"
+    tools: ToolsModel | None = None
 
 
 class ConfigModel(_Part):
@@ -123,6 +152,7 @@ _PARTS: Mapping[str, type[_Part]] = {
     "store": _Store,
     "targets.*": TargetModel,
     "targets.*.price": _Price,
+    "targets.*.tools": ToolsModel,
 }
 
 

@@ -63,7 +63,7 @@ class Function:
             if inspect.iscoroutinefunction(self._function):
                 answer = await self._function(argument)
             else:
-                answer = await _in_thread(self._function, argument)
+                answer = await in_thread(self._function, argument)
                 if inspect.isawaitable(answer):
                     answer = await answer
         except TargetError:
@@ -133,7 +133,7 @@ def _parameter(function: Callable[..., Any], name: str) -> str:
     )
 
 
-async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
+async def in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
     """The function's result; a thread of its own, a daemon, lets a hung one hold up neither others nor the end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()

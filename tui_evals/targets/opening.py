@@ -122,6 +122,7 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
         "base_url": _address(config, environment or {}),
         "params": dict(config.params),
         "via": config.via,
+        **({"tools": config.tools.data} if config.tools else {}),
     }
 
 

@@ -24,7 +24,7 @@ from platformdirs import user_config_path, user_state_path
 from tui_evals.private_files import check_private, make_private_folder, private_opener, write_private_json
 from tui_evals.text.safe import safe_line
 
-from .base import ConfigurationError, TargetConfig
+from .base import ConfigurationError, TargetConfig, ToolSettings
 from .chat import SAMPLING_PARAMS
 from .environment import Variables
 from .fingerprints import command_fingerprint, function_fingerprint
@@ -217,7 +217,33 @@ def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str 
 
 
 def permissions_of(config: TargetConfig, environment: Mapping[str, str], root: Path) -> list[Permission]:
-    """Everything a target would do that needs a yes."""
+    """Everything a target would do that needs a yes, and what its tools would."""
+    tools = tool_permissions(config.tools, config.where, root) if config.tools is not None else []
+    return [*_asking_permissions(config, environment, root), *tools]
+
+
+def tool_permissions(settings: ToolSettings, where: str, root: Path) -> list[Permission]:
+    """What the tools that a file names would do that needs a yes."""
+    if not where:
+        return []
+    wanted = []
+    if settings.functions is not None:
+        name = settings.functions.removeprefix("./").removesuffix(".py").replace("/", ".")
+        does = f"calls the functions of {one_line(settings.functions)} as tools"
+        wanted.append(Permission("function", does, where, function_fingerprint(name, root)))
+    for address in settings.mcp:
+        if address.startswith("stdio:"):
+            line = address.removeprefix("stdio:").strip()
+            does = f"starts the MCP server {one_line(line)}"
+            wanted.append(Permission("command", does, where, command_fingerprint(line, root)))
+        else:
+            sent = ", ".join(value.removeprefix("env:") for value in settings.headers.values()) or None
+            does = f"calls tools: {Destination.of(address, sent).sentence}"
+            wanted.append(Permission("key" if sent else "address", does, where, address))
+    return wanted
+
+
+def _asking_permissions(config: TargetConfig, environment: Mapping[str, str], root: Path) -> list[Permission]:
     word, colon, rest = config.model.partition(":")
     if colon and word in _OWN_WORDS:
         if not config.where:

@@ -8,6 +8,7 @@ ENDINGS: Mapping[str, str] = {
     "length": "cut off at the limit of tokens",
     "content_filter": "blocked by the provider's content filter",
     "refusal": "refused by the model",
+    "max_steps": "stopped at the most steps it may take",
 }
 """How an answer can end that is none as it was asked for, and what that means."""
 BLOCKED = "blocked"

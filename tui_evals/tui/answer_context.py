@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.same_item import place_of, units
-from tui_evals.present.answers import pretty_json, prompt_text, reference_text
+from tui_evals.present.answers import prompt_text, reference_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.store.rows import Detail, EarlierAttempt, Told, expected_item, rejudged_now
-from tui_evals.text import strictjson
 
 from .diff_rows import diff_texts
 
@@ -186,17 +185,6 @@ def unit_place(items: Sequence[Any], case: AnswerContext) -> Place | None:
     if not isinstance(turns, list):
         return ("items", number) if case.row.turn == 0 else None
     return ("items", number, "turns", case.row.turn) if case.row.turn < len(turns) else None
-
-
-def arguments_of(call: Mapping[str, Any]) -> str:
-    """The arguments of a tool call, as JSON where they are."""
-    arguments = call.get("arguments", "")
-    if not isinstance(arguments, str):
-        return pretty_json(arguments)
-    try:
-        return pretty_json(strictjson.loads(arguments))
-    except (strictjson.JsonError, RecursionError):
-        return arguments
 
 
 def answer_title(case: AnswerContext) -> str:

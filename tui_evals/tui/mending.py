@@ -8,11 +8,12 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.answers import rejudged_change
 from tui_evals.present.estimates import estimate_sentence
+from tui_evals.present.runs import column_names
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.rejudging import Rejudging, prepare_rejudging, rejudge
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow
+from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import NotApproved
 
@@ -44,8 +45,17 @@ async def mend(pane: Pane) -> int | None:
         return None
     told = rejudged_change(before, now, work.expected is not None)
     following = await _next_failure(pane, now, number)
-    pane.say(f"{told}; {'no other failure is left' if following is None else f'next: {following.name}'}")
+    pane.say(f"{told}; {_next_words(case.run, now, following)}")
     return None if following is None else following.id
+
+
+def _next_words(run: RunRow, judged: AnswerRow, following: AnswerRow | None) -> str:
+    """Which answer is next; of the same item it is told apart by who gave it."""
+    if following is None:
+        return "no other failure is left"
+    again = following.item == judged.item and len(run.targets) * len(run.prompts) > 1
+    whose = f" by {column_names(run)[following.prompt, following.target]}" if again else ""
+    return f"next: {following.name}{whose}"
 
 
 def _prepared(pane: Pane, case: AnswerContext, place: int) -> Rejudging:
@@ -78,6 +88,5 @@ async def _next_failure(pane: Pane, judged: AnswerRow, number: int) -> AnswerRow
     if watch.run is None or watch.run.id != judged.run:
         return None
     place = watch.number_of(judged.id)
-    following = await asyncio.to_thread(watch.failure, number - 1 if place is None else place, 1)
-    row = None if following is None else watch.row(following)
-    return None if row is None or row.id == judged.id else row
+    following = await watch.failure(number - 1 if place is None else place, 1)
+    return None if following in (None, judged.id) else next(iter(watch.reader.rows([following])), None)

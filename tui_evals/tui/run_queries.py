@@ -83,15 +83,15 @@ def first_found_ids(database: Path, run: RunRow, order: AnswerOrder) -> array[in
 
 
 def next_failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:
-    """The next row, round the end, whose answer did not pass; `shown` None is the order of the plan."""
+    """The next answer from a row on, round the end, that did not pass; `shown` None is the order of the plan."""
     with Reader(database) as reader:
         bad = set(reader.ids(run.id, _FAILURES))
         if shown is None and bad:
             shown = reader.ids(run.id)
     if not shown or not bad:
         return None
-    steps = range(1, len(shown) + 1)
-    return next((row for step in steps if shown[row := (start + way * step) % len(shown)] in bad), None)
+    rows = ((start + way * step) % len(shown) for step in range(1, len(shown) + 1))
+    return next((shown[row] for row in rows if shown[row] in bad), None)
 
 
 def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount | None:

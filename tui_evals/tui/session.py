@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,8 @@ class Session:
         self._kept: dict[str, Any] = {}
 
     def load(self) -> None:
-        """Read what was kept; what is no object was not written by us."""
-        values = self._reader.session(_KEY)
-        self.values = dict(values) if isinstance(values, dict) else {}
+        """Read what was kept."""
+        self.values = dict(_mapping(self._reader.session(_KEY)))
         self._kept = dict(self.values)
 
     @property
@@ -66,15 +65,21 @@ class Session:
             "run": watch.run.key if watch.run else None,
             "answer": watch.answer,
             "front": front,
-            "filters": [list(one) for one in watch.filters.items()],
+            "filters": dict(watch.filters),
         }
 
     async def keep(self) -> None:
-        """Write what has changed since it was written last, where anything can be written."""
+        """Write what has changed here since it was written last, where anything can be written.
+
+        What another workbench of the project has written meanwhile stays, such as the filter of a run.
+        """
         if self.values != self._kept and not self._writer.read_only:
-            values = dict(self.values)
+            stored, own = _mapping(self._reader.session(_KEY)), dict(self.values)
+            values = _changed(stored, self._kept, own)
+            filters = (_mapping(one.get("filters")) for one in (stored, self._kept, own))
+            values["filters"] = _changed(*filters)
             await self._writer.write(lambda writer: writer.session_put(_KEY, values))
-            self._kept = values
+            self._kept = own
 
     def restore(self, workspace: Workspace, watch: Watch, dataset: Path | None, word: str | None, tell: Tell) -> Place:
         """Open what was asked for, else what was open last; returns the pane to begin in."""
@@ -91,13 +96,7 @@ class Session:
 
     def _filters(self) -> dict[str, str]:
         """The filters of runs, the latest last."""
-        kept = self.values.get("filters")
-        pairs = kept if isinstance(kept, list) else []
-        return {
-            pair[0]: pair[1]
-            for pair in pairs
-            if isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
-        }
+        return {run: text for run, text in _mapping(self.values.get("filters")).items() if isinstance(text, str)}
 
     def _open_dataset(self, workspace: Workspace, requested: Path | None, tell: Tell) -> None:
         last = self.values.get("dataset")
@@ -140,3 +139,15 @@ class Session:
         if run is None:
             raise LookupError(f"{dataset} has no run yet")
         return run
+
+
+def _mapping(kept: object) -> Mapping[str, Any]:
+    """Values by name; what is no object was not written by us."""
+    return kept if isinstance(kept, dict) else {}
+
+
+def _changed(stored: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stored, with what is otherwise now than before."""
+    gone = before.keys() - now.keys()
+    changed = {name: value for name, value in now.items() if name not in before or before[name] != value}
+    return {name: value for name, value in stored.items() if name not in gone} | changed

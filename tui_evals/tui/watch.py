@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -362,10 +363,15 @@ class Watch:
         run = self.run
         return {} if run is None else items_shown(self.database, run, self.ids)
 
-    def failure(self, start: int, way: int) -> int | None:
-        """The next row, round the end, whose answer did not pass; None when there is none."""
-        run = self.run
-        return None if run is None else questions.next_failure(self.database, run, self.ids, start, way)
+    async def failure(self, start: int, way: int) -> int | None:
+        """The next answer from a row on, round the end, that did not pass; None when there is none.
+
+        It is looked for among the rows as they are now, for a filter may change them meanwhile.
+        """
+        run, shown = self.run, self.ids
+        if run is None:
+            return None
+        return await asyncio.to_thread(questions.next_failure, self.database, run, shown, start, way)
 
     def count(self) -> RunCount | None:
         """The run in numbers, for `counted`; None when it is gone."""

@@ -175,7 +175,7 @@ def _say_runs(reader: Reader, runs: Sequence[RunRow], trend: Trend, room: int | 
     for number, line in enumerate(table(rows, right=() if trend.item is not None else (3, 4), elastic=(2,), room=room)):
         say(line, dim=number == 0)
     if open_ended:
-        for line in wrap("+ and calls that nobody knows the price of; --json counts them.", room):
+        for line in wrap("+ or unpriced: nobody knows the price of some calls; --json counts them.", room):
             say(line, dim=True)
 
 

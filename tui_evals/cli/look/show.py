@@ -44,6 +44,7 @@ from tui_evals.present.runs import (
     totals_sentence,
 )
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
+from tui_evals.present.steps import transcript
 from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.grid import GridOrder
@@ -363,6 +364,7 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
         ("prompt", prompt_text(unit, answer)),
         ("expected", expected_text(unit)),
         ("context", unit.get("context")),
+        ("steps", transcript(answer)),
         ("answer", answer.text if answer else None),
         ("error", error_text(answer)),
         ("raised", answer.traceback if answer else None),

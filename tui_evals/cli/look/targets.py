@@ -17,6 +17,7 @@ from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.probing import Probed, probe
 from tui_evals.runs.project import Project
+from tui_evals.runs.toolbox import check_tools, open_toolbox
 from tui_evals.targets.base import (
     ConfigurationError,
     Price,
@@ -31,6 +32,7 @@ from tui_evals.targets.config import is_model
 from tui_evals.targets.opening import open_target, target_kind
 from tui_evals.targets.permissions import Destination, destination
 from tui_evals.targets.takes import judging_params
+from tui_evals.targets.tools.source import defined_name
 from tui_evals.text.money import money
 
 
@@ -100,6 +102,8 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         if to is not None and not as_json:
             say(f"{config.name} {to.sentence}", dim=True, err=True)
         keep_output_to_ourselves()
+        check_tools(None, [config], here.environment, here.root)
+        tools = asyncio.run(_offered_tools(config, here))
         probed = asyncio.run(_probed(config, here))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
         return _say_unanswered(name, here, str(problem), to, as_json)
@@ -109,6 +113,7 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         sent = to.data if to is not None else None
         about |= {"usage": asdict(usage) if usage else None, "message": None, "destination": sent}
         about |= {"protocol": probed.protocol, "url": probed.url, "changes": list(probed.changes)}
+        about |= {"tools": tools} if config.tools is not None else {}
         say_json({**about, "probes": [asdict(probe) for probe in probed.probes]})
         return 0
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
@@ -120,6 +125,8 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         say(f"  {tried.name:<8} {mark} {cell(tried.says, 200)}", fg=colour)
     for change in probed.changes:
         say(f"  {change}")
+    for tool, approved in tools.items():
+        say(f"  calls    {cell(tool, 60)}{'' if approved else ': not approved, so it is not called'}", dim=not approved)
     return 0
 
 
@@ -131,6 +138,20 @@ def _say_unanswered(name: str, here: Project, message: str, to: Destination | No
     about = {"target": name, "model": model, "answers": False, "text": None, "usage": None, "message": message}
     say_json({**about, "destination": to.data if to is not None else None})
     return 3
+
+
+async def _offered_tools(config: TargetConfig, here: Project) -> dict[str, bool]:
+    """The tools that the run would call for a target, and whether the configuration approves each."""
+    toolbox = open_toolbox(None, config, here.environment, here.root)
+    if toolbox is None:
+        return {}
+    try:
+        definitions, owners = await toolbox.offered()
+    finally:
+        await toolbox.close()
+    approved, said = toolbox.settings.approved or (), toolbox.settings.approved is not None
+    names = filter(None, map(defined_name, definitions))
+    return {name: name in approved or (name not in owners and not said) for name in names}
 
 
 def _open(config: TargetConfig, here: Project) -> Target:

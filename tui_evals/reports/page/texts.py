@@ -11,6 +11,7 @@ from tui_evals.compare.runs import ComparedLine, Comparison
 from tui_evals.present.answers import answer_facts, error_text, figures_text, missing_text, opinion, pretty_json
 from tui_evals.present.figures import short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
+from tui_evals.present.steps import transcript
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, Label
@@ -217,6 +218,8 @@ class AnswerBlock:
     chips: tuple[str, ...]
     facts: tuple[str, ...]
     calls: tuple[Call, ...]
+    steps: Text | None
+    """The way to the answer, where it took tools; the calls are in it."""
     scores: tuple[Score, ...]
     together: tuple[Score, ...]
     """The scores of all answers to the same question, where they stand beside each of them."""
@@ -252,7 +255,8 @@ def answer_block(
         error=optional(error_text(record)),
         chips=facts.origin,
         facts=facts.figures,
-        calls=tuple(_call(call) for call in (record.tool_calls if record else ())),
+        calls=tuple(_call(call) for call in (record.tool_calls if record and not record.steps else ())),
+        steps=optional(transcript(record)),
         scores=tuple(map(score, scores)),
         together=tuple(map(score, together)),
         opinions=tuple(map(_opinion, labels)),

@@ -13,8 +13,10 @@ from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
-from tui_evals.runs.prompting import Chat, assistant, opening_of, question_of
+from tui_evals.runs.prompting import Chat, messages_of_answer, opening_of, question_of
 from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, questions
+from tui_evals.runs.tool_loop import ToolLoop
+from tui_evals.runs.toolbox import TurnTools, tools_of_turn
 from tui_evals.store.records import MESSAGES_BEFORE, AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text.box import TemplateError
@@ -141,7 +143,7 @@ class LocalExecutor:
                 judged = await judge(evaluators, evidence, self._plan, cell.item, said)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
             known_to_target = len(messages)
-            messages.append(assistant(record.text, record.tool_calls))
+            messages += messages_of_answer(record)
 
     def _opening(self, cell: Cell) -> Chat | TemplateError:
         try:
@@ -173,6 +175,8 @@ class LocalExecutor:
         if not isinstance(chat, tuple):
             return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {}), None
         priced, request = self._targets[cell.target], self.request(cell, turn, chat)
+        if (tools := tools_of_turn(self._plan.dataset, cell.item, cell.item.units[turn], priced.tools)) is not None:
+            return await self._answer_with_tools(cell, turn, request, tools, before), None
         sent = stored_request(request, before)
         key = keys.key(priced.identity, request) if self._caches(priced) else None
         if key is not None and (cached := await self._sink.cached(key)) is not None:
@@ -185,6 +189,19 @@ class LocalExecutor:
         # Filters change, and what one withheld is asked for anew.
         withheld = ending_word(timed.reply.finish_reason) == "content_filter"
         return _answer_record(timed, sent), None if withheld else key
+
+    async def _answer_with_tools(
+        self, cell: Cell, turn: int, request: Request, tools: TurnTools, before: int
+    ) -> AnswerRecord:
+        """The answer to a turn once the model asks for no more tools."""
+        priced, answer = self._targets[cell.target], cell.answers[turn]
+
+        async def ask(request: Request) -> AnswerRecord:
+            return _answer_record(await priced.ask(request, self._sink, _InFlight(self._sink, answer)), {})
+
+        loop = ToolLoop(priced, tools, ask, self._sink, answer, caches=self._caches(priced))
+        record, asked = await loop.answer(request)
+        return replace(record, request=stored_request(asked, before))
 
 
 def stored_request(request: Request, before: int) -> dict[str, Any]:

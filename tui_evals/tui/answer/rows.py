@@ -25,6 +25,7 @@ from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import number
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
+from tui_evals.present.steps import arguments_text, step_lines
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
@@ -34,7 +35,6 @@ from tui_evals.tui.answer_context import (
     AnswerContext,
     ComparedAnswer,
     answer_title,
-    arguments_of,
     messages_of,
     prompt_of,
     text_of,
@@ -72,8 +72,20 @@ if TYPE_CHECKING:
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
 
 
+_STEP_STYLES: dict[str, Style] = {"step": "accent", "call": "strong", "failed": "warn", "left": "dim"}
+
+
 def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
-    """The tools the target wanted called."""
+    """The tools the target wanted called, and where they were, the whole way to its answer."""
+    if detail.answer is not None and detail.answer.steps:
+        yield heading("Steps")
+        for line in step_lines(detail.answer):
+            indent = 0 if line.kind == "step" else 2 if line.kind == "call" else 4
+            note = f" · {line.note}" if line.note and line.kind == "step" else ""
+            yield paragraph(f"{line.text}{note}", width, _STEP_STYLES.get(line.kind, ""), indent)
+            if line.note and not note:
+                yield paragraph(line.note, width, "dim", indent)
+        return
     calls = detail.answer.tool_calls if detail.answer else ()
     if not calls:
         return
@@ -86,7 +98,7 @@ def _call_rows(call: Mapping[str, Any], width: int) -> Iterator[Rows]:
     inner = call.get("function")
     inner = inner if isinstance(inner, dict) else call
     yield paragraph(f"→ {inner.get('name')}", width, "strong")
-    yield paragraph(arguments_of(inner), width, "", 2)
+    yield paragraph(arguments_text(inner.get("arguments")), width, "", 2)
 
 
 def request_rows(detail: Detail, width: int) -> Iterator[Rows]:

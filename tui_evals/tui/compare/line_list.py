@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
@@ -23,11 +24,16 @@ class CompareList(Vertical):
 
     DEFAULT_CSS = "CompareList { height: 1fr; }"
 
+    class Listed(Message):
+        """Other lines are listed than before."""
+
     def __init__(self) -> None:
         super().__init__(id="list")
         self._comparison: Comparison | None = None
         self.kinds: tuple[Kind, ...] = KINDS
         self.words = ""
+        self.filter_words = ""
+        """How many lines the words leave, and the key that shows all; empty without words."""
         self._fitting = _EVERY
         self._answers: frozenset[int] | None = None
 
@@ -75,6 +81,9 @@ class CompareList(Vertical):
             return LineRows(comparison, numbers, kinds, width) if numbers else empty_lines(kinds, words, width)
 
         self.lines.show(rows, at=at)
+        left = f"{len(numbers):,} of {len(comparison.lines):,} lines"
+        self.filter_words = f"{left} · {words} · * shows all" if words else ""
+        self.post_message(self.Listed())
 
     @property
     def line(self) -> tuple[int, ComparedLine] | None:

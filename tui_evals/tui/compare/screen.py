@@ -74,8 +74,12 @@ def check_filter(text: str) -> None:
     parse_filter(kinds_of_filter(text)[1])
 
 
-async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str) -> None:
+_TYPING_PAUSE = 0.1
+
+
+async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str, pause: float = 0.0) -> None:
     """List only lines with answers that a filter lets through."""
+    await asyncio.sleep(pause)
     try:
         kinds, rest = kinds_of_filter(text)
         answers = await asyncio.to_thread(answers_let_through, screen.database, comparison, rest)
@@ -119,6 +123,8 @@ class CompareScreen(FeatureScreen):
         self._columns = columns
         self._why = why
         self.comparison: Comparison | None = None
+        self._words_before = ""
+        """The filter from before one began to type, which escape brings back."""
 
     def compose(self) -> ComposeResult:
         """The head, the lines, one of them in full, and the keys."""
@@ -155,7 +161,6 @@ class CompareScreen(FeatureScreen):
         self.facing.begin(ComparedItemFinder(self.database, comparison))
         self._head()
         self.list.take(comparison)
-        self._look()
         self.offer_keys()
         self.tell(self._why)
 
@@ -180,6 +185,13 @@ class CompareScreen(FeatureScreen):
 
     # -- messages
 
+    def on_compare_list_listed(self, event: CompareList.Listed) -> None:
+        """Other lines are listed: show the one the cursor is on, and say of how many a filter leaves which."""
+        event.stop()
+        self._look()
+        for status in self.query(Status):
+            status.rest(self.list.filter_words)
+
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """Show the line the cursor is on."""
         event.stop()
@@ -191,13 +203,24 @@ class CompareScreen(FeatureScreen):
         event.stop()
         self.action_act("wide")
 
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """List only what fits the words, once typing pauses."""
+        event.stop()
+        if self.entry.display:
+            self._filter(event.text, _TYPING_PAUSE)
+
     async def on_filter_line_given(self, event: FilterLine.Given) -> None:
-        """List only what fits the words."""
+        """Keep it; what is typed behind enter waits for it."""
         event.stop()
         self._close_entry()
+        self.workers.cancel_group(self, "filtering")
         if self.comparison is not None:
             await filter_lines(self, self.comparison, event.text)
-            self._look()
+
+    def _filter(self, text: str, pause: float = 0.0) -> None:
+        if self.comparison is not None:
+            filtering = filter_lines(self, self.comparison, text, pause)
+            self.run_worker(filtering, group="filtering", name="filtering", exclusive=True, exit_on_error=False)
 
     # -- doing
 
@@ -229,6 +252,7 @@ class CompareScreen(FeatureScreen):
 
     def do_filter(self) -> None:
         """Type words that must stand in an answer or its item."""
+        self._words_before = self.list.words
         self.entry.begin(self.list.words)
 
     def do_next_broken(self) -> None:
@@ -284,6 +308,7 @@ class CompareScreen(FeatureScreen):
         """Out of the words, then back to the list, then to the workbench."""
         if self.entry.display:
             self._close_entry()
+            self._filter(self._words_before)
         elif self.has_class("full"):
             self.do_wide()
         elif self.list.words:

@@ -30,12 +30,14 @@ JUDGING = ("evaluators", "default_evaluators")
 _BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
     *("prompt", "expected_response", "context", "messages", "variables", "testId", "name", "description"),
-    *("category", "tags", "notes", "ideal", "tools", "response_format", "weight", "threshold", "repeats"),
+    *("category", "tags", "notes", "ideal", "tools", "tool_results", "max_steps", "response_format"),
+    *("weight", "threshold", "repeats"),
     *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
 )
 _DATASET = (
     *("metadata.name", "metadata.description", "metadata.tags", "description", "prompt_file", "messages"),
-    *("variables", "tools", "response_format", "repeats", "default_allowed_tools", "default_evaluators"),
+    *("variables", "tools", "tool_results", "tool_functions", "mcp", "max_steps", "response_format"),
+    *("repeats", "default_allowed_tools", "default_evaluators"),
 )
 _ABOUT = {
     "description": "What it is about.",
@@ -45,6 +47,7 @@ _ABOUT = {
     "metadata.extensions": "Anything else; kept as it is.",
     "default_allowed_tools": "Tools the target may use, where an item says nothing.",
     "tools": "Tool definitions sent to the model.",
+    "max_steps": "How often the model is asked in a turn with tools; 10 if absent.",
     "response_format": "text, json, or a JSON Schema of the answer.",
     "repeats": "How often each item is asked.",
 }

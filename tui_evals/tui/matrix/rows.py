@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from tui_evals.present.columns import AS_THEY_ARE, Names, cell_width, told_apart
+from tui_evals.present.columns import AS_THEY_ARE, Names, told_apart
 from tui_evals.present.grid import GridColumn, cell_look, cell_score, line_name
 from tui_evals.present.runs import Column
 from tui_evals.store.database import StoreError
@@ -71,9 +71,7 @@ def layout(
 def head_rows(shown: Layout) -> list[Row]:
     """What stands above the columns: names, rates, intervals, and what they cost in money and time."""
     columns = [shown.columns[number] for number in shown.seen]
-    heads = [column.short for column in shown.columns]
-    if any(cell_width(head) > shown.cell - len(_MARK) for head in heads):
-        heads = told_apart(heads, shown.cell - len(_MARK))
+    heads = told_apart([column.short for column in shown.columns], shown.cell - len(_MARK))
     names = [(_MARK if number == shown.marked else "") + heads[number] for number in shown.seen]
     hidden = "" if len(columns) == len(shown.columns) else _hidden(shown)
     texts: Sequence[tuple[str, Sequence[str], Style]] = (

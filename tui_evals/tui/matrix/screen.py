@@ -14,6 +14,7 @@ from textual.binding import BindingType
 
 from tui_evals.present.columns import AS_THEY_ARE
 from tui_evals.present.grid import GridColumn, named_columns
+from tui_evals.present.runs import rejudged_sentence
 from tui_evals.present.status import OVER
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError
@@ -36,6 +37,7 @@ from .state import CellPages, GridView, read_columns, read_names, read_rows, rea
 
 _AGAIN = 2.0
 """Seconds between two looks at a run that goes on."""
+_TYPING_PAUSE = 0.1
 _HEAD = 5
 _NEED_CELL = frozenset(("read", "wide"))
 _ORDERS: Mapping[GridOrder, str] = {
@@ -69,10 +71,13 @@ class MatrixScreen(FeatureScreen):
         self._columns: tuple[GridColumn, ...] = ()
         self._names = AS_THEY_ARE
         self._pages: CellPages | None = None
-        self._view = GridView()
+        self._view = self._wanted = GridView()
+        """What is shown, and what is to be: it may still be read while the next key comes."""
         self._cursor, self._first = 0, 0
         self._marked: int | None = None
         self._version = -1
+        self._text_before = ""
+        """The filter from before one began to type, which escape brings back."""
 
     def compose(self) -> ComposeResult:
         """What stands above the columns, the rows, the answers of one, and the keys."""
@@ -102,12 +107,14 @@ class MatrixScreen(FeatureScreen):
 
     # -- reading
 
-    def _read(self, view: GridView) -> None:
-        reading = self._arrange(view)
+    def _read(self, view: GridView, pause: float = 0.0) -> None:
+        self._wanted = view
+        reading = self._arrange(view, pause)
         self.run_worker(reading, group="matrix", name="reading the matrix", exclusive=True, exit_on_error=False)
 
-    async def _arrange(self, view: GridView) -> None:
+    async def _arrange(self, view: GridView, pause: float) -> None:
         """Show these rows in this order; what stands above them is counted behind the first picture."""
+        await asyncio.sleep(pause)
         try:
             if self._reader is None:
                 self._open()
@@ -115,6 +122,7 @@ class MatrixScreen(FeatureScreen):
             if self._pages is None:
                 self._names = await asyncio.to_thread(read_names, self.database, self._number)
         except (LookupError, FilterError, StoreError) as problem:
+            self._wanted = self._view
             self.tell(str(problem), "error")
             if self._pages is None:
                 self._say(f"The run cannot be shown: {problem}.", wrong=True)
@@ -202,7 +210,11 @@ class MatrixScreen(FeatureScreen):
         title = f"Matrix of {run.name} ({run.key}) · {count:,} {'row' if count == 1 else 'rows'}"
         words = f" · {self._view.words}" if self._view.words else ""
         going = "" if run.status in OVER else f" · {run.status}"
-        return [row((title, "title"), (words, "accent"), (going, "running")), *head_rows(self._layout(width))]
+        rejudged = f" · {sentence}" if (sentence := rejudged_sentence(run)) else ""
+        return [
+            row((title, "title"), (words, "accent"), (going, "running"), (rejudged, "warn")),
+            *head_rows(self._layout(width)),
+        ]
 
     def _rows(self, width: int) -> Rows:
         if self._pages is None:
@@ -258,17 +270,23 @@ class MatrixScreen(FeatureScreen):
         if self._pages is not None:
             self._draw()
 
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """Show only rows with an answer that it lets through, once typing pauses."""
+        event.stop()
+        if self.entry.display:
+            self._read(replace(self._wanted, text=event.text), _TYPING_PAUSE)
+
     def on_filter_line_given(self, event: FilterLine.Given) -> None:
-        """Show only rows with an answer that it lets through."""
+        """Keep it."""
         event.stop()
         self._close_entry()
-        self._read(replace(self._view, text=event.text))
+        self._read(replace(self._wanted, text=event.text))
 
     # -- doing
 
     def why_not(self, action: str) -> str | None:
         """What cannot be done before the run is read, or where there is nothing under the cursor."""
-        if action in ("leave", "help"):
+        if action in ("leave", "help", "filter"):
             return None
         if self._pages is None:
             return "the run is still being read"
@@ -319,11 +337,12 @@ class MatrixScreen(FeatureScreen):
         entries = [Entry(order, order, what) for order, what in _ORDERS.items()]
         order: GridOrder | None = await self.app.push_screen_wait(Menu("Sort by", entries))
         if order is not None:
-            self._read(replace(self._view, order=order))
+            self._read(replace(self._wanted, order=order))
 
     def do_filter(self) -> None:
         """Type a filter."""
-        self.entry.begin(self._view.text)
+        self._text_before = self._wanted.text
+        self.entry.begin(self._text_before)
 
     def do_read(self) -> None:
         """Leave, with the answer under the cursor in pane 5."""
@@ -362,9 +381,10 @@ class MatrixScreen(FeatureScreen):
         """Out of the filter, then back to the grid, then to the workbench."""
         if self.entry.display:
             self._close_entry()
+            self._read(replace(self._wanted, text=self._text_before))
         elif self.has_class("full"):
             self.do_wide()
-        elif self._view.text:
-            self._read(replace(self._view, text=""))
+        elif self._wanted.text:
+            self._read(replace(self._wanted, text=""))
         else:
             self.dismiss(None)

@@ -32,7 +32,7 @@ class GridView:
     @property
     def words(self) -> str:
         """The order and the filter, for the title."""
-        named = {"plan": "", "disagreement": "those first on which columns disagree", "failures": "failures first"}
+        named = {"plan": "", "disagreement": "disagreement first", "failures": "failures first"}
         return " · ".join(part for part in (named[self.order], self.text) if part)
 
 

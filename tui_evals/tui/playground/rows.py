@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tui_evals.present.figures import duration
+from tui_evals.present.steps import arguments_text
 from tui_evals.targets.answers import content_text
 from tui_evals.text.money import money
-from tui_evals.tui.answer_context import arguments_of
 from tui_evals.tui.rows import JoinedRows, Rows, Style, paragraph, row
 
 from .conversation import AnswerCost, CannotTalk, Conversation
@@ -59,7 +59,9 @@ def _part(message: Mapping[str, Any], note: str = "", style: Style = "") -> Part
     text = "\n".join(text for text in (content_text(content), *others) if text)
     calls = message.get("tool_calls")
     functions = [call.get("function", call) for call in calls or () if isinstance(call, dict)]
-    called = tuple((str(one.get("name")), arguments_of(one)) for one in functions if isinstance(one, dict))
+    called = tuple(
+        (str(one.get("name")), arguments_text(one.get("arguments", ""))) for one in functions if isinstance(one, dict)
+    )
     return Part(str(message.get("role")), text, called, note, style)
 
 

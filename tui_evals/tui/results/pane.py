@@ -135,13 +135,13 @@ class ResultsPane(ResultsTable):
 
     async def _to_failure(self, way: int) -> None:
         shown = self._shown[:2]
-        number = await asyncio.to_thread(self.watching.failure, self._lines.cursor, way)
+        answer = await self.watching.failure(self._lines.cursor, way)
         if self._shown[:2] != shown:
             return
-        if number is None:
+        if answer is None:
             self.say("no failures")
         else:
-            self._lines.to_row(number)
+            self._lines.to_key(answer)
 
     async def do_mend(self) -> None:
         """Judge the answer again, and go to the next failure."""

@@ -18,6 +18,7 @@ from tui_evals.present.columns import (
     elide,
     fit_columns,
     names_of,
+    short_names,
     told_apart,
 )
 from tui_evals.present.figures import compact, duration, number
@@ -93,8 +94,9 @@ class Layout:
 
 def layout(width: int, run: RunRow, several: RunExtent, offset: int = 0) -> Layout:
     """What fits a width, with so many shifting columns left out on the left."""
-    targets = _without_provider(run.targets)
-    fixed, shifting = list(_fixed(width, targets, run.prompts, several)), list(_shifting(several))
+    most = _longest_name(width)
+    targets, prompts = (tuple(told_apart(short_names(names), most)) for names in (run.targets, run.prompts))
+    fixed, shifting = list(_fixed(width, targets, prompts, several)), list(_shifting(several))
     # There is always room for the beginning of an answer, unless it would be no more than a word.
     answer = Column("answer", "answer", max(_PREVIEW, width // 5) if width >= _WIDE else 1, 98, rest=True)
 
@@ -117,23 +119,26 @@ def layout(width: int, run: RunRow, several: RunExtent, offset: int = 0) -> Layo
         more=offset + len(moving) < len(shifting),
         preview=max(width - used, 0),
         targets=targets,
-        prompts=tuple(run.prompts),
+        prompts=prompts,
         names=several.names,
         plain=frozenset(f"evaluator:{key}" for key, cells in several.evaluators if cells == 1),
     )
 
 
+def _longest_name(width: int) -> int:
+    return max(width // 5, 12)
+
+
 def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: RunExtent) -> Iterable[Column]:
-    most = max(width // 5, 12)
-    yield Column("name", "item", min(max(several.names.wanted, 4), max(most, 16)), 100, 6)
+    yield Column("name", "item", min(max(several.names.wanted, 4), max(_longest_name(width), 16)), 100, 6)
     if several.turns:
         yield Column("turn", "turn", 4, 90, right=True)
     if len(targets) > 1:
-        yield Column("target", "target", max(6, min(max(map(cell_width, targets)), most)), 89, 6)
+        yield Column("target", "target", max(6, *map(cell_width, targets)), 89, 6)
     if several.repeats:
         yield Column("repeat", "rep", 3, 88, right=True)
     if len(prompts) > 1:
-        yield Column("prompt", "prompt", max(6, min(max(map(cell_width, prompts)), most)), 87, 6)
+        yield Column("prompt", "prompt", max(6, *map(cell_width, prompts)), 87, 6)
     yield Column("status", "status", several.status, 99)
     if several.scores:
         yield Column("score", "score", 5, 80, right=True)
@@ -152,13 +157,6 @@ def _shifting(several: RunExtent) -> Iterable[Column]:
         yield Column("cost", "cost", 8, after - 1, right=True)
     if several.tokens:
         yield Column("output_tokens", "tokens", 9, after - 2, right=True)
-
-
-def _without_provider(names: Sequence[str]) -> tuple[str, ...]:
-    """Names without the provider they share."""
-    if len(names) < 2 or len({name.rpartition("/")[0] for name in names}) > 1:
-        return tuple(names)
-    return tuple(name.rpartition("/")[2] for name in names)
 
 
 def heading(shown: Layout, sort: str | None = None, descending: bool = False) -> Row:

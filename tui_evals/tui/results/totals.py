@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tui_evals.compare.statistics import percent, wilson
 from tui_evals.present.causes import cause_line
-from tui_evals.present.columns import cell_width
+from tui_evals.present.columns import cell_width, told_apart
 from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts, wait_sentence
 from tui_evals.present.runs import (
@@ -202,8 +202,9 @@ def _target_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[
     by_target = known.targets or {0: known.totals}
     shown = list(by_target)[: room if len(by_target) <= room else max(room - 1, 1)]
     totals = [by_target[target] for target in shown]
-    names = [safe_line(run.targets[target], width) for target in shown]
-    wide = min(max(map(cell_width, names)), max(width // 5, 6), _NAME)
+    told = told_apart(run.targets, min(max(width // 5, 6), _NAME))
+    names = [told[target] for target in shown]
+    wide = max(map(cell_width, names))
     rates = [_rate(run, known, one) for one in totals]
     notes = [_baseline_note(known.against, target) for target in shown]
     # Shorter words before fewer of them: the counts first, then what is said of the baseline.

@@ -30,9 +30,12 @@ class Status(Static):
         self._saying: Timer | None = None
 
     def tell(self, text: str, kind: Severity = "info") -> None:
-        """Show a sentence in place of the one before."""
+        """Show a sentence in place of the one before; without one, how things stand."""
         if self._saying is not None:
             self._saying.stop()
+        if not text:
+            self._rest()
+            return
         self._saying = self.set_timer(_STAYS[kind], self._rest)
         self._said = _GLYPHS[kind] + safe_line(text.replace("\n", "  "), 300)
         self._show(self._said, kind)

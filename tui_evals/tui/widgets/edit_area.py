@@ -45,7 +45,7 @@ class EditArea(TextArea):
         text, says = fit_paste(event.text, one_line=self.one_line)
         self.replace(text, *self.selection, maintain_selection_offset=False)
         if says:
-            self.post_message(StatusMessage(says, "warn"))
+            self.post_message(StatusMessage(f"{says}; e edits a field in $EDITOR, which takes it as it is", "warn"))
 
     def on_key(self, event: events.Key) -> None:
         """Enter is for whoever is around where it cannot add a line; a text that begins with one was never meant."""

@@ -47,8 +47,8 @@ class Form(Dialog[dict[str, Any]]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "take", "take", show=False, priority=True),
-        Binding("tab", "go(1)", "next", show=False),
-        Binding("shift+tab", "go(-1)", "previous", show=False),
+        Binding("tab", "go(1)", "next", show=False, priority=True),
+        Binding("shift+tab", "go(-1)", "previous", show=False, priority=True),
         Binding("delete,D", "drop", "not given", show=False),
         Binding("space", "edit", "edit", show=False),
         Binding("ctrl+j", "line", "line", show=False),

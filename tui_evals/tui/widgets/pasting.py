@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from tui_evals.text.safe import changes_of, safe
@@ -19,7 +22,7 @@ def fit_paste(text: str, *, one_line: bool = False) -> tuple[str, str]:
         changes.append(f"without {_count(len(sequences), 'escape sequence')}")
     if spelt:
         changes.append(f"with {_count(len(spelt), 'character')} spelt out, such as {safe(spelt[0])}")
-    says = f"pasted {', '.join(changes)}; e edits a field in $EDITOR, which takes it as it is" if changes else ""
+    says = f"pasted {', '.join(changes)}" if changes else ""
     return (" ".join(fit.split()) if one_line else fit), says
 
 
@@ -28,7 +31,9 @@ def _count(number: int, thing: str) -> str:
 
 
 class LineInput(Input):
-    """A line to type in; a paste of several lines becomes one."""
+    """A line to type in; a paste of several lines becomes one, and tab takes what is written, as enter does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab,shift+tab", "submit", "take", show=False)]
 
     def on_paste(self, event: events.Paste) -> None:
         """In place of Textual's own, which lets through what a terminal obeys and drops all lines but the first."""

@@ -15,6 +15,7 @@ from tui_evals.runs.prompting import kept_prompt, prompt_kept
 from tui_evals.store.records import CallRecord, ScoreRecord
 from tui_evals.store.rows import CALL_COLUMNS, answer_record, body_of, plain, score_record, score_values
 from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.targets.config import tool_settings
 from tui_evals.version import __version__
 
 OP = "tui_evals_letter"
@@ -62,8 +63,12 @@ def load_order(text: str) -> Order:
 
 def _load_config(data: dict[str, Any]) -> TargetConfig:
     """A configuration as the driver sent it: what its project asks for was agreed to there."""
-    price = data.pop("price")
-    return TargetConfig(**{**data, "where": ""}, price=None if price is None else Price(**price))
+    price, tools = data.pop("price"), data.pop("tools")
+    return TargetConfig(
+        **{**data, "where": ""},
+        price=None if price is None else Price(**price),
+        tools=None if tools is None else tool_settings(tools),
+    )
 
 
 def dataset_header(dataset: Dataset) -> dict[str, Any]:

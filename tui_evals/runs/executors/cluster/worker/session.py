@@ -34,6 +34,7 @@ from tui_evals.runs.judges import Judges
 from tui_evals.runs.opening import opened
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.status import Status
+from tui_evals.runs.toolbox import open_toolbox
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode, Wait
 from tui_evals.store.redact import secrets_of, spellings, without
 from tui_evals.store.rows import answer_record, body_of, cleaned, plain
@@ -314,7 +315,8 @@ class WorkerSession:
 
         def open_target(config: TargetConfig, kind: Any) -> PricedTarget:
             lease = self._leases.setdefault(f"{kind} {config.name}", TargetLease(self.outbox.nudge))
-            return opened(config, kind, budget, environment, root, room=leased_room(lease, kind))
+            tools = open_toolbox(plan.dataset, config, environment, root) if kind == "target" else None
+            return opened(config, kind, budget, environment, root, room=leased_room(lease, kind), tools=tools)
 
         try:
             if order.versions != versions():
@@ -322,9 +324,10 @@ class WorkerSession:
                     f"this worker has {_version_text(versions())}, and the run needs {_version_text(order.versions)}"
                 )
             registry = unpack_evaluators(order.code, user_cache_path("tui_evals") / "evaluators", os.environ)
+            plan = worker_plan(order, registry)
             targets = tuple(open_target(config, "target") for config in order.targets)
             judges = {name: open_target(config, "judge") for name, config in order.judges}
-            self._run.set_result(_OpenedRun(order, worker_plan(order, registry), targets, judges))
+            self._run.set_result(_OpenedRun(order, plan, targets, judges))
         except ConfigurationError as problem:
             self._run.set_exception(problem)
 
@@ -341,7 +344,7 @@ class WorkerSession:
             if self._run.done():
                 run = self._run.result()
                 for priced in (*run.targets, *run.judges.values()):
-                    await priced.target.close()
+                    await priced.close()
 
     def stopping(self, shard: _HeldShard) -> bool:
         """Whether no further cell of a shard may start."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.findings.answered_yes import dataset, run_dataset
 from tests.reports.written import report_text
 from tests.tui.story import at_the_workbench
 from tui_evals.runs.plan import CannotPlan
@@ -20,21 +21,12 @@ STORE = Path(".evals/evals.db")
 SAID = "1 answer judged again by an edited dataset"
 
 
-def dataset(*expected, **more):
-    items = [{"testId": f"t{n}", "prompt": f"ask {n}", "expected_response": text} for n, text in enumerate(expected)]
-    document = {"schemaVersion": "1.11.0", "default_evaluators": {"Equals": {}}, "items": items, **more}
-    Path("data.json").write_text(json.dumps(document))
-
-
 @pytest.fixture
 def run(tmp_path, monkeypatch, shell):
     """A run of three items whose target says "yes" to each, though the first two expect something else."""
     monkeypatch.chdir(tmp_path)
-    Path("answers.jsonl").write_text("".join(f'{{"prompt": "ask {n}", "response": "yes"}}\n' for n in range(3)))
     dataset("no", "never", "yes")
-    assert shell("run", "data.json", "-t", "replay:answers.jsonl", "--quiet").code == 0
-    with Reader(STORE) as reader:
-        return reader.find_run("last").key
+    return run_dataset(shell)
 
 
 def stored():

@@ -1,0 +1,57 @@
+"""The way an agent took, as every face tells it; what models and tools say acts nowhere."""
+
+import json
+
+from tests.store.helpers import said
+from tui_evals.present.answers import answer_facts
+from tui_evals.present.steps import step_lines, transcript
+from tui_evals.reports.page.texts import answer_block
+from tui_evals.store.rows import answer_record, body_of
+
+from .rows import an_answer
+
+HOSTILE = "\x1b]52;c;aGk=\x07[/b]</pre>\n{{ secret }}"
+FOUND = {"id": "a", "name": "find", "arguments": '{"id": 7}', "result": "Ada", "by": "scripted", "ms": 0.1}
+FAILED = {"id": "b", "name": "pay", "arguments": "not JSON", "result": HOSTILE, "by": "shop.py", "ms": 1_500.0}
+STEPS = (
+    {"text": "I look.", "calls": [FOUND], "input_tokens": 10, "output_tokens": 5, "cost": 0.01, "latency_ms": 800.0},
+    {"text": "", "calls": [{**FAILED, "failed": True, "traceback": "shop.py:3 in pay"}], "from_cache": True},
+    {"text": "", "calls": [{"id": "c", "name": "gone", "arguments": {"x": 1}}], "latency_ms": 5.0},
+    {"text": "Done.", "calls": []},
+)
+
+
+def test_a_transcript_tells_each_step_in_order():
+    record = said("Done.", steps=STEPS)
+    assert transcript(record) == "\n".join(
+        [
+            "step 1 of 4 · 800 ms · 10 tokens in, 5 out · $0.0100",
+            "    I look.",
+            '  → find {"id": 7}',
+            "    ← Ada · scripted",
+            "step 2 of 4 · from the cache",
+            "  → pay not JSON",
+            "    ! \x1b]52;c;aGk=\x07[/b]</pre> · shop.py · 1.5 s",
+            "    {{ secret }}",
+            "    shop.py:3 in pay",
+            "step 3 of 4 · 5 ms",
+            '  → gone {"x": 1}',
+            "    not called",
+            "step 4 of 4",
+            "    the answer",
+        ]
+    )
+    assert [line.kind for line in step_lines(record)][-1] == "left" and not transcript(said()) and not transcript(None)
+    assert "4 steps" in answer_facts(an_answer(), record).text
+
+
+def test_a_page_shows_the_steps_instead_of_the_calls():
+    calls = ({"id": "a", "name": "find", "arguments": "{}"},)
+    block = answer_block(an_answer(), said("Done.", steps=STEPS, tool_calls=calls), (), (), "")
+    assert block.calls == () and block.steps is not None
+    assert answer_block(an_answer(), said("Done.", tool_calls=calls), (), (), "").calls
+
+
+def test_steps_come_out_of_the_store_as_they_went_in():
+    record = said("Done.", steps=json.loads(json.dumps(STEPS)))
+    assert transcript(answer_record(*body_of(record))) == transcript(record)
