@@ -69,6 +69,9 @@ CANONICAL = (
     "Rubric",
     "Compliance",
     "accuracy",
+    *("ContextPrecision", "ContextRelevance", "ContextRecall", "Faithfulness", "AnswerCorrectness"),
+    *("TaskCompletion", "TrajectoryMatch", "PlanKept", "ToolCorrectness", "StepsWasted"),
+    *("ConversationCompleteness", "RoleAdherence", "KnowledgeRetention", "GoalReached"),
 )
 
 ALIASES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tui_evals.evaluators.base import Ask, CannotJudge, Question
+from tui_evals.evaluators.base import Ask, CannotJudge, Question, consulted
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.targets.base import Request, TargetError
@@ -61,6 +61,8 @@ class Judges:
             code = _CODES.get(problem.code, "evaluatorError")
             raise CannotJudge(code, f"the judge {judge.config.name} gave no verdict: {problem}") from None
         scripted.set(kept.scripted or scripted.get())
+        if (asked := consulted.get()) is not None:
+            asked.judges[kept.model or judge.config.model] = None
         return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)
 
     def _caches(self, judge: PricedTarget) -> bool:

@@ -23,6 +23,7 @@ TYPICAL_ANSWER_TOKENS = 250
 
 
 Blame = Literal["arguments", "configuration"]
+Rubric = Literal["strict", "m365"]
 
 
 class CannotPlan(Exception):
@@ -66,6 +67,8 @@ class Plan:
     prompts: tuple[PromptUnderTest, ...] = ()
     repeats: int = 1
     only: frozenset[int] | None = None
+    rubric: Rubric = "strict"
+    """What the levels of ratings mean whose options do not say it."""
 
     @cached_property
     def asked_prompts(self) -> tuple[PromptUnderTest, ...]:
@@ -129,9 +132,20 @@ class Plan:
 
     def _assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
         kind = self.registry.find(entry.evaluator)
-        options = kind.Options.model_validate(entry.settings)
+        default = {"rubric": self.rubric} if kind.levelled else {}
+        options = kind.Options.model_validate({**default, **entry.settings})
         ask = ask_of(getattr(options, "judge", None)) if kind.judged or kind.may_ask else None
         return Assigned(entry.key, kind(options, ask), options.weight)
+
+    def judges_thread(self, item: Item, turn: int, key: str) -> bool:
+        """Whether an evaluator of whole conversations judges here: at the last turn that has it."""
+        later = range(turn + 1, len(item.units))
+        return not any(entry.key == key for number in later for entry in self.resolved(item, number))
+
+    def asks_judge(self, entry: EffectiveEvaluator, item: Item, turn: int) -> bool:
+        """Whether an evaluator of a unit has a judge asked about the answer to it."""
+        kind = self.registry.find(entry.evaluator)
+        return kind.judged and (kind.scope != "thread" or self.judges_thread(item, turn, entry.key))
 
     def judges_groups(self) -> bool:
         """Whether some evaluator may judge the answers of an item together, which its options decide."""
@@ -256,7 +270,7 @@ def estimate(
         else:
             bill.add(plan.targets[answer.target], tokens, TYPICAL_ANSWER_TOKENS)
         for entry in () if plan.without_judges else plan.resolved(plan.dataset.items[answer.item], answer.turn):
-            if plan.registry.find(entry.evaluator).judged:
+            if plan.asks_judge(entry, plan.dataset.items[answer.item], answer.turn):
                 judge_calls += 1
                 bill.add(judges[entry.settings.get("judge")], tokens + TYPICAL_ANSWER_TOKENS + 600, 80)
     unpriced = tuple(bill.unpriced)

@@ -14,7 +14,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import dataset_of, document_of_data
+from tui_evals.datasets.validate import CheckedDataset, checked_dataset, document_of_data
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.store.reader import Reader
@@ -37,12 +37,12 @@ from .gates import GateResults, Gates, check_gates
 from .judgeable import check_judgeable
 from .known import known_turns
 from .opening import demand_price, items_of, opened, price_for
-from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan, estimate
+from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan, Rubric, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, judge_configs, needed_judges
 from .selection import ItemSelection, find_run, select_items
-from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
+from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
 from .toolbox import open_toolbox
@@ -222,8 +222,10 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     registry = project.registry
     if request.own_evaluators:
         registry = replace(registry, by_name={**registry.by_name, **request.own_evaluators})
+    checked = checked_dataset(document, registry.catalogue, registry.own)
     plan = Plan(
-        dataset=dataset_of(document, registry.catalogue, registry.own),
+        dataset=checked.dataset,
+        rubric=rubric_of(checked),
         targets=_target_configs(words, settings),
         registry=registry,
         judge=_target_configs([judge], settings)[0] if judge else None,
@@ -261,6 +263,11 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         ready=request.ready,
         allow_unjudged=request.allow_unjudged,
     )
+
+
+def rubric_of(checked: CheckedDataset) -> Rubric:
+    """What the levels of ratings mean: as Microsoft has them where the dataset is one that its tool takes as well."""
+    return "m365" if checked.portable else "strict"
 
 
 _NAMED_ITEMS = 10
@@ -389,7 +396,8 @@ def judged_again(
     job = stored_job(run, reader, project)
     plan, settings = job.plan, project.settings
     if dataset is not None or evaluators is not None:
-        plan = replace(plan, dataset=_judging_dataset(run, reader, plan, dataset, evaluators))
+        judging = _judging_dataset(run, reader, plan, dataset, evaluators)
+        plan = replace(plan, dataset=judging.dataset, rubric=rubric_of(judging))
     if word := judge or settings.judge:
         plan = replace(plan, judge=find_typed(word, settings))
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
@@ -430,7 +438,8 @@ def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
     if kept.get("dataset"):
         plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
     judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
-    plan = replace(plan, judge=judge, without_judges=kept["without_judges"])
+    rubric = kept.get(RUBRIC, plan.rubric)
+    plan = replace(plan, judge=judge, without_judges=kept["without_judges"], rubric=rubric)
     plan.check_evaluators()
     return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
 
@@ -441,7 +450,7 @@ def _judging_dataset(
     plan: Plan,
     dataset: Document | None,
     evaluators: Mapping[str, Mapping[str, Any]] | None,
-) -> Dataset:
+) -> CheckedDataset:
     """The dataset that was asked, with the evaluators that are to judge it now."""
     registry = plan.registry
     if dataset is not None and evaluators is not None:
@@ -449,8 +458,8 @@ def _judging_dataset(
     if dataset is None:
         data = {**reader.snapshot(run.snapshot), "default_evaluators": dict(evaluators or {})}
         dataset = document_of_data(data, Path(run.source))
-    judging = dataset_of(dataset, registry.catalogue, registry.own)
-    if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.items]:
+    judging = checked_dataset(dataset, registry.catalogue, registry.own)
+    if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.dataset.items]:
         raise CannotPlan(
             "the dataset has other items or turns than the run, so its evaluators do not fit its answers", "arguments"
         )
@@ -586,6 +595,7 @@ def _run_config(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dic
         "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
         "repeats": plan.repeats,
+        RUBRIC: plan.rubric,
         "only": sorted(plan.only) if plan.only is not None else None,
         "prompts": prompts,
         "terms": asdict(terms),
@@ -623,6 +633,7 @@ def stored_plan(
         without_judges=kept["without_judges"],
         prompts=prompts,
         repeats=kept["repeats"],
+        rubric=kept.get(RUBRIC, "strict"),
         only=frozenset(kept["only"]) if kept["only"] is not None else None,
     )
 
@@ -696,6 +707,7 @@ def _pass_config(
     return {
         "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
+        RUBRIC: plan.rubric,
         "dataset": None if own else writer.snapshot(judging, run.source),
         "terms": {"use_cache": terms.use_cache},
     }
@@ -709,7 +721,7 @@ def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
         if row.status in ("pending", "running") or row.code is not None:
             continue
         item = plan.dataset.items[row.item]
-        judged = sum(plan.registry.find(entry.evaluator).judged for entry in plan.resolved(item, row.turn))
+        judged = sum(plan.asks_judge(entry, item, row.turn) for entry in plan.resolved(item, row.turn))
         calls += judged
         if price is not None:
             read = estimate_tokens(item.units[row.turn].prompt or "") + (row.output_tokens or TYPICAL_ANSWER_TOKENS)

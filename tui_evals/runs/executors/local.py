@@ -140,7 +140,7 @@ class LocalExecutor:
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
                 questions.set(JudgeQuestions(f"answer {answer}", again=turn in cell.known))
                 said, evaluators = cell.scores.get(turn, ()), self._evaluators(cell.item, turn)
-                judged = await judge(evaluators, evidence, self._plan, cell.item, said)
+                judged = await judge(evaluators, evidence, self._plan, cell.item, turn, said)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
             known_to_target = len(messages)
             messages += messages_of_answer(record)

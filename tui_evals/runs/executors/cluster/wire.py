@@ -10,7 +10,7 @@ from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.plan import Plan
+from tui_evals.runs.plan import Plan, Rubric
 from tui_evals.runs.prompting import kept_prompt, prompt_kept
 from tui_evals.store.records import CallRecord, ScoreRecord
 from tui_evals.store.rows import CALL_COLUMNS, answer_record, body_of, plain, score_record, score_values
@@ -39,6 +39,7 @@ class Order:
     judges: tuple[tuple[str | None, TargetConfig], ...]
     prompts: tuple[Mapping[str, Any], ...]
     without_judges: bool
+    rubric: Rubric
     use_cache: bool
     budget: float | None
     root: str
@@ -86,7 +87,7 @@ def worker_plan(order: Order, registry: Any) -> Plan:
     header = Dataset.model_validate({**order.header, "items": [{"prompt": "-"}]}).model_copy(update={"items": []})
     judge = dict(order.judges).get(None)
     prompts = tuple(map(prompt_kept, order.prompts))
-    return Plan(header, order.targets, registry, judge, order.without_judges, prompts)
+    return Plan(header, order.targets, registry, judge, order.without_judges, prompts, rubric=order.rubric)
 
 
 def dump_cells(cells: Sequence[Cell]) -> str:
