@@ -1,11 +1,14 @@
 """Custom evaluators: `custom-evaluators/<name>/<name>.py`, and `<name>.prompty` beside it for those that ask a judge.
 
 The first class of the file is made with the keywords `threshold` and `options`, and called with `prompt`, `response`,
-`expected_response` and `context` (what is absent is an empty string); it returns `{"score": ..., "reason": ...}` or
-`{"error": ...}`. One with a `.prompty` is also given `model_config`, through which it reaches its judge and no key:
-`model_config.ask(messages)` returns the reply to chat messages (or one text), `model_config.ask_prompty(**values)` the
-reply to its `.prompty`, parsed where that asks for JSON. `promptflow`'s `load_flow` does the same, so evaluators
-written for it run unchanged. The code runs on a copy of its folder, in a process of its own, once it is trusted.
+`expected_response` and `context` (what is absent is an empty string), and with whichever of `history`, `tool_calls`,
+`chunks`, `diagnostics`, `completions`, `references` and `variables` it has a parameter for; it returns `{"score": ...,
+"reason": ...}` or `{"error": ...}`. One with a `.prompty` is also given `model_config`, through which it reaches its
+judge and no key: `model_config.ask(messages)` returns the reply to chat messages (or one text),
+`model_config.ask_prompty(**values)` the reply to its `.prompty`, parsed where that asks for JSON; where the prompt
+names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code gives no such value, the
+evidence stands there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged. The
+code runs on a copy of its folder, in a process of its own, once it is trusted.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from .base import (
     measured_score,
 )
 from .judging import ask_judge, ask_once, judge_question, reply_object
+from .shown import HEADINGS, evidence_data, evidence_for_prompt
 from .trust import Trust, TrustError, code_files
 
 FOLDER = "custom-evaluators"
@@ -137,8 +141,9 @@ class CustomEvaluator(Evaluator):
                 "expected_response": evidence.expected or "",
                 "context": evidence.context or "",
             },
+            "evidence": evidence_data(evidence),
         }
-        answer = _JudgeChannel(self.ask, options.judge) if self.judged else None
+        answer = _JudgeChannel(self.ask, options.judge, evidence) if self.judged else None
         try:
             outcome, printed = await sandbox.run_job(job, files, LIMITS, answer)
         except sandbox.CodeStopped as stopped:
@@ -179,8 +184,8 @@ class CustomEvaluator(Evaluator):
 class _JudgeChannel:
     """Answers the questions of a judged custom evaluator with the judge it was given."""
 
-    def __init__(self, ask: Ask, judge: str | None) -> None:
-        self._ask, self._judge = ask, judge
+    def __init__(self, ask: Ask, judge: str | None, evidence: Evidence) -> None:
+        self._ask, self._judge, self._evidence = ask, judge, evidence
         self._left = MAX_ASKS
 
     async def __call__(self, request: Mapping[str, Any]) -> object:
@@ -200,7 +205,8 @@ class _JudgeChannel:
             texts = {
                 name: as_text(value) for name, value in {**_input_defaults(prompt.front), **request["values"]}.items()
             }
-            question = judge_question(prompt, texts, judge=self._judge)
+            parts, absent = evidence_for_prompt(self._evidence, texts)
+            question = judge_question(prompt, texts, absent, parts=parts, headings=HEADINGS, judge=self._judge)
         except (PromptyError, TemplateError) as problem:
             raise Misconfigured(f"its .prompty cannot be used: {problem}") from None
         if not _wants_json(prompt.front):

@@ -47,11 +47,10 @@ def reference_text(evidence: Evidence) -> str:
     return "\n\n".join(f"Reference {number}\n{text}" for number, text in enumerate(references, 1))
 
 
-def named_texts(evidence: Evidence) -> dict[str, str]:
-    """All evidence that prompts of users may name, as plain texts; what there is none of is empty."""
-    parts = shown_parts(evidence)
-    whole = {name: _joined(parts.get(name, ())) for name in EVIDENCE}
-    return {**whole, "tool_calls": whole["steps"], "history": chat_to_text(evidence.history)}
+def evidence_for_prompt(evidence: Evidence, given: Collection[str]) -> tuple[Parts, dict[str, str]]:
+    """The parts for a prompt of a user, without those whose name has another value; and what stands for absent ones."""
+    parts = {name: pieces for name, pieces in shown_parts(evidence).items() if name not in given}
+    return parts, {name: "(none given)" for name in EVIDENCE if name not in given and name not in parts}
 
 
 def evidence_data(evidence: Evidence) -> dict[str, Any]:
@@ -142,7 +141,3 @@ _PARTS: Mapping[str, Any] = {
     "diagnostics": _diagnostics,
     "group": lambda evidence: (Piece(f"answer_{n}", text) for n, text in enumerate(evidence.completions, 1)),
 }
-
-
-def _joined(pieces: Sequence[Piece]) -> str:
-    return "\n\n".join(f"{piece.name}\n{piece.text}" for piece in pieces)

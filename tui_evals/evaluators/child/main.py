@@ -130,7 +130,19 @@ def custom(job: dict[str, Any], channel: Channel) -> dict[str, object]:
             raise ImportError(f"{name}.py defines no class at its top level")
     except BaseException as problem:
         return {"unloadable": _exception_line(problem), "traceback": _last_frames(problem, folder)}
-    return {"result": own[0](**keywords)(**job["arguments"])}
+    evaluator = own[0](**keywords)
+    return {"result": evaluator(**job["arguments"], **_wanted_evidence(evaluator, job["evidence"]))}
+
+
+def _wanted_evidence(evaluator: Any, evidence: dict[str, Any]) -> dict[str, Any]:
+    """The evidence that an evaluator names as parameters of its own."""
+    import inspect  # most children need no signature, and each begins anew
+
+    try:
+        named = inspect.signature(evaluator).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {name: value for name, value in evidence.items() if name in named}
 
 
 class AnswerProcess:
