@@ -13,7 +13,7 @@ from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Options, Score, measured_score
 from .chunks import object_rows
-from .judging import ask_judge, judge_question, required_verdict
+from .judging import Piece, ask_judge, judge_question, required_verdict
 from .values import quoted, quoted_list
 
 Text = Annotated[str, Field(min_length=1)]
@@ -242,12 +242,16 @@ class RetrievalResult(Evaluator):
             return Finding(claim, False, None, "there is no hit to look in")
         if mode == "substring":
             return _find_text(claim, hits)
-        hit_texts = [f"Hit {number}\n" + "\n".join(hit.extracts) for number, hit in enumerate(hits, 1)]
-        texts = {"claim": claim, "extracts": "\n\n".join(hit_texts)}
-        question = judge_question("entailment", texts, schema=ENTAILMENT_SCHEMA, judge=self.options.judge)
-        (supported, number, reason), _ = await ask_judge(
-            self.ask, question, partial(read_entailment, judged=texts.values())
+        extracts = [Piece(f"hit_{number}", "\n".join(hit.extracts)) for number, hit in enumerate(hits, 1)]
+        question = judge_question(
+            "entailment",
+            {"claim": claim},
+            parts={"extracts": extracts},
+            schema=ENTAILMENT_SCHEMA,
+            judge=self.options.judge,
         )
+        judged = (claim, *(piece.text for piece in extracts))
+        (supported, number, reason), _ = await ask_judge(self.ask, question, partial(read_entailment, judged=judged))
         hit = hits[number - 1] if supported and number and 0 < number <= len(hits) else None
         return Finding(claim, supported, hit, reason)
 

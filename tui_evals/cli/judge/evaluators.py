@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel
+from pydantic import AliasChoices, BaseModel, ValidationError
 
 from tui_evals.cli import inputs
 from tui_evals.cli.approving import show_agreed, show_page
@@ -19,7 +19,8 @@ from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_
 from tui_evals.datasets.discover import project_root
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
-from tui_evals.evaluators.rows import RowScorer, record_of
+from tui_evals.evaluators.rows import RowScorer, options_problem, record_of
+from tui_evals.evaluators.sample import sample_questions
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.generate.session import remembered_targets
 from tui_evals.runs.approving import agree, missing_of_project
@@ -49,6 +50,34 @@ def show_evaluators(name: str | None, as_json: bool) -> None:
         _show(kind)
 
 
+def show_prompt(name: str, trusting: bool, as_json: bool) -> None:
+    """What an evaluator asks a judge about the sample item, message by message."""
+    try:
+        kind = inputs.evaluators(trusting).find(name)
+    except UnknownEvaluator as problem:
+        raise Stop(str(problem)) from None
+    if not (kind.judged or kind.may_ask):
+        raise Stop(f"{kind.name} asks no judge, so it has no prompt; `tui-evals evaluators {kind.name}` shows the rest")
+    keep_output_to_ourselves()
+    try:
+        asked = asyncio.run(sample_questions(kind))
+    except ValidationError as problem:
+        raise Stop(f"{kind.name} has no example with the options it needs: {options_problem(problem)}") from None
+    if not asked:
+        raise Stop(f"{kind.name} asked its judge nothing about the sample item; `tui-evals score {kind.name}` says why")
+    if as_json:
+        say_json([{"rubric": one.rubric, "messages": list(one.messages), "schema": one.schema} for one in asked])
+        return
+    for question in asked:
+        say(f"{kind.name} · {question.rubric}" if question.rubric else kind.name, bold=True)
+        for message in question.messages:
+            say(f"\n{message['role']}:", bold=True)
+            say(message["content"])
+        if question.schema is not None:
+            say("\nThe reply has to fit:", bold=True)
+            say(strictjson.dumps(question.schema))
+
+
 def _list(registry: Registry, as_json: bool) -> None:
     if as_json:
         say_json([_evaluator_json(kind) for kind in registry.kinds])
@@ -60,7 +89,7 @@ def _list(registry: Registry, as_json: bool) -> None:
         say(family, bold=True)
         for kind in kinds:
             say(f"  {kind.name:<20} {'judge  ' if kind.judged else '       '}{summary(kind)}")
-    say("\n`tui-evals evaluators NAME` shows options, evidence and an example.")
+    say("\n`tui-evals evaluators NAME` shows options, evidence and an example, with --prompt what its judge is asked.")
 
 
 def summary(kind: type[Evaluator]) -> str:
