@@ -167,7 +167,8 @@ def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
 def _example_json(value: Any) -> Any:
     """An example as JSON: tool calls as objects, tuples as lists."""
     if isinstance(value, ToolCall):
-        return {"name": value.name, "arguments": value.arguments}
+        result = {} if value.result is None else {"result": value.result}
+        return {"name": value.name, "arguments": value.arguments, **result}
     if isinstance(value, Mapping):
         return {key: _example_json(part) for key, part in value.items()}
     return [_example_json(part) for part in value] if isinstance(value, tuple | list) else value

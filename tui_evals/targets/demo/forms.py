@@ -186,9 +186,6 @@ def _filled(schema: Mapping[str, Any], texts: Mapping[str, str], good: bool, rea
         return {"reason": reason, "winner": _preferred(texts)}
     if "supported" in properties:
         return {"reason": reason, "supported": good, "hit": 1 if good else None}
-    if "claims" in properties:
-        claim = texts.get("answer", "").split("\n")[0][:200]
-        return {"claims": [{"claim": claim, "evidence": reason, "supported": good}]}
     lists = {key: _checked(part, texts, good, reason) for key, part in properties.items()}
     return lists if lists and all(lists.values()) else instance(schema, reason)
 
