@@ -28,7 +28,9 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Behaviour, Call, completion, refused
+from tests import server_service
+from tests.server_replies import BROKEN, KINDS, MARKER, UNBILLED, Answerer, Behaviour, Call, completion, refused
+from tests.server_responses import as_messages, as_response
 from tests.server_rules import refused_parameter, thinks_first
 from tests.server_wires import AZURE, GEMINI, as_chat
 
@@ -85,9 +87,18 @@ def told(content: Any) -> str:
 
 
 async def chat(http: web.Request) -> web.StreamResponse:
-    state = http.app[STATE]
     raw = await http.json()
-    body = as_chat(http, raw)
+    return await answered(http, raw, as_chat(http, raw))
+
+
+async def responses(http: web.Request) -> web.StreamResponse:
+    """The same by OpenAI's Responses protocol."""
+    raw = await http.json()
+    return as_response(await answered(http, raw, {**raw, "messages": as_messages(raw)}), raw)
+
+
+async def answered(http: web.Request, raw: dict[str, Any], body: dict[str, Any]) -> web.StreamResponse:
+    state = http.app[STATE]
     said = [told(message["content"]) for message in body["messages"] if message["role"] == "user"]
     text = said[-1] if said else ""
     key = hashlib.sha256(json.dumps(body["messages"], sort_keys=True).encode()).hexdigest()[:12]
@@ -114,6 +125,53 @@ async def chat(http: web.Request) -> web.StreamResponse:
         return response
     finally:
         state.in_flight -= 1
+
+
+async def serve_call(http: web.Request, body: dict[str, Any], text: str, answer: Answerer) -> web.StreamResponse:
+    """Have a question to a service of another kind meet what its marker says, like one to a model."""
+    state = http.app[STATE]
+    body = {"model": "service", "messages": [{"role": "user", "content": text}], **body}
+    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    call = Call(http, body, text, key, state.behaviours.get("service") or state.behaviours["*"])
+    question = state.questions.setdefault(("service", key), Question("service", text))
+    question.asked += 1
+    state.last = {"path": http.path_qs, "method": http.method, "body": body, "headers": dict(http.headers)}
+    kind = kind_of(call, question.asked)
+    state.met[kind] += 1
+    await asyncio.sleep(call.behaviour.latency)
+    if kind == "answer":
+        return await answer(call)
+    return await KINDS[kind](call) if kind in KINDS else refused(kind, call)
+
+
+async def embeddings(http: web.Request) -> web.StreamResponse:
+    """A vector for each text, by the words in it: texts that share words are alike."""
+    state, body = http.app[STATE], await http.json()
+    model, texts = body["model"], body["input"]
+    behaviour = state.behaviours.get(model) or state.behaviours["*"]
+    text = "\n".join(texts)
+    call = Call(http, body, text, hashlib.sha256(text.encode()).hexdigest()[:12], behaviour)
+    asked = [state.questions.setdefault((model, each), Question(model, each)) for each in texts]
+    for question in asked:
+        question.asked += 1
+    state.last = {"body": body, "headers": dict(http.headers)}
+    kind = kind_of(call, asked[0].asked)
+    state.met[kind] += 1
+    await asyncio.sleep(behaviour.latency)
+    if kind != "answer":
+        return await KINDS[kind](call) if kind in KINDS else refused(kind, call)
+    for question in asked:
+        question.answered += 1
+    rows = [{"object": "embedding", "index": place, "embedding": vector_of(each)} for place, each in enumerate(texts)]
+    usage = {"prompt_tokens": sum(len(each.split()) for each in texts)}
+    return web.json_response({"object": "list", "model": model, "data": rows[::-1], "usage": usage})
+
+
+def vector_of(text: str) -> list[float]:
+    vector = [0.0] * 64
+    for word in text.lower().split():
+        vector[int(hashlib.sha256(word.encode()).hexdigest(), 16) % 64] += 1.0
+    return vector
 
 
 async def models(http: web.Request) -> web.Response:
@@ -159,10 +217,12 @@ START: web.AppKey[Behaviour] = web.AppKey("start", Behaviour)
 
 async def serve(host: str, port: int, start: Behaviour, until_stdin_closes: bool) -> None:
     app = web.Application(client_max_size=64_000_000)
-    app[STATE], app[START] = State(), start
+    app[STATE], app[START], app[server_service.SERVE] = State(), start, serve_call
     app[STATE].behaviours["*"] = start
     app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
     app.add_routes([web.post(path, chat) for path in ("/v1/messages", AZURE, *GEMINI)])
+    app.add_routes([web.post("/v1/responses", responses), *server_service.ROUTES])
+    app.add_routes([web.post("/v1/embeddings", embeddings)])
     app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
     app.add_routes([web.get("/control/moments", moments)])
     app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])

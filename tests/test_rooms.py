@@ -35,8 +35,8 @@ FOREIGN = {
 }
 NEIGHBOURS = ("datasets", "evaluators", "targets", "store")
 
-ON_WORKERS = "tui_evals.runs.executors.cluster.worker.task"
-"""What Dask runs: the one module that is imported where Dask is, and so by no other module as a whole."""
+LATE = ("tui_evals.runs.executors.cluster.worker.task", "tui_evals.targets.a2a_calls")
+"""What Dask runs, and the calls of the A2A SDK: imported where those are, and so by no other module as a whole."""
 
 _IMPORTING = f"""
 import importlib, json, os, pkgutil, sys
@@ -44,7 +44,7 @@ import importlib, json, os, pkgutil, sys
 def import_all(room):
     room = importlib.import_module("tui_evals." + room)
     for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
-        if module.name != {ON_WORKERS!r}:
+        if module.name not in {LATE!r}:
             importlib.import_module(module.name)
 
 def report(*rooms):

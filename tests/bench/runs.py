@@ -1,5 +1,7 @@
 """Whole runs against a bare loop on the same server: `python -m tests.bench.runs [--items 1000 10000]`.
 
+With `--via http` an HTTP target of the configuration stands beside the OpenAI client, both asking the same endpoint.
+
 Each figure is of a whole process, start included: wall seconds, CPU milliseconds per item, peak memory. The two are
 timed in turn, so that a drift of the machine touches both; the ratio is what holds elsewhere.
 """
@@ -44,9 +46,36 @@ def project(folder: Path, url: str, items: int, concurrency: int, via: str) -> N
     (folder / "data.json").write_text(json.dumps(document))
     (folder / ".evals").mkdir()
     (folder / ".evals" / "config.toml").write_text(
-        f'[targets.main]\nmodel = "openai/test-model"\nbase_url = "{url}"\nconcurrency = {concurrency}\nvia = "{via}"\n'
-        'api_key = "env:BENCH_KEY"\n'
+        (HTTP if via == "http" else MODEL).format(url=url, concurrency=concurrency, via=via)
     )
+
+
+MODEL = """
+[targets.main]
+model = "openai/test-model"
+base_url = "{url}"
+concurrency = {concurrency}
+via = "{via}"
+api_key = "env:BENCH_KEY"
+"""
+HTTP = """
+[targets.main]
+concurrency = {concurrency}
+[targets.main.http]
+url = "{url}/chat/completions"
+headers = {{ Authorization = "Bearer env:BENCH_KEY" }}
+body = {{ model = "test-model", messages = "{{{{ messages }}}}" }}
+answer = "$.choices[0].message.content"
+usage = "$.usage"
+"""
+RUN = [sys.executable, "-m", "tui_evals", "run", "data.json", "--target", "main", "--quiet", "--no-cache"]
+
+
+def timed_run(url: str, items: int, concurrency: int, via: str) -> Figure:
+    """A run in a project of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        project(Path(name), url, items, concurrency, via)
+        return timed(RUN, Path(name))
 
 
 def compare(items: int, latency: float, concurrency: int, repeats: int, via: str) -> None:
@@ -55,31 +84,21 @@ def compare(items: int, latency: float, concurrency: int, repeats: int, via: str
     root = Path(__file__).parents[2]
     with running("--latency", str(latency)) as server:
         for _ in range(repeats):
-            with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                project(folder, server.url, items, concurrency, via)
-                run = [
-                    sys.executable,
-                    "-m",
-                    "tui_evals",
-                    "run",
-                    "data.json",
-                    "--target",
-                    "main",
-                    "--quiet",
-                    "--no-cache",
-                ]
-                ours.append(timed(run, folder))
+            ours.append(timed_run(server.url, items, concurrency, via))
+            if via == "http":
+                floors.append(timed_run(server.url, items, concurrency, "auto"))
+                continue
             floor = "tests.bench.floor" if via == "auto" else "tests.bench.floor_litellm"
             floors.append(timed([sys.executable, "-m", floor, server.url, str(items), str(concurrency)], root))
     ratio = median(mine.wall / bare.wall for mine, bare in zip(ours, floors, strict=True))
-    for name, figures in (("tui-evals run", ours), ("bare loop", floors)):
+    cpu_ratio = median(mine.cpu / bare.cpu for mine, bare in zip(ours, floors, strict=True))
+    for name, figures in (("tui-evals run", ours), ("OpenAI client" if via == "http" else "bare loop", floors)):
         wall, cpu, memory = (median(part) for part in zip(*figures, strict=True))
         print(
             f"{items:>6} items {latency * 1000:>3.0f} ms {concurrency} at once via {via:<8} {name:<14} "
             f"{wall:7.2f} s wall  {items / wall:7.0f} items/s  {1000 * cpu / items:6.3f} ms CPU/item  {memory:5.0f} MB"
         )
-    print(f"{'':>48} wall ratio {ratio:.2f}", flush=True)
+    print(f"{'':>48} wall ratio {ratio:.2f}, CPU ratio {cpu_ratio:.2f}", flush=True)
 
 
 def main() -> None:
@@ -89,7 +108,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0, 0.05])
     parser.add_argument("--concurrency", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--via", nargs="+", default=["auto", "litellm"])
+    parser.add_argument("--via", nargs="+", default=["auto", "http", "litellm"])
     chosen = parser.parse_args()
     os.environ["BENCH_KEY"] = "bench-key"
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))

@@ -29,7 +29,7 @@ def wire(chosen: argparse.Namespace) -> None:
 
 
 def live(chosen: argparse.Namespace) -> None:
-    screen_program.live(10_000, chosen.rate, chosen.seconds, chosen.tries)
+    screen_program.live(chosen.rows, chosen.rate, chosen.seconds, chosen.tries)
 
 
 def held(chosen: argparse.Namespace) -> None:
@@ -74,7 +74,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=100_000, help="answers of the run that is opened")
+    parser.add_argument("--rows", type=int, default=100_000, help="answers of the run that is opened, or goes on")
     parser.add_argument("--rate", type=float, default=100.0, help="results a second")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long CPU and wire are counted")
     parser.add_argument("--edits", type=int, default=500, help="copies and undos in a large dataset")

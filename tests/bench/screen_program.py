@@ -20,6 +20,8 @@ from tests.tui.terminal import Terminal, workbench
 WIDE, NARROW = (160, 45), (80, 24)
 READY = b"all keys"
 Taken = dict[str, list[float]]
+_BUSY = 12.0
+"""The share of a core above which a workbench is not at rest yet."""
 
 _compiled = tempfile.TemporaryDirectory(prefix="bytecode-")
 
@@ -147,9 +149,17 @@ def live(rows: int, rate: float, seconds: float, tries: int) -> None:
         _tell_live(f"{rate:.0f}/s into {rows:,} at {size[0]}×{size[1]}", taken)
 
 
-def _watched(terminal: Terminal, seconds: float, taken: Taken) -> None:
+def _settled(terminal: Terminal) -> None:
+    """Wait until what a workbench does once, such as checking a large dataset, is done."""
     until(terminal, name_of(0).encode(), 0)
     pause(terminal, 3.0)
+    for _ in range(60):
+        if load(terminal, 1.0)[0] < _BUSY:
+            return
+
+
+def _watched(terminal: Terminal, seconds: float, taken: Taken) -> None:
+    _settled(terminal)
     _put(taken, "rest", load(terminal, seconds))
     taken.setdefault("keys", []).extend(_moving(terminal, seconds / 2))
     press(terminal, "f", "follow")

@@ -166,7 +166,7 @@ def test_a_plan_asks_nothing_and_knows_what_is_decided(shell, asked):
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        ([], 2, "Missing argument"),
+        ([], 2, "between 2 to 4 runs; 0 given"),
         (["one"], 2, "between 2 to 4 runs; 1 given"),
         (["one"] * 5, 2, "between 2 to 4 runs; 5 given"),
         (["one", "one"], 2, "was given twice"),
@@ -240,3 +240,74 @@ def test_what_a_judge_says_reaches_the_terminal_as_text(shell, asked, project):
     done = shell("battle", worth(1), worth(2), "--judge", "python:strange_judge:judge")
     assert done.code == 1 and "gave not a single verdict" in done.err
     assert not set(done.out + done.err) & {"\x1b", "\x07", "\u202e"}
+
+
+def two_models(*values):
+    """A run of two targets whose answers are worth so much, the first and the second of each pair."""
+    answers = [
+        Said(name, text=f"worth {value}", target=target)
+        for name, pair in zip("abcdefghij", values, strict=False)
+        for target, value in enumerate(pair)
+    ]
+    return past(*answers, targets=("openai/small", "openai/large"))
+
+
+def test_two_targets_of_a_run_meet_over_what_is_stored(shell, asked):
+    run = two_models(*[(1, 2)] * 9, (2, 1))
+    done = shell("battle", run.key, "--columns", "small,large", "--max-cost", 2)
+    assert done.code == 0 and done.err == ""
+    assert f"A  {run.key}  openai/small  openai/small" in done.out and "B  " in done.out
+    assert re.search(r"20 judge calls, .*; it stops before \$2\.00 are spent\.", done.out)
+    assert "B is preferred to A, with a win rate of 90.0 % over 10 items (p = 0.021)." in done.out
+    assert len(asked) == 20
+    again = told(shell, run.key, "--columns", "large,small")
+    assert again["duels"][0]["win_rate"] == 0.1 and [one["name"] for one in again["runs"]] == [
+        "openai/large",
+        "openai/small",
+    ]
+    assert len(asked) == 20
+
+
+def test_a_battle_of_columns_names_two_of_one_run(shell, asked):
+    run = two_models((1, 2)).key
+    for words, why in (
+        ([run, run, "--columns", "small,large"], "--columns is a battle between two columns of one run"),
+        ([run, "--columns", "small,tiny"], "has no column 'tiny'"),
+        ([run], "a battle is between 2 to 4 runs; 1 given. --columns A,B is one between two columns of a run"),
+    ):
+        done = shell("battle", *words)
+        assert done.code == 2 and why in " ".join(done.err.split())
+    assert asked == []
+
+
+def test_past_battles_are_listed_and_shown_again_without_asking(shell, asked):
+    assert "There has been no battle here" in shell("battles").out
+    run, others = two_models(*[(1, 2)] * 9, (2, 1)), [worth(*[value] * 3) for value in (1, 2, 3)]
+    shell("battle", run.key, "--columns", "small,large")
+    first = shell("battle", *others, "--limit", 2, "--criteria", "The dearer one.")
+    shell("battle", *others, "--limit", 2, "--criteria", "The dearer one.")
+    asked.clear()
+    later, earlier = json.loads(shell("battles", "--json").out)
+    assert earlier["sides"] == [f"openai/small ({run.key})", f"openai/large ({run.key})"]
+    assert earlier["summary"] == "B is preferred to A, with a win rate of 90.0 % over 10 items (p = 0.021)."
+    assert (later["battle"], later["limit"], later["criteria"], later["judge"]) == (2, 2, "The dearer one.", "fair")
+    assert later["summary"].startswith("Elo: C ")
+    listed = " ".join(shell("battles").out.split())
+    assert f"A openai/small ({run.key}) · B openai/large ({run.key})" in listed and "at most 2 pairs" in listed
+    shown = shell("battles", 2)
+    assert shown.code == 0 and "The dearer one." in shown.out
+    result = first.out[first.out.index("\nB is preferred") :]
+    assert result in shown.out
+    assert json.loads(shell("battles", 1, "--json").out)["duels"][0]["win_rate"] == 0.9
+    assert asked == []
+    missing = shell("battles", 7)
+    assert missing.code and "there is no battle 7; `tui-evals battles` lists them" in missing.err
+
+
+def test_with_a_run_its_battles_are_deleted(shell, asked):
+    runs = [worth(value) for value in (1, 2, 3)]
+    shell("battle", *runs[:2])
+    shell("battle", *runs[1:])
+    assert shell("delete", runs[0], "--yes").code == 0
+    (left,) = json.loads(shell("battles", "--json").out)
+    assert left["sides"] == [f"nightly ({key})" for key in runs[1:]]

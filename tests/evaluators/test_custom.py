@@ -14,9 +14,10 @@ import pytest
 
 from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators import custom, sandbox
-from tui_evals.evaluators.base import CannotJudge, Question
+from tui_evals.evaluators.base import CannotJudge, Question, ToolCall
 from tui_evals.evaluators.base import Score as Record
 from tui_evals.evaluators.custom import custom_evaluator, discover_custom_evaluators, name_problem
+from tui_evals.evaluators.custom_source import source_fault
 from tui_evals.evaluators.trust import Trust
 
 CLASS = "class Evaluator:\n    def __init__(self, **settings): self.settings = settings\n"
@@ -208,8 +209,8 @@ def test_anything_else_is_an_error_record(project: Path, expression: str, code: 
         ("x = ", "SyntaxError"),
         ("import nothing_of_this_name", "No module named 'nothing_of_this_name'"),
         ("raise SystemExit('no')", "SystemExit: no"),
-        ("def evaluate(): ...", "defines no class"),
-        ("from collections import OrderedDict", "defines no class"),
+        ("def evaluate(): ...", "defines neither a function score nor a class"),
+        ("from collections import OrderedDict", "defines neither a function score nor a class"),
     ],
 )
 def test_code_that_cannot_be_loaded(project: Path, code: str, words: str) -> None:
@@ -603,3 +604,100 @@ def test_discover(project: Path) -> None:
 def test_names(name: str, words: str | None) -> None:
     problem = name_problem(name, ["Relevance", "Coherence"])
     assert problem is None if words is None else words in str(problem)
+
+
+# plain functions
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "expected"),
+    [
+        ("def score(response): return 'ans' in response", {}, ("pass", 1.0, "mine says True")),
+        ("def score(response): return False, 'no good'", {}, ("fail", 0.0, "no good")),
+        ("def score(response): return 0.5", {"threshold": 0.4}, ("pass", 0.5, "")),
+        ("def score(output, threshold): return 0.5, f'half of {threshold}'", {}, ("pass", 0.5, "half of 0.5")),
+        ("def score(response): return 0.5, 'half'", {"threshold": 0.6}, ("fail", 0.5, "half")),
+        ("def score(response): return {'score': True, 'reason': 'yes'}", {}, ("pass", 1.0, "yes")),
+        ("def score(): return {'result': 'skipped', 'reason': 'no table'}", {}, ("skipped", None, "no table")),
+        ("def score(): return {'result': 'pass', 'score': 0.2, 'reason': 'ok'}", {}, ("pass", 0.2, "ok")),
+        (
+            "from tui_evals.evaluators.base import Score\ndef score(): return Score(0.2, 'fail', reason='low')",
+            {},
+            ("fail", 0.2, "low"),
+        ),
+        ("async def score(response): return True, 'later'", {}, ("pass", 1.0, "later")),
+        ("def score(response, /, *, words=1): return words", {"options": {"words": 3}}, ("pass", 3.0, "")),
+        ("def score(**all): return all['prompt'] == 'asked', ' '.join(sorted(all))[:6]", {}, ("pass", 1.0, "answer")),
+        (
+            "def score(tool_calls, variables, expected): return [tool_calls, variables, expected] == "
+            "[[{'name': 'a', 'arguments': {'b': 1}}], {'v': 2}, None]",
+            {},
+            ("pass", 1.0, "mine says True"),
+        ),
+        (
+            "import dataclasses\n@dataclasses.dataclass\nclass Score:\n    score: float\n    reason: str\n"
+            "def score(response): return Score(1, 'an object')",
+            {},
+            ("pass", 1.0, "an object"),
+        ),
+    ],
+)
+def test_a_plain_function_judges(project: Path, code: str, options: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    calls = (ToolCall("a", {"b": 1}),)
+    record = judged_by(project, code, options, prompt="asked", variables={"v": 2}, tool_calls=calls)
+    assert (record.result, record.score, record.reason) == expected
+
+
+@pytest.mark.parametrize("value", ["None", "'good'", "float('nan')", "[1]"])
+def test_what_a_function_returns_must_tell(project: Path, value: str) -> None:
+    assert refused(judged_by(project, f"def score(response): return {value}"), "invalidEvaluatorResult")
+
+
+def test_a_function_that_raises_says_where(project: Path) -> None:
+    record = judged_by(project, "def score(response):\n    return 1 / 0\n")
+    assert refused(record, "evaluatorError") and "mine.py" in str(record.details["traceback"])
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("def score(response, expected): ...", None),
+        ("def score(response, words=3, **more): ...", None),
+        ("async def score(response): ...", None),
+        ("try:\n    from x import score\nexcept ImportError:\n    score = len", None),
+        ("from enum import Enum\nclass Kind(Enum):\n    a = 1\ndef score(response): ...", None),
+        ("class E:\n    def __init__(self, **s): ...\n    def __call__(self, **g): ...", None),
+        ("class E(Base): ...", None),
+        ("x = ", (1, "this is not valid Python")),
+        ("x = 1\n\ndef score(respons): ...", (3, "did you mean 'response'")),
+        ("def judge(response): ...", (1, "it has judge: write def score")),
+        ("class E:\n    pass", (1, "class E has no __call__")),
+        ("class E:\n    def __call__(self, **g): ...", (1, "needs __init__(self, *, threshold, options)")),
+        ("class E:\n    def __init__(self, **s): ...\n    def __call__(self, response): ...", (3, "takes no 'prompt'")),
+        (
+            "class E:\n    def __init__(self, threshold): ...\n    def __call__(self, **g): ...",
+            (2, "takes no 'options'"),
+        ),
+        (
+            "class E:\n    def __init__(self, **s): ...\n    def __call__(self, answer, **g): ...",
+            (3, "asks for 'answer'"),
+        ),
+    ],
+)
+def test_reading_the_source_tells_what_cannot_be_called(source: str, fault: tuple[int, str] | None) -> None:
+    found = source_fault(source.encode(), judged=False)
+    assert found == fault or (found is not None and fault is not None and found[0] == fault[0] and fault[1] in found[1])
+
+
+def test_the_examples_of_the_manual_run(project: Path) -> None:
+    page = (Path(custom.__file__).parents[1] / "help" / "evaluators.md").read_text(encoding="utf-8")
+    lines = page.partition("## Evaluators of your own")[2].partition("A class does too")[0].splitlines()
+    code = "\n".join(line[4:] for line in lines if line.startswith("    ") and "tui-evals" not in line)
+    examples = [f"def score{part}" for part in code.split("def score")[1:]]
+    calls = (ToolCall("search", {}),)
+    first = judged_by(project, examples[0], {"options": {"words": 1}}, response="two words")
+    total = {"expected": "10", "variables": {"tolerance": 0.5}}
+    second = judged_by(project, f"import json\n{examples[1]}", response='{"total": 10.4}', **total)
+    third = judged_by(project, examples[2], tool_calls=calls, alternatives=("search", "buy"))
+    assert [record.result for record in (first, second, third)] == ["fail", "pass", "pass"]
+    assert (first.reason, second.reason, third.score) == ("2 words", "off by 0.4", 0.5)

@@ -22,7 +22,11 @@ from tui_evals.evaluators.rubrics import Groundedness, Relevance, Rubric
 from tui_evals.evaluators.sample import SAMPLE, sample_questions
 
 GOOD = '{"reason": "It fits.", "score": 4}'
-JUDGED = list(dict.fromkeys(kind for kind in built_in().values() if kind.judged or kind.name == "RetrievalResult"))
+JUDGED = list(
+    dict.fromkeys(
+        kind for kind in built_in().values() if (kind.judged and not kind.embeds) or kind.name == "RetrievalResult"
+    )
+)
 
 
 @pytest.mark.parametrize("kind", JUDGED, ids=lambda kind: kind.name)

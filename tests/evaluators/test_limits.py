@@ -5,9 +5,11 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
 from tui_evals.evaluators.base import Evaluator
-from tui_evals.evaluators.limits import Cost, Latency, Tokens
+from tui_evals.evaluators.limits import Cost, Latency, Length, TimeToFirstToken, Tokens, TokensPerSecond
 
-MEASURED: list[tuple[type[Evaluator], str]] = [(Latency, "latency_ms"), (Cost, "cost"), (Tokens, "tokens")]
+MEASURED: list[tuple[type[Evaluator], str]] = [
+    *((Latency, "latency_ms"), (Cost, "cost"), (Tokens, "tokens"), (TimeToFirstToken, "first_token_ms"))
+]
 
 
 @pytest.mark.parametrize(("evaluator", "field"), MEASURED)
@@ -32,7 +34,7 @@ def test_without_a_limit_the_number_is_only_shown(evaluator: type[Evaluator], fi
     assert (record.result, record.score, record.threshold) == (None, 9, None)
 
 
-@pytest.mark.parametrize("evaluator", [Latency, Cost])
+@pytest.mark.parametrize("evaluator", [Latency, Cost, TimeToFirstToken, TokensPerSecond])
 @pytest.mark.parametrize("negate", [False, True])
 def test_what_was_not_measured_is_skipped_and_never_zero(evaluator: type[Evaluator], negate: bool) -> None:
     record = score(evaluator, {"threshold": 10, "negate": negate}, response="x")
@@ -44,6 +46,13 @@ def test_a_cached_answer_is_judged_by_the_call_that_first_gave_it(evaluator: typ
     for value, result in ((1.0, "pass"), (11.0, "fail")):
         record = score(evaluator, {"threshold": 10}, response="x", from_cache=True, **{field: value})
         assert (record.result, record.score) == (result, value) and "cached" in record.reason
+
+
+def test_a_pace_passes_from_the_threshold_up() -> None:
+    for pace, result in ((19.9, "fail"), (20.0, "pass"), (64.0, "pass")):
+        record = score(TokensPerSecond, {"threshold": 20}, response="x", tokens_per_second=pace)
+        assert (record.result, record.score, record.threshold) == (result, pace, 20)
+        assert record.reason.endswith("tokens/s, wanted at least 20 tokens/s")
 
 
 def test_a_cached_answer_of_which_no_time_was_kept_is_skipped() -> None:
@@ -85,3 +94,27 @@ def test_no_answer_is_an_error(evaluator: type[Evaluator], field: str) -> None:
 def test_bad_limits_are_refused(evaluator: type[Evaluator], options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         score(evaluator, options, response="x")
+
+
+@pytest.mark.parametrize(
+    ("options", "result", "count"),
+    [
+        ({}, None, 11),
+        ({"at_most": 11}, "pass", 11),
+        ({"atMost": 10}, "fail", 11),
+        ({"unit": "words", "at_least": 2, "at_most": 2}, "pass", 2),
+        ({"unit": "words", "at_least": 3}, "fail", 2),
+        ({"unit": "lines", "at_most": 1}, "fail", 2),
+        ({"unit": "tokens", "at_most": 3}, "pass", 3),
+        ({"unit": "words", "at_most": 1, "negate": True}, "pass", 2),
+    ],
+)
+def test_length_keeps_inclusive_bounds(options: dict[str, Any], result: str | None, count: int) -> None:
+    record = score(Length, options, response="hello\nworld")
+    assert (record.result, record.score) == (result, count)
+    assert f"{count:,} {options.get('unit', 'characters')}" in record.reason and record.measure
+
+
+def test_bounds_that_nothing_keeps_are_refused() -> None:
+    with pytest.raises(ValidationError, match="at_least 5 is more than at_most 4"):
+        Length.Options.model_validate({"at_least": 5, "at_most": 4})

@@ -55,6 +55,8 @@ CANONICAL = (
     "Latency",
     "Cost",
     "Tokens",
+    "TimeToFirstToken",
+    "TokensPerSecond",
     "FinishReason",
     "BertScore",
     "SummaryQuality",
@@ -72,6 +74,17 @@ CANONICAL = (
     *("ContextPrecision", "ContextRelevance", "ContextRecall", "Faithfulness", "AnswerCorrectness"),
     *("TaskCompletion", "TrajectoryMatch", "PlanKept", "ToolCorrectness", "StepsWasted"),
     *("ConversationCompleteness", "RoleAdherence", "KnowledgeRetention", "GoalReached"),
+    "Levenshtein",
+    "RougeN",
+    "Bleu",
+    "Expression",
+    "ContainsJson",
+    "ValidToolCalls",
+    "Length",
+    "PersonalData",
+    "Secrets",
+    "EmbeddingSimilarity",
+    "Language",
 )
 
 ALIASES = {
@@ -130,7 +143,8 @@ def test_every_evaluator_explains_itself(name):
 @pytest.mark.parametrize("name", CANONICAL)
 def test_every_example_passes(name, monkeypatch):
     pytest.importorskip("wordfreq") if name == "Specificity" else None
-    pytest.importorskip("sacrebleu") if name == "Translate" else None
+    pytest.importorskip("sacrebleu") if name in ("Translate", "Bleu") else None
+    pytest.importorskip("py3langid") if name == "Language" else None
     if name == "BertScore":
         pytest.skip("needs a downloaded model; its own tests make a small one")
     monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")
@@ -148,7 +162,8 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_modifiers_stand_on_every_evaluator():
     for kind in KINDS:
         assert {"negate", "weight"} <= set(kind.Options.model_fields), kind.name
-        assert ("judge" in kind.Options.model_fields) is (kind.judged or kind.may_ask), kind.name
+        asked = {"judge", "embedder"} & set(kind.Options.model_fields)
+        assert asked == ({"embedder" if kind.embeds else "judge"} if kind.judged or kind.may_ask else set()), kind.name
 
 
 class Polite(Evaluator):

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators.base import Evaluator, Evidence, evaluate
-from tui_evals.evaluators.structured import JsonMatch, JsonSchema, JsonValid
+from tui_evals.evaluators.structured import ContainsJson, JsonMatch, JsonSchema, JsonValid
 from tui_evals.evaluators.values import PatternBudget
 from tui_evals.text.patterns import PatternTimeout
 
@@ -323,3 +323,29 @@ def test_no_answer_is_an_error(evaluator: type[Evaluator]) -> None:
 
 def test_json_match_without_a_reference_is_an_error() -> None:
     assert score(JsonMatch, response="1").details["code"] == "evaluatorConfigurationError"
+
+
+@pytest.mark.parametrize(
+    ("response", "options", "result"),
+    [
+        ('Sure:\n```json\n{"a": 1}\n```', {}, "pass"),
+        ("I list [1, 2] here", {}, "pass"),
+        ("no json {here} [nor there", {}, "fail"),
+        ('{"a": NaN} then {"b": 2}', {"schema": {"required": ["b"]}}, "pass"),
+        ('first {"a": 1} then {"b": 2}', {"schema": {"type": "object", "required": ["b"]}}, "pass"),
+        ('only {"a": 1}', {"schema": {"type": "object", "required": ["b"]}}, "fail"),
+        ("nothing", {"negate": True}, "pass"),
+    ],
+)
+def test_json_is_found_wherever_it_stands(response, options, result):
+    record = score(ContainsJson, options, response=response)
+    assert record.result == result, record.reason
+
+
+@pytest.mark.parametrize("piece", ["[", "[1,", '{"a":', '{"a":"x"', "[NaN,"])
+def test_the_search_for_json_has_an_end(piece):
+    import time
+
+    began = time.process_time()
+    record = score(ContainsJson, response=piece * (1_000_000 // len(piece)))
+    assert record.result in ("fail", "error") and time.process_time() - began < 3

@@ -7,7 +7,13 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall
-from tui_evals.evaluators.tools import ToolCalled, ToolCalledWith, ToolCallExecution, ToolCallSelection
+from tui_evals.evaluators.tools import (
+    ToolCalled,
+    ToolCalledWith,
+    ToolCallExecution,
+    ToolCallSelection,
+    ValidToolCalls,
+)
 
 
 def tool(name: str | None, **more: object) -> dict[str, object]:
@@ -330,3 +336,36 @@ def test_without_an_answer_there_is_nothing_to_judge(evaluator: type[Evaluator])
     options = example.pop("options")
     assert score(evaluator, options, **example).result == "pass"
     assert score(evaluator, options, **(example | {"response": None})).details["code"] == "agentRequestFailed"
+
+
+OFFERED = {
+    "type": "function",
+    "function": {
+        "name": "search",
+        "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+    },
+}
+PING = {"name": "ping"}
+
+
+@pytest.mark.parametrize(
+    ("calls", "options", "result", "said"),
+    [
+        ((ToolCall("search", {"n": 1}), ToolCall("ping")), {}, "pass", "2 valid tool calls"),
+        ((ToolCall("search", {"n": "1"}),), {}, "fail", "search at $.n"),
+        ((ToolCall("ping"), ToolCall("search", {})), {}, "fail", "call 2 of 2"),
+        ((ToolCall("search", "{broken"),), {}, "fail", "not a JSON object"),
+        ((ToolCall("delete", {}),), {}, "fail", "no tool that was offered"),
+        ((), {}, "fail", "at least 1"),
+        ((), {"at_least": 0}, "pass", "0 valid"),
+        ((ToolCall("search", {}),), {"tools": [{"name": "search"}]}, "pass", "1 valid tool call"),
+    ],
+)
+def test_valid_calls_fit_the_tools_that_were_offered(calls, options, result, said):
+    record = score(ValidToolCalls, options, response="", tool_calls=calls, tools=(OFFERED, PING))
+    assert record.result == result and said in record.reason, record.reason
+
+
+def test_calls_cannot_be_valid_where_no_tools_are_known():
+    record = score(ValidToolCalls, response="", tool_calls=(ToolCall("search", {}),))
+    assert record.result == "error" and "give the item its tools" in record.reason

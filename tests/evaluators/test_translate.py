@@ -83,7 +83,7 @@ def test_without_the_library_it_is_an_error_that_says_how_to_install_it(monkeypa
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     record = score(Translate, response="a", expected="a")
     assert (record.result, record.score, record.details["code"]) == ("error", None, "evaluatorConfigurationError")
-    assert record.reason.endswith("not installed: pip install sacrebleu")
+    assert record.reason.endswith("not installed: pip install 'tui-evals[bleu]'")
     assert score(Translate, {"negate": True}, response="a", expected="b").result == "error"
 
 

@@ -176,7 +176,7 @@ api_key = "env:GITHUB_TOKEN"
     clone.write("sitecustomize.py", clone.marking("sitecustomize"))
     clone.write(
         "custom-evaluators/Mine/Mine.py",
-        clone.marking("evaluator") + "def Mine(prompt, response, **more): return {'score': 1}\n",
+        clone.marking("evaluator") + "def score(response): return {'score': 1}\n",
     )
     items = [
         {"testId": "A", "prompt": "one", "response": "two", "expected_response": "two"},

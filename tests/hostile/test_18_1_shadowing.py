@@ -1,6 +1,7 @@
 """Finding 1: files of a project took the place of our modules in `tui-evals run --detach` and when r was priced."""
 
 import ast
+import asyncio
 import json
 import os
 import subprocess
@@ -15,7 +16,7 @@ from tui_evals.evaluators import sandbox
 from tui_evals.interpreter import import_from_project, python_command
 from tui_evals.runs.executors.cluster import connection
 from tui_evals.runs.project import load_project
-from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.base import ConfigurationError, Request, TargetConfig
 from tui_evals.targets.function import named_function
 from tui_evals.targets.worker import Worker
 from tui_evals.tui.rules.generation import NotStarted, Regeneration, price_regeneration
@@ -173,7 +174,8 @@ def test_a_function_of_the_project_is_found_with_what_it_imports_and_shadows_not
     (tmp_path / "helping_18.py").write_text("WORD = 'found '")
     (tmp_path / "yaml.py").write_text("raise SystemExit(9)")
     function = named_function(TargetConfig(name="t", model="python:answering_18:ask"), tmp_path)
-    assert function._function("").startswith("found ") and str(tmp_path) not in function._function("")
+    said = asyncio.run(function.ask(Request(messages=()))).text
+    assert said.startswith("found ") and str(tmp_path) not in said
     assert sys.path[-1] == str(tmp_path)
 
 

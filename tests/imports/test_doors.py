@@ -15,6 +15,7 @@ from tui_evals.datasets.document import load
 from tui_evals.imports import recording
 from tui_evals.imports.doors import built_in
 from tui_evals.store.reader import Reader
+from tui_evals.targets.config import load_settings
 
 TESTS = Path(__file__).parent
 LOGS, FOUNDRY, PROMPTFOO = (
@@ -223,7 +224,7 @@ def test_a_file_of_prompt_foundry_becomes_a_dataset_that_runs(shell, doors, name
     done = shell("import", f"foundry/{name}.json")
     assert done.code == 0, done.err
     written = f"foundry/{name}-dataset.json"
-    assert done.out.startswith(f"read 2 items from foundry/{name}.json\n")
+    assert done.out.startswith(f"read 2 items from foundry/{name}.json, taken for foundry\n")
     assert f"dataset: {written} (written)\nnext: `tui-evals run {written} --target NAME`" in done.out
     assert stored() == []
     assert shell("validate", written).code == 0
@@ -248,6 +249,74 @@ def test_one_prompt_of_several_is_chosen_by_name(shell, project):
     done = shell("import", "two.json", "--prompt", "P2")
     assert done.code == 0 and "left out: the prompt P1" in done.out, done.err
     assert "--prompt chooses among" in shell("import", "two.json", "--from", "dataset", "--prompt", "x").err
+
+
+PROVIDERS = """
+prompts: [{label: short, raw: 'Say {{x}}'}, {label: long, raw: 'Say {{x}} at length'}]
+providers:
+- id: openai:gpt-4o-mini
+  label: Careful one
+  prompts: [long]
+  config:
+    temperature: 0.2
+    tool_choice: auto
+    apiBaseUrl: http://127.0.0.1:8000/v1
+    apiKey: "{{ env.CAREFUL_KEY }}"
+    response_format: {type: json_schema, json_schema: {schema: {type: object}}}
+    tools: file://tools.json
+- openai:gpt-4o
+tests: tests.csv
+"""
+
+
+def test_a_configuration_of_promptfoo_outweighs_other_files_and_its_targets_keep_their_settings(shell, project):
+    put("promptfooconfig.yaml", PROVIDERS)
+    put("tests.csv", "x,__expected\nhello,contains: hello\n")
+    put("tools.json", [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}])
+    done = shell("import", ".", "--name", "said")
+    assert done.code == 0 and done.out.startswith("read 1 item from ., taken for promptfoo\n"), done.err
+    assert "1 of 1 assertion judges as before\n" in done.out
+    assert "`tui-evals import --targets` writes them to .evals/config.toml" in done.err
+    assert not Path(".evals/config.toml").exists()
+    long, both = "-p said-long.prompty", "-p said-short.prompty -p said-long.prompty"
+    assert done.out.endswith(
+        f"next: `tui-evals run said.json {long} --target openai/gpt-4o-mini && "
+        f"tui-evals run said.json {both} --target openai/gpt-4o`\n"
+    )
+    again = shell("import", ".", "--name", "said", "--targets")
+    assert again.code == 0 and "targets: careful-one (.evals/config.toml)\n" in again.out, again.err
+    assert again.out.endswith(
+        f"next: `tui-evals run said.json {long} --target careful-one && "
+        f"tui-evals run said.json {both} --target openai/gpt-4o`\n"
+    )
+    target = load_settings(project).targets["careful-one"]
+    assert (target.model, target.api_key, target.base_url) == (
+        "openai/gpt-4o-mini",
+        "env:CAREFUL_KEY",
+        "http://127.0.0.1:8000/v1",
+    )
+    look = {"name": "look", "description": "Looks.", "parameters": {"type": "object"}}
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}}
+    assert target.params == {
+        "temperature": 0.2,
+        "tool_choice": "auto",
+        "tools": [{"type": "function", "function": look}],
+        "response_format": form,
+    }
+    assert shell("import", ".", "--name", "said", "--targets").err == ""
+    put("promptfooconfig.yaml", PROVIDERS.replace("0.2", "0.7"))
+    changed = shell("import", ".", "--name", "said", "--targets")
+    assert changed.code == 0 and "has another target careful-one, which stays as it is" in changed.err
+
+
+def test_tools_and_the_form_of_the_answer_that_all_targets_share_stand_in_the_dataset(shell, project):
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    config = {"tools": [tool], "response_format": {"type": "json_object"}}
+    providers = [{"id": f"openai:{name}", "config": config} for name in ("gpt-4o", "gpt-4o-mini")]
+    put("promptfooconfig.json", {"prompts": ["Say {{x}}"], "providers": providers, "tests": [{"vars": {"x": "a"}}]})
+    assert shell("import", ".", "--name", "said").code == 0
+    data = load(Path("said.json")).data
+    assert (data["tools"], data["response_format"]) == ([tool], "json")
 
 
 @pytest.mark.parametrize("name", ["asserts", "chats", "countries", "letters", "scenarios"])

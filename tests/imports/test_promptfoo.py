@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.evaluators.base import Evidence, evaluate
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
 from tui_evals.imports.promptfoo.prompts import model_of, written_model
-from tui_evals.text.prompty import parse_prompty
+from tui_evals.imports.promptfoo.transforms import Seen
+from tui_evals.text.prompty import parse_prompty, render_messages
 from tui_evals.text.yamls import load_mapping
 
 FIXTURES = Path(__file__).parent / "promptfoo"
@@ -70,6 +73,14 @@ EQUALS = {
             "passing": ["A", "B", "C", "E"],
         }
     },
+    "{type: contains-json}": {"ContainsJson": {}},
+    "{type: not-contains-json, value: {type: object}}": {
+        "ContainsJson": {"schema": {"type": "object"}, "negate": True}
+    },
+    "{type: levenshtein, value: x}": {"Levenshtein": {"value": "x", "most_edits": 5}},
+    "{type: rouge-n, value: x, threshold: 0.5}": {"RougeN": {"value": "x", "threshold": 0.5}},
+    "{type: similar, value: x}": {"EmbeddingSimilarity": {"value": "x", "threshold": 0.75}},
+    "{type: is-valid-openai-tools-call}": {"ValidToolCalls": {}},
     "{type: 'trajectory:tool-used', value: search}": {"ToolCalled": {"tool_name": "search"}},
     "{type: 'not-trajectory:tool-used', value: search}": {"ToolCalled": {"tool_name": "search", "negate": True}},
     "{type: 'trajectory:tool-args-match', value: {name: f, args: {a: 1}}}": {
@@ -91,15 +102,11 @@ def test_an_assertion_with_an_equal_becomes_that_evaluator(written: str) -> None
 
 LEFT_OUT = {
     "{type: javascript, value: output.length}": "it is code",
-    "{type: not-python, value: x}": "it is code",
-    "{type: contains-json}": "no evaluator means the same",
-    "{type: similar, value: x, threshold: 0.8}": "no evaluator means the same",
+    "{type: not-ruby, value: x}": "it is code",
     "{type: select-best, value: x}": "no evaluator means the same",
-    "{type: levenshtein, value: x}": "no evaluator means the same",
-    "{type: rouge-n, value: x}": "no evaluator means the same",
-    "{type: is-valid-openai-tools-call}": "no evaluator means the same",
+    "{type: gleu, value: x}": "no evaluator means the same",
     "{type: contians, value: x}": "did you mean 'contains'?",
-    "{type: contains, value: x, transform: output.trim()}": "a transform makes of the answer",
+    "{type: contains, value: x, transform: output.split(1)}": "a transform makes of the answer",
     "{type: contains, value: '{{other}}'}": "uses {{ other }}, which has no value",
     "{type: contains, value: '{{name | reverse}}'}": "its template",
     "{type: regex, value: '(a'}": "the pattern is not valid",
@@ -159,19 +166,18 @@ def test_the_letters_say_all_that_is_lost() -> None:
         ("18", "apiKey of the provider"),
         ("21", "the provider exec:./answer.sh"),
         ("22", "the provider file://provider.js"),
-        ("37", "options.transform"),
         ("43", "evaluateOptions.maxConcurrency"),
         ("45", "env"),
-        ("59", "javascript"),
         ("88", "contains"),
-        ("90", "contains-json"),
-        ("91", "similar"),
     }
     assert "sk-not-a-real-key" not in repr((found, losses))
     assert "letters.yaml:18: left out: apiKey of the provider (keys are not kept" in "\n".join(losses.sentences())
     assert [prompt.name for prompt in found.prompts][1:] == ["short", "short 2", "prompts/chat.json"]
     named = {target.model: (target.name, target.api_key, target.base_url) for target in found.targets}
     assert named["openai/gpt-4o"] == ("", "env:MY_KEY", "http://127.0.0.1:8000/v1")
+    assert ("37", "options.transform", "as the answer, trimmed") in {
+        (loss.where.removeprefix("letters.yaml:"), loss.what, loss.why) for loss in losses.of("carried")
+    }
     assert found.targets[1].params == {"temperature": 0.2, "max_tokens": 300}
     assert found.data["items"][2]["variables"]["topic"] == "two things:\nthe bill and Zoë"
 
@@ -417,7 +423,12 @@ def test_a_prompt_becomes_a_prompt_file() -> None:
 
 
 def test_a_prompt_that_no_prompt_file_can_hold_becomes_none() -> None:
-    assert prompty_text(Prompt("x", ({"role": "user", "content": "a\nsystem:\nb"},))) is None
+    assert prompty_text(Prompt("x", ({"role": "tool", "content": "a"},))) is None
+
+
+def test_a_line_that_reads_as_a_role_stays_in_its_message() -> None:
+    text = prompty_text(Prompt("x", ({"role": "user", "content": "a\n Assistant: \nb"},))) or ""
+    assert render_messages(parse_prompty(text), {}) == [{"role": "user", "content": "a\n Assistant: \nb"}]
     assert prompty_text(Prompt("x", ({"role": "tool", "content": "a", "tool_call_id": "1"},))) is None
 
 
@@ -606,3 +617,176 @@ def test_the_one_way_in_which_answers_may_end_is_written() -> None:
     assert tests[0]["assert"] == [{"type": "finish-reason", "value": "length"}]
     data["items"][1]["evaluators"] = {"FinishReason": {}}
     assert "FinishReason" in [loss.what for loss in write_config(data)[1].of("left out")]
+
+
+# what transforms make of an answer
+
+
+@pytest.mark.parametrize(
+    ("transform", "path"),
+    [
+        ("JSON.parse(output).a.b", "$.a.b"),
+        ("JSON.parse(output)['two words'][0]?.c", "$['two words'][0].c"),
+        ("return JSON.parse(output).answer;", "$.answer"),
+        ("(output, context) => JSON.parse(output).answer", "$.answer"),
+        ("output => output.answer", "$.answer"),
+        ("JSON.parse(output)", "$"),
+        ("output", None),
+    ],
+)
+def test_a_transform_that_points_into_the_answer_becomes_a_path(transform: str, path: str | None) -> None:
+    assert Seen().through(transform) == Seen(path)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        *(
+            "output.length",
+            "output.split(' ')[0]",
+            "JSON.parse(output).a.length",
+            "JSON.parse(output).a + 1",
+            "f(output)",
+        ),
+        *(
+            "file://transform.js",
+            "JSON.parse(output).a; process.exit()",
+            "output[0]",
+            "JSON.parse(context).a",
+            "f(output)",
+            7,
+        ),
+    ],
+)
+def test_any_other_transform_is_code(transform: object) -> None:
+    assert Seen().through(transform).code
+
+
+def test_assertions_follow_the_transforms_of_test_and_assertion() -> None:
+    found, losses = read(
+        "prompts: ['{{q}} now']\n"
+        "defaultTest:\n"
+        "  options: {transform: JSON.parse(output).result}\n"
+        "  assert:\n"
+        "  - {type: equals, value: '4'}\n"
+        "  - {type: contains, value: x, transform: output.text}\n"
+        "  - {type: latency, threshold: 5}\n"
+        "  - {type: llm-rubric, value: is kind}\n"
+        "tests: [{vars: {q: a}}]"
+    )
+    assert found.data["default_evaluators"] == {
+        "Equals": {"value": "4", "json_path": "$.result"},
+        "ContainsAll": {"values": ["x"], "json_path": "$.result.text"},
+        "Latency": {"threshold": 5},
+    }
+    assert [(loss.what, loss.why) for loss in losses.of("left out")] == [
+        ("llm-rubric", "it judges the path $.result, which Rubric cannot")
+    ]
+    assert losses.assertions and sum(losses.assertions.values()) == 2  # the limit of a latency is changed a little
+
+
+def test_a_transform_that_is_code_takes_what_judges_its_outcome_with_it() -> None:
+    found, losses = read(
+        "prompts: ['{{q}} now']\n"
+        "defaultTest: {assert: [{type: contains, value: x}]}\n"
+        "tests:\n"
+        "- {vars: {q: a}, options: {transform: 'output.split(1)[0]'}, assert: [{type: equals, value: a}]}\n"
+        "- {vars: {q: b}, assert: [{type: equals, value: b}]}"
+    )
+    assert [item.get("evaluators") for item in found.data["items"]] == [
+        None,
+        {"ContainsAll": {"values": ["x"]}, "Equals": {"value": "b"}},
+    ]
+    assert sorted(loss.what for loss in losses.of("left out")) == ["contains", "equals", "options.transform"]
+
+
+@pytest.mark.parametrize(
+    ("assertion", "answer", "passes"),
+    [
+        ("{type: equals, value: a.c}", " a.c\n", True),
+        ("{type: equals, value: a.c}", "abc", False),
+        ("{type: starts-with, value: a}", "  ab", True),
+        ("{type: contains, value: a}", " a ", True),
+    ],
+)
+async def test_a_trimmed_answer_is_judged_as_before(assertion: str, answer: str, passes: bool) -> None:
+    test = f"{{vars: {{q: a}}, options: {{transform: output.trim()}}, assert: [{assertion}]}}"
+    found, _ = read(f"prompts: ['{{{{q}}}} now']\ntests: [{test}]")
+    (name, options), *_ = found.data["items"][0]["evaluators"].items()
+    evaluator = load_registry().build(name, options)
+    assert (await evaluate(evaluator, Evidence(response=answer))).result == ("pass" if passes else "fail")
+
+
+# prompts that are chats once they are filled
+
+TALK = """[
+  {"role": "system", "content": "Be {{ tone.kind }}."},
+  {% for turn in _conversation %}{"role": "user", "content": "{{ turn.input }}"},{% endfor %}
+  {"role": "user", "content": {{ question | dump }} }
+]"""
+
+
+def with_chat(folder: Path, chat: str, tests: str) -> Any:
+    (folder / "chat.json").write_text(chat, encoding="utf-8")
+    return read(f"prompts: file://chat.json\ndefaultTest: {{vars: {{tone: {{kind: dry}}}}}}\ntests:\n{tests}", folder)
+
+
+def test_a_conversation_of_promptfoo_becomes_the_turns_of_an_item(tmp_path: Path) -> None:
+    found, losses = with_chat(
+        tmp_path,
+        TALK,
+        "- {vars: {question: 'Who \"founded\" {it}?'}, assert: [{type: contains, value: x}]}\n"
+        "- {vars: {question: 'And {{ when }}?'}}\n"
+        "- {vars: {question: Other}, metadata: {conversationId: b}}",
+    )
+    system = [{"role": "system", "content": "Be dry."}]
+    first, second = found.data["items"]
+    assert first["messages"] == second["messages"] == system
+    assert first["turns"][0] == {"prompt": 'Who "founded" {it}?', "evaluators": {"ContainsAll": {"values": ["x"]}}}
+    assert [len(first["turns"]), second["turns"]] == [2, [{"prompt": "Other"}]]
+    assert "messages" not in found.data
+    assert any("is 2 conversations" in loss.why for loss in losses.of("changed"))
+
+
+def test_a_chat_with_a_condition_is_filled_for_every_item(tmp_path: Path) -> None:
+    system = '{% if kind == "long" %}{"role": "system", "content": "At length."},{% endif %}'
+    chat = f'[{system}{{"role": "user", "content": "{{{{q}}}}"}}]'
+    found, _ = with_chat(tmp_path, chat, "- {vars: {q: a, kind: long}}\n- {vars: {q: b}}")
+    assert found.data["items"] == [
+        {"prompt": "a", "messages": [{"role": "system", "content": "At length."}]},
+        {"prompt": "b"},
+    ]
+
+
+def test_a_value_that_is_dumped_into_a_chat_stays_a_variable(tmp_path: Path) -> None:
+    chat = '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": {{ q | tojson }}}]'
+    found, _ = with_chat(tmp_path, chat, "- {vars: {q: a}}")
+    assert found.data["items"] == [{"prompt": "a"}]
+
+
+def test_variables_are_found_beside_the_file_of_tests_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / "tests" / "vars").mkdir(parents=True)
+    (tmp_path / "shared.yaml").write_text("tone: dry")
+    (tmp_path / "tests" / "vars" / "one.yaml").write_text("q: one\nflag: false")
+    (tmp_path / "tests" / "all.yaml").write_text("- vars: [vars/*.yaml, ../shared.yaml]\n- vars: shared.yaml")
+    found, _ = read("prompts: ['{{q}} {{tone}} {{flag}}']\ntests: file://tests/all.yaml", tmp_path)
+    assert [item["variables"] for item in found.data["items"]] == [
+        {"q": "one", "flag": "false", "tone": "dry"},
+        {"tone": "dry"},
+    ]
+
+
+def test_true_stays_true_where_a_condition_asks_for_it() -> None:
+    found, losses = read(
+        "prompts: ['{% if yes %}{{q}}{% endif %}{{no}}']\ntests: [{vars: {q: a, yes: true, no: false}}]"
+    )
+    assert found.data["items"][0]["variables"] == {"q": "a", "yes": True, "no": "false"}
+    assert [loss.what for loss in losses.of("changed")] == ["the variable yes"]
+
+
+def test_what_code_makes_is_left_to_bring_and_the_rest_is_imported() -> None:
+    found, losses = read("prompts: ['Say {{x}}']\ntests: file://make.py:all\ndefaultTest: {assert: [{type: is-json}]}")
+    assert found.data["items"] == [] and found.data["default_evaluators"] == {"JsonValid": {}}
+    assert [loss.why for loss in losses.of("left out")] == [
+        "they are made by code; write what it returns to tests.json, name that file here and import again"
+    ]

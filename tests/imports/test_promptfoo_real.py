@@ -23,7 +23,7 @@ from tui_evals.imports.promptfoo import Configuration, read_config
 from tui_evals.runs.prompting import Chat, PromptUnderTest, chat_for, of_dataset
 
 HERE = Path(__file__).parent / "promptfoo"
-NAMES = ("asserts", "countries", "scenarios", "chats")
+NAMES = ("asserts", "countries", "scenarios", "chats", "javascript")
 
 
 @cache
@@ -68,7 +68,8 @@ def test_the_same_is_asked(name: str, row: Mapping[str, Any]) -> None:
 async def test_every_assertion_says_the_same_of_the_same_answer(name: str, row: Mapping[str, Any]) -> None:
     dataset = Dataset.model_validate(imported(name).data)
     item = dataset.items[row["test"]]
-    evidence = Evidence(response=row["answered"], latency_ms=1.0, cost=0.0)
+    variables = {**(dataset.variables or {}), **(item.variables or {})}
+    evidence = Evidence(response=row["answered"], latency_ms=1.0, cost=0.0, variables=variables)
     verdicts = []
     for one in resolve_evaluators(dataset, item):
         record = await evaluate(load_registry().build(one.evaluator, one.settings), evidence)

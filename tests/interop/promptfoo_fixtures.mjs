@@ -21,7 +21,7 @@ const installed = join(resolve(scratch), 'node_modules', 'promptfoo');
 const about = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
 const command = join(installed, about.bin.promptfoo);
 const fixtures = join(dirname(fileURLToPath(import.meta.url)), '..', 'imports', 'promptfoo');
-const recorded = ['asserts', 'countries', 'scenarios', 'chats'].map((name) => join(fixtures, `${name}.yaml`));
+const recorded = ['asserts', 'countries', 'scenarios', 'chats', 'javascript'].map((name) => join(fixtures, `${name}.yaml`));
 
 function run(file) {
   const folder = mkdtempSync(join(tmpdir(), 'promptfoo-'));

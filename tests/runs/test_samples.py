@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -28,3 +29,21 @@ def test_a_command_of_the_page_works(project, folder, command):
     out = there.do(*shlex.split(command), PATH=path)
     if command.startswith("run"):
         assert "finished" in out
+
+
+def test_the_json_service_is_asked_as_its_page_says(project, monkeypatch):
+    shutil.copytree(SAMPLES / "json-service", project.folder, dirs_exist_ok=True)
+    page = (project.folder / "README.md").read_text()
+    command, anywhere = [sys.executable, "service.py"], {**os.environ, "PORT": "0"}
+    with subprocess.Popen(command, cwd=project.folder, env=anywhere, stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        address = started.stdout.readline().decode().split()[-1]
+        try:
+            file = project.folder / ".evals" / "config.toml"
+            file.write_text(file.read_text().replace("http://127.0.0.1:8765/chat", address))
+            commands = re.findall(r"^ {4}tui-evals (.+)$", page, re.MULTILINE)
+            check, run = (project.do(*shlex.split(command)) for command in commands)
+            assert '< {"reply": {"text": "Which order' in check
+            assert "assistant: 5 of 5" in run and "unpriced" not in run
+        finally:
+            started.kill()

@@ -1,11 +1,15 @@
 """Agents whose tools the engine calls, against a real server: scripted results, functions, and what a fault leaves."""
 
 import json
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.runs.conftest import FREE, kill, until
+
+SAMPLES = Path(__file__).parents[2] / "sample_datasets"
 
 
 def tool(name):
@@ -329,3 +333,10 @@ def test_wrong_results_are_said_with_their_place(project):
     ask(project, "x", tool_results=[{"tool": "fnid", "result": 1}])
     warned = project.do("validate", "data.json")
     assert "tool_results[0].tool: warning" in warned and "mean 'find'?" in warned
+
+
+def test_the_steps_of_an_answer_without_a_price_count_as_one(project):
+    shutil.copytree(SAMPLES / "agent-scripted-tools", project.folder, dirs_exist_ok=True)
+    project.do("run", "orders.json", "--trust", "--quiet", code=None)
+    shown = project.do("show", "last")
+    assert "and 8 unpriced" in shown  # seven answers, and one that ended with an error after its step

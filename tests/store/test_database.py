@@ -294,6 +294,7 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
         connection.execute("ALTER TABLE runs DROP COLUMN reserved")
         connection.execute("ALTER TABLE calls DROP COLUMN may_cost")
         connection.execute("DROP TABLE replies")
+        connection.execute("DROP TABLE battles")
         connection.execute("DROP TABLE earlier")
         connection.execute("PRAGMA user_version=5")
     connection.close()

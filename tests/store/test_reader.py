@@ -329,7 +329,7 @@ async def test_changes_come_once_in_their_present_state_and_in_order(path, write
         (other.id, "answered"),
         (rows[3].id, "pass"),
     ]
-    assert [row.id for row in reader.changed(seen, runs[1].id)] == [other.id]
+    assert [row.id for row in reader.changed(seen, runs[1])] == [other.id]
     assert reader.changed(changed[1].seq) == [changed[2]]
     assert reader.seq() == changed[-1].seq
 

@@ -272,7 +272,7 @@ def test_a_verdict_given_or_taken_back_is_a_change_of_its_answer(path, writer, r
     row = reader.window(run.id, 1, 1)[0]
     before = reader.seq()
     writer.label(row.id, verdict, "ann")
-    assert [(found.id, found.status) for found in reader.changed(before, run.id)] == [(row.id, row.status)]
+    assert [(found.id, found.status) for found in reader.changed(before, run)] == [(row.id, row.status)]
 
 
 def test_labels_drafts_and_session(path, writer, reader):

@@ -179,7 +179,7 @@ async def judged(row, seed=1):
     return await RowScorer(REGISTRY, judge).score(row)
 
 
-JUDGED = [kind for kind in dict.fromkeys(built_in().values()) if kind.judged]
+JUDGED = [kind for kind in dict.fromkeys(built_in().values()) if kind.judged and not kind.embeds]
 ROWS = {kind.name: {**_example_json(kind.example), "judge_reply": None, "evaluator": kind.name} for kind in JUDGED} | {
     file.stem: {
         "evaluator": "ModelGraded",

@@ -230,6 +230,33 @@ async def test_a_stream_nobody_asked_for_is_joined_by_our_client_and_refused_by_
     assert (await outcome("litellm", server, text)).code == ODD
 
 
+async def test_a_stream_that_was_asked_for_is_timed(server):
+    async with opened("ours", server, stream=True) as target:
+        streamed = await target.ask(said("hello [[stream]] you"))
+        assert server.last()["body"]["stream"] is True
+        assert server.last()["body"]["stream_options"] == {"include_usage": True}
+        assert streamed.text.endswith(": hello  you") and streamed.usage
+        assert streamed.first_token_seconds is not None and streamed.first_token_seconds > 0
+        whole = await target.ask(said("hello"))  # from a server that knows no streams
+        assert whole.text.endswith(": hello") and whole.first_token_seconds is None
+    with pytest.raises(ConfigurationError, match="stream = true is for endpoints of OpenAI's protocol"):
+        ThroughLitellm(TargetConfig(name="x", model="anthropic/x", stream=True), ENVIRONMENT)
+
+
+@both_ways
+async def test_headers_of_the_configuration_go_along_and_show_no_key(way, server):
+    headers = {"X-Team": "evals", "X-Key": "Bearer env:THE_VARIABLE"}
+    async with opened(way, server, api_key=None, headers=headers) as target:
+        await target.ask(said("hello"))
+        sent = {name.lower(): value for name, value in server.last()["headers"].items()}
+        assert (sent["x-team"], sent["x-key"]) == ("evals", f"Bearer {CANARY}")
+        with pytest.raises(TargetError, match="set headers in" if way == "ours" else "extra_headers may not"):
+            await target.ask(said("hello", params={"extra_headers": {"a": "b"}}))
+    async with opened(way, server, headers={"X-Key": "env:NOT_SET_ANYWHERE"}) as target:
+        with pytest.raises(ConfigurationError, match="its header X-Key from the environment variable NOT_SET_ANYWHERE"):
+            await target.ask(said("hello"))
+
+
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
 LOOK_UP = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
 FORMATS = {

@@ -1,5 +1,6 @@
 """Which target a configuration opens, and what names it without telling a secret."""
 
+import importlib.util
 import json
 
 import pytest
@@ -30,6 +31,8 @@ KINDS = [
     (config("plain", base_url="http://127.0.0.1:1/v1"), "openai", "OpenAI"),
     (config("openai/x", via="litellm"), "litellm", "ThroughLitellm"),
     (config("anthropic/x"), "litellm", "ThroughLitellm"),
+    (config("openai/responses/x"), "openai", "OpenAI"),
+    (config("a2a:https://agent.example"), "a2a", "Agent"),
     (config("bedrock/anthropic.claude-v2:1"), "litellm", "ThroughLitellm"),
 ]
 
@@ -38,12 +41,20 @@ KINDS = [
 async def test_a_configuration_opens_its_kind_of_target(tmp_path, configured, kind, name):
     assert kind_of(configured) == kind
     if name is None:
-        with pytest.raises(ConfigurationError, match="one required parameter"):
+        with pytest.raises(ConfigurationError, match="a target is given what its parameters name"):
             opened(tmp_path, configured)
         return
     target = opened(tmp_path, configured)
     await target.close()
     assert type(target).__name__ == name
+
+
+async def test_an_agent_needs_the_package_that_speaks_to_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    agent = opened(tmp_path, config("a2a:http://127.0.0.1:9"))
+    with pytest.raises(ConfigurationError, match=r"needs the package a2a-sdk: pip install 'tui_evals\[a2a\]'"):
+        await agent.ask(Request(messages=()))
+    await agent.close()
 
 
 async def test_captured_answers_are_read_below_the_project(tmp_path):

@@ -73,7 +73,7 @@ def test_what_a_template_may_do(template: str, expected: str) -> None:
         ("{{ names[7] }}", "asks for '7' of a list without it"),
         ("one\n{{ a ", "line 2 of the template is not valid"),
         ("{% if a %}", "is not valid: Unexpected end of template"),
-        ("{{ a|shout }}", "uses the filter 'shout'; there are only d, default, first"),
+        ("{{ a|shout }}", "uses the filter 'shout'; there are only abs, d, default, first"),
         ("{% if false %}{{ a is shouted }}{% endif %}", "uses the test 'shouted'; there are only boolean"),
         ("\n{{ 1 / 0 }}", "line 2 of the template cannot be computed: division by zero"),
         ("{{ 'many'|int }}", "cannot be computed: invalid literal"),

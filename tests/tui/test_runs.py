@@ -273,7 +273,7 @@ async def test_a_run_that_is_over_is_counted_once_for_each_scoring_pass(tmp_path
 async def test_a_live_run_is_counted_again_when_answers_came(tmp_path, counted):
     path = fresh(tmp_path)
     live = await add_run(path, [PASS, None], status="running")
-    shelves = RunHistory(path, path.parent.parent)
+    shelves = RunHistory(path, path.parent.parent, clock=lambda: 0.0)
     with hold(run_lock(path, live.key)), Writer(path) as writer:
         assert [one.live for one in shelves.load().listed] == [True]
         shelves.load()
@@ -281,6 +281,23 @@ async def test_a_live_run_is_counted_again_when_answers_came(tmp_path, counted):
         await answer(path, writer, live.id, [None, FAIL])
         (one,) = shelves.load().listed
         assert (counted[live.id], one.judged, one.rate) == (2, 2, 0.5)
+
+
+async def test_a_live_run_that_takes_long_to_count_is_counted_seldom_and_at_once_when_it_is_over(tmp_path, counted):
+    path = fresh(tmp_path)
+    live = await add_run(path, [PASS, None], status="running")
+    clock = iter([0.0, 0.0, 0.25, 1.0, 49.0, 49.0, 49.0])
+    shelves = RunHistory(path, path.parent.parent, clock=lambda: next(clock))
+    with hold(run_lock(path, live.key)), Writer(path) as writer:
+        shelves.load()
+        await answer(path, writer, live.id, [None, FAIL])
+        assert [one.judged for one in shelves.load().listed] == [1]
+        assert counted[live.id] == 1
+    writer = Writer(path)
+    with writer:
+        writer.run_status(live.id, "finished")
+    assert [one.judged for one in shelves.load().listed] == [2]
+    assert counted[live.id] == 2
 
 
 async def test_counting_gives_way_to_showing_and_goes_on_with_the_next_load(tmp_path, counted):
@@ -297,7 +314,7 @@ async def test_runs_that_go_on_do_not_keep_others_from_being_counted(tmp_path, c
     path = fresh(tmp_path)
     await add_run(path, [PASS])
     live = await add_run(path, [PASS, None], status="running")
-    steps = iter([0, 0, 1, 1, 1, 2, 2, 2])
+    steps = iter([0, 0, 0, 1, 1, 1, 2, 2, 2])
     shelves = RunHistory(path, path.parent.parent, clock=lambda: next(steps))
     with hold(run_lock(path, live.key)), Writer(path) as writer:
         assert [one.judged for one in shelves.load().listed] == [1, 0]

@@ -3,15 +3,18 @@
 import pytest
 from textual.widgets import Input
 
+from tests.store.helpers import judged, new_run, said
 from tests.tui.hostile import BYTES, FORBIDDEN, MARKUP, STRANGE
 from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench
 from tui_evals.store.baselines import baselines, set_baseline
 from tui_evals.store.reader import Reader
+from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.charts import ChartsScreen
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.labels.screen import LabelScreen
+from tui_evals.tui.matrix.screen import MatrixScreen
 
 GOOD, BAD = ("pass", "Seven days."), ("fail", "I am not sure.")
 
@@ -217,3 +220,80 @@ async def test_hostile_names_and_answers_stay_what_they_are(tmp_path, size):
             drawn = person.screen().encode()
             assert not any(bad in drawn for bad in FORBIDDEN)
             assert b"\x1b" not in drawn and b"\x07" not in drawn
+
+
+async def two_models(folder):
+    """A run of two models over two items, whose answers are there."""
+    path = fresh(folder)
+    with Writer(path) as writer, Reader(path) as reader:
+        items = [{"testId": name, "prompt": f"ask {name}", "expected_response": "Seven days."} for name in "ab"]
+        snapshot = writer.snapshot({"items": items}, "evals/a.json")
+        planned = [
+            PlannedAnswer(2 * item + target, item, 0, 0, target, 0, "ab"[item])
+            for item in range(2)
+            for target in range(2)
+        ]
+        given = {"source": "evals/a.json", "targets": ("m/small", "m/large"), "name": "two models"}
+        run = writer.plan(new_run(snapshot=snapshot, **given), planned)
+        for number, answer in enumerate(reader.ids(run.id)):
+            await writer.answered(answer, said(f"Seven days, says {number}."), "answered")
+            await writer.scored(answer, 1, [judged()], "pass", 100.0)
+        writer.run_status(run.id, "finished")
+    return run
+
+
+async def fought(person):
+    """Fill the form, agree to what it takes, and read the battle to its end."""
+    await person.sees("say what it takes")
+    await person.press("enter")
+    await person.type("demo")
+    await person.press("enter", "ctrl+s")
+    await person.sees("2 pairs of answers, 0 of them equal")
+    await person.press("y")
+    await person.until(lambda: "demo: 2/2 bouts" in flat(person) and "Elo" in flat(person))
+    await person.press("escape")
+    await person.until(lambda: "Elo" not in person.screen())
+
+
+async def test_two_models_of_a_run_have_a_battle_which_is_shown_again_later(tmp_path):
+    """B in the results and in the matrix; V lists what was fought, and no judge is asked again."""
+    run = await two_models(tmp_path)
+    async with at_the_workbench(tmp_path, run=run.key, size=(100, 30)) as person:
+        await person.press("4")
+        await person.until(lambda: person.app.watching.run is not None)
+        await person.press("B")
+        await person.until(lambda: f"m/small and m/large of {run.key}, as they answered" in flat(person))
+        await fought(person)
+        await person.press("m")
+        await person.until(lambda: isinstance(person.app.screen, MatrixScreen) and person.app.screen._pages)
+        await person.press("l", "space", "h", "B")
+        await person.until(lambda: f"m/large and m/small of {run.key}, as they answered" in flat(person))
+        await person.press("escape", "escape")
+        await at_the_runs(person, "two models")
+        await person.press("V")
+        await person.until(lambda: f"A m/small ({run.key}) · B m/large ({run.key})" in flat(person))
+        await person.press("enter")
+        await person.until(lambda: "battle 1 ·" in flat(person) and "Elo" in flat(person))
+        assert "2 decided earlier, 0 for demo to decide" in flat(person)
+
+
+async def test_enter_on_the_lines_of_the_targets_or_below_the_runs_opens_the_trend(tmp_path):
+    """k above the first answer leads to the baseline line, j below the last run to that of the trend."""
+    path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], source="evals/a.json")
+    with Reader(path) as reader:
+        latest = reader.find_run("last").key
+    async with at_the_workbench(tmp_path, run=latest, size=(100, 30)) as person:
+        await person.press("4", "g")
+        await person.until(lambda: "100.0 %" in person.screen())
+        await person.press("k", "enter")
+        await person.until(lambda: "oldest run first" in flat(person))
+        await person.press("escape", "j")
+        assert person.app.focused is person.app.pane("results")._lines
+        await person.press("k", "escape")
+        assert person.app.focused is person.app.pane("results")._lines
+        await at_the_runs(person, "try 2")
+        await person.until(lambda: "trend of evals/a.json" in flat(person))
+        await person.press("G", "j", "enter")
+        await person.until(lambda: "oldest run first" in flat(person))
+        await person.press("escape", "k")
+        assert person.app.focused is person.app.pane("runs").lines

@@ -115,7 +115,8 @@ def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[
     """The judge's configuration, and the judge itself where it is a function at hand."""
     if callable(judge):
         name = getattr(judge, "__name__", type(judge).__name__)
-        return TargetConfig(name=name, model=f"python:{judge.__module__}:{name}"), {name: given_function(judge, name)}
+        config = TargetConfig(name=name, model=f"python:{judge.__module__}:{name}")
+        return config, {name: given_function(judge, config)}
     word = judge or settings.judge
     return (find_typed(word, settings) if word else None), {}
 

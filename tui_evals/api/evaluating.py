@@ -49,15 +49,18 @@ _SYNONYMS: Mapping[str, str] = {"output": "response", "answer": "response", "ref
 def evaluator_of(name: str, function: Callable[..., Any]) -> type[Evaluator]:
     """The evaluator a function is.
 
-    Its parameters are words of evidence (response or output or answer, expected, prompt, context, variables, …). True
-    and False are verdicts, a number is a score from 0 to 1 that passes from 0.5, a Score says all there is to say.
+    Its parameters are words of evidence (response or output or answer, expected, prompt, context, variables, …); one
+    that is none keeps its default. True and False are verdicts, a number is a score from 0 to 1 that passes from 0.5,
+    either may come with a reason, as (False, "too long"), and a Score says all there is to say. One that is not async
+    runs in a thread.
     """
-    parameter_fields = {
-        parameter: _SYNONYMS.get(parameter, parameter) for parameter in inspect.signature(function).parameters
-    }
-    if unknown := [parameter for parameter, field in parameter_fields.items() if field not in _EVIDENCE]:
+    parameters = inspect.signature(function).parameters
+    parameter_fields = {parameter: _SYNONYMS.get(parameter, parameter) for parameter in parameters}
+    unknown = [parameter for parameter, field in parameter_fields.items() if field not in _EVIDENCE]
+    if lacking := [parameter for parameter in unknown if parameters[parameter].default is inspect.Parameter.empty]:
         evidence_names = ", ".join([*_EVIDENCE, *_SYNONYMS])
-        raise TypeError(f"the evaluator {name} asks for {unknown[0]}, which is no evidence; there are {evidence_names}")
+        raise TypeError(f"the evaluator {name} asks for {lacking[0]}, which is no evidence; there are {evidence_names}")
+    parameter_fields = {each: field for each, field in parameter_fields.items() if each not in unknown}
     about = inspect.getdoc(function) or f"Passes when {name} says so."
     return type(
         name,
@@ -74,16 +77,24 @@ class _Function(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """The function's verdict as a score."""
         arguments = {parameter: getattr(evidence, field) for parameter, field in self.parameter_fields.items()}
-        verdict = type(self).function(**arguments)
+        function, reason = type(self).function, ""
+        # In a thread, so that one that takes its time holds up neither answers nor other verdicts.
+        verdict = function(**arguments) if _is_async(function) else await asyncio.to_thread(function, **arguments)
         if inspect.isawaitable(verdict):
             verdict = await verdict
+        if isinstance(verdict, tuple) and len(verdict) == 2:
+            verdict, reason = verdict[0], str(verdict[1])
         if isinstance(verdict, Score):
             return verdict
         if isinstance(verdict, bool):
-            return verdict_score(verdict, f"{self.name} says {'yes' if verdict else 'no'}")
+            return verdict_score(verdict, reason or f"{self.name} says {'yes' if verdict else 'no'}")
         if isinstance(verdict, int | float):
-            return measured_score(float(verdict), 0.5, f"{self.name} gives {verdict:g}")
+            return measured_score(float(verdict), 0.5, reason or f"{self.name} gives {verdict:g}")
         raise TypeError(f"{self.name} returned {type(verdict).__name__}, not True, False, a number or a Score")
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 Answers = Callable[..., Any]
@@ -334,20 +345,21 @@ def _configurations(targets: Sequence[TargetLike], settings: Settings) -> list[t
             continue
         name = str(getattr(target, "name", None) or getattr(target, "__name__", type(target).__name__))
         place = f"{getattr(target, '__module__', '')}:{getattr(target, '__qualname__', type(target).__qualname__)}"
-        configured.append((TargetConfig(name=name, model=f"python:{place}"), _target_of(target, name)))
+        config = TargetConfig(name=name, model=f"python:{place}")
+        configured.append((config, _target_of(target, config)))
     names = [config.name for config, _ in configured]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigurationError(f"two targets are called {twice}; give the functions names of their own")
     return configured
 
 
-def _target_of(target: Target | Answers, name: str) -> Target:
+def _target_of(target: Target | Answers, config: TargetConfig) -> Target:
     if not inspect.iscoroutinefunction(getattr(target, "ask", None)):
-        return given_function(cast(Answers, target), name)
+        return given_function(cast(Answers, target), config)
     if inspect.isclass(target):
-        raise ConfigurationError(f"{name} is a class of targets; give an object of it, such as {name}()")
+        raise ConfigurationError(f"{config.name} is a class of targets; give an object of it, such as {config.name}()")
     if not inspect.iscoroutinefunction(getattr(target, "close", None)):
-        raise ConfigurationError(f"the target {name} has no `async def close(self)`, which ends what it holds")
+        raise ConfigurationError(f"the target {config.name} has no `async def close(self)`, which ends what it holds")
     return cast(Target, target)
 
 

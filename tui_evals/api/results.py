@@ -36,6 +36,8 @@ class Answer:
     """Why the target ended the answer, where that is unusual: length, content_filter, refusal, …"""
     latency_ms: float | None = None
     """How long the call took; of an answer from the cache, how long it took when it was asked."""
+    first_token_ms: float | None = None
+    """How long it took until the first piece came of an answer that was streamed."""
     cost: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -115,7 +117,8 @@ class Run:
 
 _PLAIN = (
     *("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error", "ending"),
-    *("latency_ms", "cost", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "from_cache"),
+    *("latency_ms", "first_token_ms", "cost"),
+    *("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "from_cache"),
 )
 
 
@@ -160,6 +163,7 @@ def _answer(run: RunRow, told: Told) -> Answer:
         traceback=record.traceback if record is not None else None,
         ending=row.ending,
         latency_ms=row.latency_ms,
+        first_token_ms=record.first_token_ms if record is not None else None,
         cost=row.cost,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,

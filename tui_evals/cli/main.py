@@ -34,7 +34,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "generate": ("generate.commands", "Make rules, tests and ground truth for a prompt."),
     },
     "Judge": {
-        "evaluators": ("judge.commands", "List the evaluators, or show one; set and rm them on a dataset or an item."),
+        "evaluators": ("judge.commands", "List the evaluators, or show one; begin one of your own, set and rm them."),
         "score": ("judge.commands", "Judge one answer, or rows of answers, by hand."),
         "trust": ("judge.commands", "Let evaluators written in this project run."),
     },
@@ -66,6 +66,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "trend": ("compare.commands", "How the runs of a dataset went, one after the other."),
         "baseline": ("compare.commands", "The run later ones are measured against: set, show, clear."),
         "battle": ("compare.commands", "Let a judge choose between the answers of runs."),
+        "battles": ("compare.commands", "List the battles there were, and show one again."),
         "agreement": ("compare.commands", "How far evaluators agree with the labels of people."),
         "report": ("compare.commands", "Write a run, or runs compared, as HTML, Markdown, JUnit, CSV or JSON."),
     },

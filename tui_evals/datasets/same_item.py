@@ -16,13 +16,16 @@ def units(item: Unit) -> Sequence[Unit]:
 
 def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
     """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
-    name = item.get("testId")
+    name, questions = item.get("testId"), _question_of(item)
+    there = items[position] if position < len(items) else None
+    is_there = isinstance(there, dict) and there.get("testId") == name and _question_of(there) == questions
+    if is_there:  # as nearly all are, and a dataset may be too long to be looked through for each answer
+        return position
     if isinstance(name, str) and name:
         named = [number for number, one in enumerate(items) if isinstance(one, dict) and one.get("testId") == name]
         if len(named) == 1:
             return named[0]
-    questions = _question_of(item)
-    if position < len(items) and _question_of(items[position]) == questions:
+    if position < len(items) and _question_of(there) == questions:
         return position
     alike = [number for number, one in enumerate(items) if _question_of(one) == questions]
     return alike[0] if len(alike) == 1 else None

@@ -60,6 +60,9 @@ class Evidence:
     """The texts a search brought for the answer, best first, where the item holds them."""
     diagnostics: Mapping[str, Any] | None = None
     latency_ms: float | None = None
+    first_token_ms: float | None = None
+    tokens_per_second: float | None = None
+    """Tokens of the answer for each second that the whole call took."""
     tokens: int | None = None
     cost: float | None = None
     from_cache: bool = False
@@ -219,9 +222,11 @@ class ModelOptions(ValueOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a judge is asked: chat messages, and the JSON schema of the reply where one is wanted."""
+    """What is asked: chat messages, and the JSON schema of the reply where one is wanted; or texts for vectors."""
 
-    messages: tuple[Mapping[str, str], ...]
+    messages: tuple[Mapping[str, str], ...] = ()
+    texts: tuple[str, ...] = ()
+    """Of a target of kind embedding, the texts whose vectors are wanted; the reply has a line for each."""
     schema: Mapping[str, Any] | None = None
     judge: str | None = None
     max_tokens: int = 1024
@@ -250,6 +255,10 @@ consulted: ContextVar[Consulted | None] = ContextVar("consulted", default=None)
 Ask = Callable[[Question], Awaitable[str]]
 
 
+EMBEDDER = ",embedding"
+"""How the run's own target of kind embedding is called among its judges; no target's name holds a comma."""
+
+
 class Evaluator:
     """One way of judging. A subclass names itself, describes its options and writes `score`."""
 
@@ -266,6 +275,8 @@ class Evaluator:
     lowest: ClassVar[float] = 0.0
     """The score of the worst answer, where a judge gives the scores."""
     may_ask: ClassVar[bool] = False
+    embeds: ClassVar[bool] = False
+    """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
     measure: ClassVar[Measure] = Measure()
     """The unit of its scores, and which of them pass; without a direction those from the threshold upwards."""
     Options: ClassVar[type[Options]] = Options
@@ -284,8 +295,14 @@ class Evaluator:
     def ask(self) -> Ask:
         """The judge this evaluator was given."""
         if self._ask is None:
-            raise Misconfigured(f"{self.name} needs a judge and none was named")
+            whom = "a target of kind embedding" if self.embeds else "a judge"
+            raise Misconfigured(f"{self.name} needs {whom} and none was named")
         return self._ask
+
+    @classmethod
+    def asked_target(cls, settings: Mapping[str, Any]) -> str | None:
+        """Whom one with these options asks: a target by its name, or the run's own judge (None) or EMBEDDER."""
+        return settings.get("embedder") or EMBEDDER if cls.embeds else settings.get("judge")
 
     @classmethod
     def caution(cls) -> str | None:

@@ -1,25 +1,30 @@
 """Custom evaluators: `custom-evaluators/<name>/<name>.py`, and `<name>.prompty` beside it for those that ask a judge.
 
-The first class of the file is made with the keywords `threshold` and `options`, and called with `prompt`, `response`,
-`expected_response` and `context` (what is absent is an empty string), and with whichever of `history`, `tool_calls`,
-`chunks`, `diagnostics`, `completions`, `references` and `variables` it has a parameter for; it returns `{"score": ...,
-"reason": ...}` or `{"error": ...}`. One with a `.prompty` is also given `model_config`, through which it reaches its
-judge and no key: `model_config.ask(messages)` returns the reply to chat messages (or one text),
+The file defines a function `score`, which is given by name what it asks for (`custom_source.ARGUMENTS`; an option of
+the dataset comes by its own name) and returns True or False, a number, either with a reason, or `{"score": ...,
+"reason": ...}`. Or it defines a class: the first with `__call__` is made with the keywords `threshold` and `options`,
+and called with `prompt`, `response`, `expected_response` and `context` (what is absent is an empty string); it returns
+`{"score": ..., "reason": ...}` or `{"error": ...}`. One with a `.prompty` is also given `model_config`, through which
+it reaches its judge and no key: `model_config.ask(messages)` returns the reply to chat messages (or one text),
 `model_config.ask_prompty(**values)` the reply to its `.prompty`, parsed where that asks for JSON; where the prompt
 names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code gives no such value, the
-evidence stands there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged. The
-code runs on a copy of its folder, in a process of its own, once it is trusted.
+evidence stands there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged.
+The code runs on a copy of its folder, in a process of its own, once it is trusted.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.atomic_files import write_atomically
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import PromptyError, parse_prompty
 
@@ -37,14 +42,19 @@ from .base import (
     as_text,
     error_score,
     measured_score,
+    skipped_score,
+    verdict_score,
 )
+from .chunks import chunks_of
+from .custom_source import source_fault
 from .judging import ask_judge, ask_once, judge_question, reply_object
-from .shown import HEADINGS, evidence_data, evidence_for_prompt
+from .shown import HEADINGS, call_data, evidence_for_prompt
 from .trust import Trust, TrustError, code_files
 
 FOLDER = "custom-evaluators"
 MAX_ASKS = 100
 MAX_REASON = 2_000
+FUNCTION_THRESHOLD = 0.5
 LIMITS = sandbox.Limits()
 _JUDGE_WORDS = ("load_flow", "promptflow", "model_config", ".prompty")
 _OWN_FILE = re.compile(r'File "(?![/<])')
@@ -54,7 +64,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 class CodeOptions(Options):
     """Options of an evaluator that is only code."""
 
-    threshold: float = Field(1.0, description="The score from which it passes.")
+    threshold: float = Field(1.0, description="The score from which it passes; 0.5 for a function unless given.")
     options: Mapping[str, Any] = Field(default_factory=dict, description="Handed to the evaluator as it is.")
 
 
@@ -74,7 +84,7 @@ def discover_custom_evaluators(root: Path) -> dict[str, Path]:
 def name_problem(name: str, builtin: Iterable[str]) -> str | None:
     """Why a custom evaluator cannot have this name, if it cannot."""
     if not _NAME.fullmatch(name):
-        return f"{name!r} cannot name an evaluator: rename the folder with letters, digits and _, a letter first"
+        return f"{name!r} cannot name an evaluator: name the folder with letters, digits and _, a letter first"
     builtin_name = next((candidate for candidate in builtin if candidate.lower() == name.lower()), None)
     return (
         f"Custom evaluator '{name}' has the name of the built-in {builtin_name}; rename its folder"
@@ -124,7 +134,20 @@ class CustomEvaluator(Evaluator):
             read_evaluator_files(self.name, self.folder)
         except CannotJudge as problem:
             return str(problem)
-        return None
+        return self.code_problem()
+
+    @classmethod
+    def code_problem(cls) -> str | None:
+        """Why the code cannot judge, with its file and line, as far as reading it tells; nothing of it is run."""
+        file = f"{FOLDER}/{cls.name}/{cls.name}.py"
+        try:
+            source = (cls.folder / f"{cls.name}.py").read_bytes()
+        except FileNotFoundError:
+            return f"{file} is missing: an evaluator of your own is a function score, or a class, in that file"
+        except OSError as problem:
+            return f"{file} cannot be read: {problem.strerror}"
+        fault = source_fault(source, judged=cls.judged)
+        return f"{file}:{fault[0]}: {fault[1]}" if fault else None
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the code once, in a process of its own."""
@@ -141,7 +164,7 @@ class CustomEvaluator(Evaluator):
                 "expected_response": evidence.expected or "",
                 "context": evidence.context or "",
             },
-            "evidence": evidence_data(evidence),
+            "evidence": {**_function_arguments(evidence), "threshold": self._threshold(function=True)},
         }
         answer = _JudgeChannel(self.ask, options.judge, evidence) if self.judged else None
         try:
@@ -152,6 +175,11 @@ class CustomEvaluator(Evaluator):
         if not self.judged and (warning := _missing_prompty_warning(self.name, files)):
             details["warning"] = warning
         return self._record(outcome, details)
+
+    def _threshold(self, *, function: bool) -> float:
+        """The score from which it passes: what a function gives is a share, if the dataset does not say otherwise."""
+        given = "threshold" in self.options.model_fields_set or self.judged or not function
+        return float(self.options.threshold) if given else FUNCTION_THRESHOLD
 
     def _record(self, outcome: Mapping[str, Any], details: Mapping[str, object]) -> Score:
         if raised := outcome.get("traceback"):
@@ -171,14 +199,48 @@ class CustomEvaluator(Evaluator):
         reason = as_text(result.get("reason") or "")[:MAX_REASON]
         if "could not parse score" in reason.lower():
             return _failed_score(reason, details)
-        score = result.get("score")
+        if result.get("result") == "skipped":
+            return replace(skipped_score(reason or f"{self.name} does not apply"), details=details)
+        score, passed = result.get("score"), result.get("passed")
+        if isinstance(passed, bool):
+            verdict = replace(verdict_score(passed, reason or f"{self.name} says {passed}"), details=details)
+            return verdict if score is None or isinstance(score, bool) else replace(verdict, score=_number(score))
         if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > 1e300:
             return _invalid_score(f"its score is {_value_text(score)}, not a number one can compare", details)
         if self.judged and score not in (1, 2, 3, 4, 5):
             return _invalid_score(
                 f"its score is {score:g}; one that asks a judge gives a whole number from 1 to 5", details
             )
-        return measured_score(score, self.options.threshold, reason, label=None, **details)
+        threshold = self._threshold(function=outcome.get("function") is True)
+        return measured_score(score, threshold, reason, label=None, **details)
+
+
+def _function_arguments(evidence: Evidence) -> dict[str, Any]:
+    """What a function may ask for by name, as plain data."""
+    asked = {
+        "response": evidence.response or "",
+        "expected": evidence.expected,
+        "expected_response": evidence.expected or "",
+        "references": evidence.references,
+        "prompt": evidence.prompt,
+        "context": evidence.context or "",
+        "history": evidence.history,
+        "variables": evidence.variables,
+        "tool_calls": [call_data(call) for call in evidence.tool_calls or ()],
+        "chunks": chunks_of(evidence),
+        "diagnostics": evidence.diagnostics or {},
+        "latency_ms": evidence.latency_ms,
+        "cost": evidence.cost,
+        "tokens": evidence.tokens,
+    }
+    asked |= {"output": asked["response"], "answer": asked["response"]}
+    asked |= {"reference": asked["expected"], "input": asked["prompt"]}
+    plain: dict[str, Any] = json.loads(json.dumps(asked, default=_plain))
+    return plain
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 class _JudgeChannel:
@@ -235,6 +297,11 @@ def _is_message(message: object) -> bool:
     return isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
 
 
+def _number(score: object) -> float | None:
+    """A score as a number one can compare, None for what is none."""
+    return float(score) if isinstance(score, int | float) and abs(score) <= 1e300 else None
+
+
 def _failed_score(message: str, details: Mapping[str, object]) -> Score:
     unreadable = "could not parse score" in message.lower()
     code = "judgeOutputUnparseable" if unreadable else "evaluatorError"
@@ -255,6 +322,54 @@ def _missing_prompty_warning(name: str, files: Mapping[str, bytes]) -> str | Non
     source = files[f"{name}.py"].decode("utf-8", "replace")
     words = [word for word in _JUDGE_WORDS if word in source]
     return f"{name}.py mentions {words[0]} but has no {name}.prompty, so it is given no judge" if words else None
+
+
+_NEW = '''"""NAME: says whether an answer is good, by rules of your own."""
+
+
+def score(response, expected):
+    """True where the answer passes. A number from 0 to 1 passes from 0.5, and either may come with a reason.
+
+    Ask for more by name: prompt, references, context, history, variables, tool_calls, diagnostics, latency_ms, cost,
+    tokens, threshold, options. A parameter with a default, such as words=50, is an option of the dataset:
+    "NAME": {"options": {"words": 30}}.
+    """
+    if not expected:
+        return bool(response.strip()), "the answer says something" if response.strip() else "the answer is empty"
+    found = expected.casefold() in response.casefold()
+    return found, f"{expected!r} is {'' if found else 'not '}in the answer"
+'''
+_NEW_TEST = '''"""Tests of NAME; run them with pytest."""
+
+from NAME import score
+
+
+def test_what_is_expected_passes_in_any_case():
+    assert score("It is PARIS.", "Paris")[0]
+    assert not score("It is Rome.", "Paris")[0]
+
+
+def test_without_an_expectation_any_answer_passes_but_an_empty_one():
+    assert score("Hello", None)[0]
+    assert not score(" ", None)[0]
+'''
+
+
+def write_new_evaluator(root: Path, name: str, builtin: Iterable[str]) -> tuple[Path, Path]:
+    """Write an evaluator with a function and its test; ValueError and FileExistsError say why not."""
+    if problem := name_problem(name, builtin):
+        raise ValueError(problem)
+    if name in sys.stdlib_module_names:
+        raise ValueError(f"{name} is a module of Python's own, which {name}.py would hide; choose another name")
+    folder = root / FOLDER / name
+    if folder.exists():
+        raise FileExistsError(f"{folder.relative_to(root)} is already there; nothing was written")
+    folder.mkdir(parents=True)
+    files = {folder / f"{name}.py": _NEW, folder / f"test_{name}.py": _NEW_TEST}
+    for file, text in files.items():
+        write_atomically(file, text.replace("NAME", name).encode())
+    file, test = files
+    return file, test
 
 
 def custom_evaluator(name: str, folder: Path, trust: Trust) -> type[Evaluator]:

@@ -28,7 +28,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "conversations": ("ConversationCompleteness", "RoleAdherence", "KnowledgeRetention", "GoalReached"),
     "tools": (
         *("ToolCallSelection", "ToolCallExecution", "ToolCalled", "TOOL_CALLED"),
-        *("ToolCalledWith", "TOOL_CALLED_WITH"),
+        *("ToolCalledWith", "TOOL_CALLED_WITH", "ValidToolCalls"),
     ),
     "trajectory": ("NoTools", "ToolOrder", "ToolTrajectory", "ToolsSucceeded", "Steps"),
     "text": (
@@ -36,10 +36,15 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         *("ContainsAny", "CONTAINS_ANY", "Regex"),
     ),
     "references": ("Match", "Includes", "MultipleChoice", "FuzzyMatch"),
-    "translate": ("Translate",),
-    "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema"),
-    "limits": ("Latency", "LATENCY", "Cost", "COST", "Tokens"),
+    "overlap": ("Levenshtein", "RougeN"),
+    "translate": ("Translate", "Bleu"),
+    "embeddings": ("EmbeddingSimilarity",),
+    "expression": ("Expression",),
+    "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema", "ContainsJson"),
+    "limits": (*("Latency", "LATENCY", "TimeToFirstToken", "TokensPerSecond", "Cost", "COST", "Tokens", "Length"),),
     "endings": ("FinishReason",),
+    "language": ("Language",),
+    "leaks": ("PersonalData", "Secrets"),
     "bertscore": ("BertScore", "bertscore"),
     "grading": (
         *("SummaryQuality", "summary_quality", "QACorrectness", "qa_correctness", "Hallucination"),

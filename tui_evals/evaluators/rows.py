@@ -29,7 +29,7 @@ _TEXT_FIELDS = {
     "groundtruth": "groundtruth",
     "finish_reason": "finish_reason",
 }
-_NUMBER_FIELDS = {"latency_ms": "latency_ms", "cost": "cost", "tokens": "tokens"}
+_NUMBER_FIELDS = {name: name for name in ("latency_ms", "first_token_ms", "tokens_per_second", "cost", "tokens")}
 
 
 class BadRow(ValueError):
@@ -72,7 +72,7 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
     for key in ("variables", "diagnostics"):
         if key in present:
             fields[key] = _require_object(present[key], key)
-    for key in ("history", "request"):
+    for key in ("history", "request", "tools"):
         if key in present:
             fields[key] = tuple(_require_object(message, key) for message in _require_list(present[key], key))
     if "request" in fields:

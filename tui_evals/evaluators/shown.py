@@ -53,20 +53,10 @@ def evidence_for_prompt(evidence: Evidence, given: Collection[str]) -> tuple[Par
     return parts, {name: "(none given)" for name in EVIDENCE if name not in given and name not in parts}
 
 
-def evidence_data(evidence: Evidence) -> dict[str, Any]:
-    """All evidence that code of users may ask for by name, as plain data."""
-    return {
-        "history": [dict(message) for message in evidence.history],
-        "tool_calls": [
-            {"name": call.name, "arguments": call.arguments, "result": call.result, "failed": call.failed}
-            for call in evidence.tool_calls or ()
-        ],
-        "chunks": list(chunks_of(evidence)),
-        "diagnostics": dict(evidence.diagnostics or {}),
-        "completions": list(evidence.completions),
-        "references": list(evidence.references),
-        "variables": dict(evidence.variables),
-    }
+def call_data(call: ToolCall) -> dict[str, Any]:
+    """A call as plain data, with what came of it where that is known."""
+    outcome = {} if call.result is None else {"result": call.result, "failed": call.failed}
+    return {"name": call.name, "arguments": call.arguments, **outcome}
 
 
 def message_pieces(evidence: Evidence) -> tuple[Piece, ...]:

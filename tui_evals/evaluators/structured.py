@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pydantic import AliasChoices, Field, field_validator
 
 from tui_evals.text import strictjson
 
 from .base import (
+    CannotJudge,
     Evaluator,
     Evidence,
     Misconfigured,
@@ -166,3 +169,95 @@ class JsonSchema(Evaluator):
         if not violations:
             return verdict_score(True, "the answer conforms to the schema", violations=[])
         return verdict_score(False, f"at {violations[0]['path']}: {violations[0]['message']}", violations=violations)
+
+
+MAX_SEARCHED = 2_000_000
+"""Characters that are read in vain, in all, in search of JSON within a text."""
+_OPENING = re.compile(r"[{\[]")
+_UNREADABLE = 1_000
+"""What an attempt counts as that says nothing of how far it came."""
+
+
+def embedded_json(text: str) -> Iterator[object]:
+    """The JSON objects and lists that stand in a text, from left to right; CannotJudge where that takes too long."""
+    decoder, spent, start = json.JSONDecoder(parse_constant=_no_constant), 0, _OPENING.search(text)
+    while start is not None:
+        place = start.start()
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except json.JSONDecodeError as problem:
+            spent += problem.pos - place + place // 1_000 + 1  # the parser counts the lines before the fault
+            end = place + 1
+        except _Constant:
+            spent += len(text) - place
+            end = place + 1
+        except (ValueError, RecursionError):
+            spent += _UNREADABLE
+            end = place + 1
+        else:
+            yield value
+        if spent > MAX_SEARCHED:
+            raise CannotJudge("responseTooLarge", "the answer holds too many brackets to search for JSON in it")
+        start = _OPENING.search(text, end)
+
+
+class _Constant(ValueError):
+    """NaN or Infinity, which are not JSON."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _Constant(name)
+
+
+class ContainsJsonOptions(Options):
+    """Options of ContainsJson."""
+
+    json_schema: dict[str, Any] | None = Field(
+        None,
+        validation_alias=AliasChoices("schema", "json_schema", "jsonSchema"),
+        description="The JSON Schema that one of the values must conform to; without it any object or list will do.",
+    )
+
+    @field_validator("json_schema")
+    @classmethod
+    def _usable(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
+        return schema if schema is None else JsonSchemaOptions._usable(schema)
+
+
+class ContainsJson(Evaluator):
+    """Passes when a JSON object or list stands somewhere in the answer, in prose or a code fence.
+
+    With `schema` one of them must conform to it, and the details list what the last one violates. A list such as `[1]`
+    is JSON too: give a schema where the answer may hold such. JSON within a JSON value is not looked at on its own.
+    """
+
+    name = "ContainsJson"
+    family = "JSON"
+    Options = ContainsJsonOptions
+    example: ClassVar = {
+        "options": {"schema": {"type": "object", "required": ["name"]}},
+        "response": 'Here it is:\n```json\n{"name": "Ada"}\n```',
+    }
+
+    @cached_property
+    def _validator(self) -> SchemaValidator | None:
+        from .json_schema import SchemaValidator
+
+        return None if self.options.json_schema is None else SchemaValidator(self.options.json_schema)
+
+    def score(self, evidence: Evidence) -> Score:
+        """Look for one that will do."""
+        found, violations = 0, []
+        for value in embedded_json(evidence.response or ""):
+            found += 1
+            violations = [] if self._validator is None else self._validator.violations([value])
+            if not violations:
+                kind = "an object" if isinstance(value, dict) else "a list"
+                conforming = "" if self._validator is None else " that conforms to the schema"
+                return verdict_score(True, f"the answer holds {kind}{conforming}", violations=[])
+        if not found:
+            return verdict_score(False, "no JSON object or list stands in the answer", violations=[])
+        reason = f"none of the {found:,} JSON values in the answer conforms to the schema"
+        if found == 1:
+            reason = f"the JSON in the answer does not conform: at {violations[0]['path']}: {violations[0]['message']}"
+        return verdict_score(False, reason, violations=violations)

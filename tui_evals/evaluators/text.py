@@ -14,29 +14,19 @@ from .base import (
     CannotJudge,
     Evaluator,
     Evidence,
-    Misconfigured,
     Score,
     TextOptions,
     as_text,
     response_values,
     verdict_score,
 )
-from .values import PatternBudget, quoted, quoted_list, response_texts, same_json
+from .values import PatternBudget, quoted, quoted_list, response_texts, same_json, target_texts
 
 Fold = Callable[[str], str]
 
 
 def _case_folding(options: TextOptions) -> Fold:
     return str.casefold if options.ignore_case else str
-
-
-def _target_texts(evidence: Evidence, values: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    if values is not None:
-        return tuple(values)
-    if not evidence.references:
-        reason = f"nothing to compare with: give the option {option}, or the item an expected_response or ideal"
-        raise Misconfigured(reason)
-    return evidence.references
 
 
 class ValueTextOptions(TextOptions):
@@ -108,7 +98,7 @@ class Equals(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Compare the whole text, then what it stands for where a path chose it."""
         fold = self.options.fold
-        targets = _target_texts(evidence, self.options.value_list, "value")
+        targets = target_texts(evidence, self.options.value_list, "value")
         values = response_values(evidence, self.options.json_path)
         folded = {fold(target) for target in targets}
         texts = [as_text(value) for value in values]
@@ -151,7 +141,7 @@ class StartsWith(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Compare the beginning."""
         fold = _case_folding(self.options)
-        targets = _target_texts(evidence, self.options.value_list, "value")
+        targets = target_texts(evidence, self.options.value_list, "value")
         starts = tuple(map(fold, targets))
         texts = response_texts(evidence, self.options.json_path)
         if any(fold(text).startswith(starts) for text in texts):
@@ -162,7 +152,7 @@ class StartsWith(Evaluator):
 def _split_by_occurrence(evidence: Evidence, options: ValuesTextOptions) -> tuple[list[str], list[str]]:
     """The targets that occur in the answer, and those that do not."""
     fold = _case_folding(options)
-    targets = _target_texts(evidence, options.values, "values")
+    targets = target_texts(evidence, options.values, "values")
     texts = [fold(text) for text in response_texts(evidence, options.json_path)]
     occurs = {target: any(fold(target) in text for text in texts) for target in targets}
     return [target for target in occurs if occurs[target]], [target for target in occurs if not occurs[target]]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tui_evals.text.measures import Measure
 
@@ -14,6 +14,7 @@ from .base import (
     CannotJudge,
     Evaluator,
     Evidence,
+    Misconfigured,
     NoValueToJudge,
     Options,
     Score,
@@ -21,7 +22,7 @@ from .base import (
     measured_score,
     verdict_score,
 )
-from .values import quoted_list
+from .values import quoted, quoted_list
 
 Text = Annotated[str, Field(min_length=1)]
 FunctionName = tuple[str | None, str | None]
@@ -294,6 +295,110 @@ class ToolCalledWith(Evaluator):
             expected = {key.casefold(): value for key, value in expected.items()}
             name = name and name.casefold()
         return (name is None or name in arguments) and contains_json(expected, arguments)
+
+
+class ValidToolCallsOptions(Options):
+    """What ValidToolCalls takes."""
+
+    tools: list[dict[str, Any]] | None = Field(
+        None, description="The tools with their schemas, as a chat request names them, instead of those of the item."
+    )
+    at_least: int = Field(1, ge=0, validation_alias="atLeast", description="The fewest calls the answer must make.")
+
+    @field_validator("tools")
+    @classmethod
+    def _usable(cls, tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+        for number, tool in enumerate(tools or (), 1):
+            name, schema = _offered(tool)
+            if name is None:
+                form = '{"type": "function", "function": {"name": "search", "parameters": {}}}'
+                raise ValueError(f"tool {number} has no name; write it as {form}")
+            if schema is not None:
+                from .json_schema import check_schema  # its library takes a twentieth of a run's start
+
+                check_schema(schema)
+        return tools
+
+
+def _offered(tool: Mapping[str, Any]) -> tuple[str | None, dict[str, Any] | None]:
+    """The name of a tool and the schema of its arguments, as the chat protocol nests them or beside its type."""
+    function = tool.get("function")
+    body = function if isinstance(function, Mapping) else tool
+    name, schema = body.get("name"), body.get("parameters", body.get("input_schema"))
+    return (name if isinstance(name, str) else None), (schema if isinstance(schema, dict) else None)
+
+
+class ValidToolCalls(Evaluator):
+    """Passes when every tool call of the answer names an offered tool and its arguments fit that tool's schema.
+
+    The tools are those that the item offers, or those of the option `tools`. Arguments must be a JSON object; a call
+    without any counts as one with an empty object. An answer that calls fewer tools than `at_least` fails. The details
+    list the first violations of each call.
+    """
+
+    name = "ValidToolCalls"
+    family = "tools"
+    needs = ("response", "tool_calls")
+    Options = ValidToolCallsOptions
+    example: ClassVar = {
+        "options": {
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "search",
+                        "parameters": {
+                            "type": "object",
+                            "properties": {"query": {"type": "string"}},
+                            "required": ["query"],
+                        },
+                    },
+                }
+            ]
+        },
+        "response": "",
+        "tool_calls": (ToolCall("search", {"query": "weather"}),),
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Check each call."""
+        offered = dict(map(_offered, evidence.tools if self.options.tools is None else self.options.tools))
+        calls = evidence.tool_calls or ()
+        if len(calls) > MAX_CALLS:
+            raise CannotJudge("responseTooLarge", f"{len(calls):,} tool calls are too many to check ({MAX_CALLS:,})")
+        if calls and not offered:
+            raise Misconfigured("no tools are known: give the item its tools, or the option tools")
+        faults = {number: fault for number, call in enumerate(calls, 1) if (fault := self._fault(call, offered))}
+        details: dict[str, Any] = {"calls": [call.name for call in calls], "faults": [*faults.values()]}
+        if faults:
+            number, fault = next(iter(faults.items()))
+            return verdict_score(False, f"call {number} of {len(calls)}: {fault}", **details)
+        counted = f"{len(calls)} valid tool {'call' if len(calls) == 1 else 'calls'}"
+        if len(calls) < self.options.at_least:
+            return verdict_score(False, f"{counted}, and at least {self.options.at_least} wanted", **details)
+        return verdict_score(True, counted, **details)
+
+    def _fault(self, call: ToolCall, offered: Mapping[str | None, dict[str, Any] | None]) -> str | None:
+        """What is wrong with a call."""
+        if call.name not in offered:
+            known = quoted_list([name for name in offered if name is not None])
+            return f"{quoted(call.name)} is no tool that was offered; those are {known}"
+        arguments = {} if call.arguments in (None, "") else call.arguments
+        if not isinstance(arguments, Mapping):
+            return f"the arguments of {quoted(call.name)} are not a JSON object"
+        schema = offered[call.name]
+        if schema is None:
+            return None
+        from .json_schema import SchemaValidator, check_schema
+
+        try:
+            check_schema(schema)
+        except ValueError as problem:
+            raise Misconfigured(f"the schema of the tool {quoted(call.name)} cannot be used: {problem}") from None
+        violations = SchemaValidator(schema).violations([arguments])
+        if violations:
+            return f"{call.name} at {violations[0]['path']}: {violations[0]['message']}"
+        return None
 
 
 def contains_json(expected: object, actual: object) -> bool:

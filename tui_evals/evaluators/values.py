@@ -8,7 +8,7 @@ from time import perf_counter
 
 from tui_evals.text.patterns import PatternTimeout
 
-from .base import Evidence, as_text, response_values
+from .base import Evidence, Misconfigured, as_text, response_values
 
 
 def quoted(text: str) -> str:
@@ -25,6 +25,16 @@ def quoted_list(texts: Sequence[str]) -> str:
 def response_texts(evidence: Evidence, json_path: str | None) -> tuple[str, ...]:
     """`response_values` as text."""
     return tuple(map(as_text, response_values(evidence, json_path)))
+
+
+def target_texts(evidence: Evidence, values: Sequence[str] | None, option: str = "value") -> tuple[str, ...]:
+    """What is compared with: the texts of an option, or else every reference of the item."""
+    if values is not None:
+        return tuple(values)
+    if not evidence.references:
+        reason = f"nothing to compare with: give the option {option}, or the item an expected_response or ideal"
+        raise Misconfigured(reason)
+    return evidence.references
 
 
 def strictly_equal(left: object, right: object) -> bool:

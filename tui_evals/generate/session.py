@@ -174,7 +174,7 @@ def _new_run(subject: Subject, folder: GenerationFolder, roles: Roles, writer: W
 def our_spelling(word: str | None, settings: Settings) -> str | None:
     """A model as we spell it, where it is spelled as PromptPex does: provider:model."""
     head, colon, rest = (word or "").partition(":")
-    ours = word in settings.targets or "/" in head or head in ("replay", "python", "command")
+    ours = word in settings.targets or "/" in head or head in ("replay", "python", "command", "a2a")
     return f"{head}/{rest}" if colon and not ours else word
 
 

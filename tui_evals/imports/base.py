@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -190,6 +190,8 @@ class ImportResult:
     dataset_is: DatasetIs = ""
     prompts: tuple[Path, ...] = ()
     """The prompt files that were written because there were none."""
+    evaluators: tuple[Path, ...] = ()
+    """The files of the custom evaluators that it brings."""
     items: int = 0
     results: int = 0
     models: tuple[str, ...] = ()
@@ -205,6 +207,14 @@ class ImportResult:
     """The totals, where there was nothing else."""
     next: str = ""
     """The command line that goes on from here."""
+    targets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Sections for the project's configuration, by the names of the targets: settings that no command line holds."""
+    targets_written: tuple[str, ...] = ()
+    assertions: int = 0
+    as_before: int = 0
+    """How many assertions the source has, and how many of them judge here as they did there."""
+    next_with_targets: str = ""
+    """The command line that goes on from here, once those sections have been written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,10 +230,17 @@ class Importer:
     """What the files are, as a list of kinds shows it."""
     recognises: Callable[[Path], bool]
     read: Callable[[ImportRequest], ImportResult]
+    names: tuple[str, ...] = ()
+    """File names that only this tool gives: such a file, or one in the folder, outweighs whatever else is there."""
     order: int = 50
     """Those of a lower number are asked first whether they recognise a path; 90 recognises every dataset."""
+
     takes_prompt: bool = False
     """Whether the option `prompt` means something to it."""
+
+    def named(self, path: Path) -> bool:
+        """Whether a path is this importer's by the name of the file, or of one in the folder."""
+        return path.name in self.names or any((path / name).is_file() for name in self.names)
 
 
 def is_file_name(name: str) -> bool:

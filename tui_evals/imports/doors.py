@@ -101,7 +101,8 @@ def _importer_for(path: Path, kind: str | None) -> Importer:
             raise UnknownSource(f"{path}: there is no such file or folder")
         if kind is not None:
             return table[kind]
-        importer = next((one for one in table.values() if _recognises(one, path)), None)
+        by_name = (one for one in table.values() if one.named(path))
+        importer = next(by_name, None) or next((one for one in table.values() if _recognises(one, path)), None)
     except OSError as problem:
         raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
     if importer is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,22 @@ from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.store.baselines import dataset_key
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import FILE, load_settings
+from tui_evals.targets.config_file import write_setting
 from tui_evals.text import strictjson
 
-from .base import CannotKeep, CannotRead, DatasetIs, ImportRequest, ImportResult, shown
+from .base import (
+    CannotKeep,
+    CannotRead,
+    DatasetIs,
+    ImportedRun,
+    ImportRequest,
+    ImportResult,
+    WrongOptions,
+    WrongSettings,
+    shown,
+)
 from .losses import Losses
 from .recording import Recording, recorded_run, store_recording
 
@@ -66,21 +80,49 @@ def keep_dataset(
     losses: Losses,
     *,
     prompts: Mapping[Path, str] | None = None,
+    evaluators: Mapping[Path, str] | None = None,
     following: str = "",
 ) -> ImportResult:
-    """Write what was read as a dataset, with prompt files beside it, all of them or none."""
+    """Write what was read as a dataset, with its prompt files and custom evaluators, all of them or none."""
     dataset, problems = parse_dataset(document)
-    if dataset is None:
+    if dataset is None and document["items"]:  # without items there is still what is asked, and how it is judged
         raise DatasetError(str(request.path), problems)
     return ImportResult(
         source=request.path,
         dataset=file,
-        dataset_is=write_files(document, file, prompts or {}),
+        dataset_is=write_files(document, file, {**(prompts or {}), **(evaluators or {})}),
         prompts=tuple(prompts or ()),
-        items=len(dataset.items),
+        evaluators=tuple(evaluators or ()),
+        items=len(document["items"]),
         losses=tuple(losses.entries),
         next=following or run_command(file),
     )
+
+
+def keep_targets(result: ImportResult, root: Path) -> ImportResult:
+    """Write the settings of the targets into the project's configuration; a target of the same name stays as it is."""
+    notes: list[str] = []
+    try:
+        there = _written_targets(root)
+        for name, section in result.targets.items():
+            if name in there and there[name] != section:
+                notes.append(f"{FILE} has another target {name}, which stays as it is; the import has {dict(section)}")
+            elif name not in there:
+                write_setting(root, ("targets", name), dict(section))
+    except ConfigurationError as problem:
+        raise WrongSettings(str(problem)) from None
+    written = tuple(name for name in result.targets if name not in there)
+    return replace(
+        result, notes=(*result.notes, *notes), targets_written=written, next=result.next_with_targets or result.next
+    )
+
+
+def _written_targets(root: Path) -> Mapping[str, Any]:
+    """The sections of targets as they stand in the project's configuration, which is a valid one."""
+    load_settings(root)
+    file = root / FILE
+    targets: Mapping[str, Any] = tomllib.loads(text_of(file)).get("targets", {}) if file.exists() else {}
+    return targets
 
 
 def keep_run(request: ImportRequest, read: Callable[[Path], tuple[Recording, Losses]]) -> ImportResult:
@@ -115,6 +157,28 @@ def keep_run(request: ImportRequest, read: Callable[[Path], tuple[Recording, Los
     )
 
 
+def keep_runs(request: ImportRequest, recordings: Sequence[Recording], losses: Losses) -> ImportResult:
+    """Store several finished runs that one file holds."""
+    options = request.options
+    if options.into is not None or options.out is not None:
+        raise WrongOptions(f"{request.path} holds several runs, so it is no one dataset; leave --into and --out out")
+    settings, variables = request.project.configuration()
+    with request.project.writing(variables) as (writer, reader):
+        stored = [store_recording(writer, reader, one, settings, variables) for one in recordings]
+    runs = tuple(ImportedRun(run.key, run.name, run.source, run_is) for run, run_is in stored)
+    return ImportResult(
+        source=request.path,
+        items=sum(len(one.document["items"]) for one in recordings),
+        results=sum(len(one.answers) for one in recordings),
+        models=tuple(dict.fromkeys(target for one in recordings for target in one.targets)),
+        run=runs[-1].key,
+        run_is=runs[-1].run_is,
+        runs=runs,
+        losses=tuple(losses.entries),
+        next=f"tui-evals show {runs[-1].key}",
+    )
+
+
 def write_dataset(document: Mapping[str, Any], file: Path, known: bool = False) -> DatasetIs:
     """Write a dataset, unless there is a file of its name; one that is `known` may have been changed since."""
     there = _state_of(file, document)
@@ -135,6 +199,7 @@ def write_files(document: Mapping[str, Any], file: Path, beside: Mapping[Path, s
     try:
         make_folder(file.parent)
         for other in new:
+            make_folder(other.parent)
             write_atomically(other, beside[other].encode())
         return write_dataset(document, file)
     except BaseException:

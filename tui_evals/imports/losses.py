@@ -29,6 +29,8 @@ class Losses:
     """The entries of one import or export, in the order they were met; the same one is kept once."""
 
     entries: list[Loss] = field(default_factory=list)
+    assertions: dict[object, bool] = field(default_factory=dict, compare=False)
+    """Every assertion of the source, by its place, and whether it judges here as it does there."""
     _known: set[Loss] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -51,6 +53,12 @@ class Losses:
         """Note everything another report holds."""
         for entry in other.entries:
             self._add(entry)
+
+    def judges(self, place: object, told: Losses) -> None:
+        """Take in what was noted of one assertion, and whether anything of it was changed or left out."""
+        self.extend(told)
+        same = all(entry.kind == "carried" for entry in told.entries)
+        self.assertions[place] = same and self.assertions.get(place, True)
 
     def of(self, kind: Kind) -> Iterator[Loss]:
         """The entries of one kind, in the order they were met."""

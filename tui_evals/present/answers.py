@@ -11,9 +11,10 @@ from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, ScoreRe
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text.chats import question_text
 from tui_evals.text.endings import BLOCKED, ENDINGS, ending_word
-from tui_evals.text.measures import parse_measure, score_figures
+from tui_evals.text.measures import parse_measure, plain_number, score_figures
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
+from tui_evals.text.tokens import tokens_per_second
 
 from .causes import plain_reason
 from .figures import duration, exact_time, local_time, number, short_number, tokens
@@ -36,6 +37,8 @@ class AnswerFacts:
     scripted: str = ""
     cached: str = ""
     duration: str = ""
+    first_token: str = ""
+    pace: str = ""
     tokens: str = ""
     cost: str = ""
     model: str = ""
@@ -53,8 +56,9 @@ class AnswerFacts:
     @property
     def figures(self) -> tuple[str, ...]:
         """All the others, in the order in which they are always listed."""
-        took = (self.duration, self.tokens, self.cost, self.model, self.steps, self.attempts, self.calls)
-        return tuple(part for part in (*took, self.ending, self.judged) if part)
+        times = (self.duration, self.first_token, self.tokens, self.pace)
+        parts = (*times, self.cost, self.model, self.steps, self.attempts, self.calls, self.ending, self.judged)
+        return tuple(part for part in parts if part)
 
     @property
     def text(self) -> str:
@@ -76,7 +80,9 @@ def answer_facts(
         scripted="scripted, not a model" if row.scripted else "",
         cached="from the cache" if row.from_cache else "",
         duration=duration(row.latency_ms / 1000) if asked and row.latency_ms is not None else "",
+        first_token=_first_token(record) if asked else "",
         tokens=tokens(row) or _uncounted(record),
+        pace=_pace(row, record) if asked else "",
         cost=_paid(row),
         model=f"answered by {record.model}" if record.model and not row.scripted else "",
         steps=_several(len(record.steps), "steps"),
@@ -96,6 +102,17 @@ def rejudged_text(attempt: EarlierAttempt) -> str:
     """When an answer was judged again, and whether by what its run is judged by."""
     edited = attempt.rejudged is not None and attempt.rejudged.expected is not None
     return f"judged again {local_time(attempt.time)}" + (" by an edited expectation" if edited else "")
+
+
+def _first_token(record: AnswerRecord) -> str:
+    """How long the first piece took of an answer that was streamed."""
+    return "" if record.first_token_ms is None else f"first token after {duration(record.first_token_ms / 1000)}"
+
+
+def _pace(row: AnswerRow, record: AnswerRecord) -> str:
+    """How fast an answer came that was streamed."""
+    pace = tokens_per_second(row.output_tokens, row.latency_ms)
+    return "" if record.first_token_ms is None or pace is None else f"{plain_number(pace)} tokens/s"
 
 
 def _paid(row: AnswerRow) -> str:

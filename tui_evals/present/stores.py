@@ -24,6 +24,7 @@ _NOUNS = {
     "labels": ("label", "labels"),
     "drafts": ("unsaved edit", "unsaved edits"),
     "baselines": ("baseline", "baselines"),
+    "battles": ("battle", "battles"),
     "bouts": ("verdict of a battle", "verdicts of battles"),
 }
 

@@ -19,7 +19,7 @@ _GROUP = 5_000
 """Rows of a row group, which is held in memory until it is written."""
 _WHOLE = frozenset(("turn", "repeat", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "attempts"))
 _YES_NO = frozenset(("from_cache", "edited"))
-_NUMBERS = frozenset(("score", "threshold", "latency_ms", "cost"))
+_NUMBERS = frozenset(("score", "threshold", "latency_ms", "first_token_ms", "cost"))
 """Columns, or the last part of their names, that hold numbers; all others hold text."""
 
 

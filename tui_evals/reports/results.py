@@ -270,7 +270,7 @@ _PARTS = ("score", "result", "threshold", "reason")
 _EMPTY = (None,) * len(_PARTS)
 _COLUMNS = (
     *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
-    *("status", "score", "error_code", "error_message", "latency_ms", "from_cache"),
+    *("status", "score", "error_code", "error_message", "latency_ms", "first_token_ms", "from_cache"),
     *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id", "ending"),
     *("cached_tokens", "reasoning_tokens", "attempts"),
 )
@@ -295,6 +295,7 @@ def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[objec
         record.code if record else None,
         record.message if record else None,
         row.latency_ms,
+        record.first_token_ms if record else None,
         row.from_cache,
         row.input_tokens,
         row.output_tokens,

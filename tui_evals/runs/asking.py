@@ -27,6 +27,7 @@ from tui_evals.targets.base import (
     Target,
     TargetConfig,
     TargetError,
+    Usage,
 )
 from tui_evals.targets.takes import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
 from tui_evals.text.endings import BLOCKED, ending_word
@@ -78,7 +79,10 @@ class ConversationKeys:
 
 
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    """What a cache key is made of, in words a person can compare."""
+    """What a cache key is made of, in words a person can compare.
+
+    A session is no part of it: its name is another each time, and what was said in it stands in the messages.
+    """
     form = request.response_format
     return {
         "recipe": RECIPE,
@@ -323,6 +327,8 @@ class _Account:
         if outcome.cost is not None:
             return outcome.cost
         price = self._priced.price
+        if price is not None and price.is_per_call:
+            return price.cost(Usage(0, 0))
         return price.cost(outcome.usage) if price and outcome.usage else None
 
 
@@ -349,9 +355,7 @@ async def recalled(
     With the empty key nothing is kept or recalled, and what cannot be there is not looked for. The limit that a budget
     sets to an answer is no part of the key.
     """
-    if key and may_be_kept and (kept := await ledger.cached(key)) is not None:
-        if not key.startswith(REPLY):  # the call that asked for that is in the run itself
-            ledger.called(_cached_call(target))
+    if may_be_kept and (kept := await kept_reply(target, ledger, key)) is not None:
         return kept
     async with target.room.flight:
         timed = await target.ask(replace(request, params=target.with_params(request.params)), ledger)
@@ -362,6 +366,14 @@ async def recalled(
         if key and worth(reply.text) and ending_word(reply.finish_reason) not in CUT_OFF:
             await ledger.keep(key, target.config.name, record)
     return record
+
+
+async def kept_reply(target: PricedTarget, ledger: Ledger, key: str) -> AnswerRecord | None:
+    """The reply that is kept under a key, noted as a call that cost nothing; None without one, or without a key."""
+    kept = await ledger.cached(key) if key else None
+    if kept is not None and not key.startswith(REPLY):  # the call that asked for that is in the run itself
+        ledger.called(_cached_call(target))
+    return kept
 
 
 def _cached_call(target: PricedTarget) -> CallRecord:

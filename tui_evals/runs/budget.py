@@ -138,7 +138,7 @@ def reading_costs(request: Request, price: Price) -> float:
         written += _bytes(request.tools)
     if isinstance(request.response_format, Mapping):
         written += _bytes(request.response_format)
-    return written * price.most_per_input / 1e6
+    return (price.per_call or 0.0) + written * price.most_per_input / 1e6
 
 
 def _bytes(value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> int:

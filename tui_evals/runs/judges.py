@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tui_evals.evaluators.base import Ask, CannotJudge, Question, consulted
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
-from tui_evals.targets.base import Request, TargetError
+from tui_evals.store.records import AnswerRecord
+from tui_evals.targets.base import Request, TargetConfig, TargetError
 from tui_evals.targets.takes import judging_params
 
-from .asking import REPLY, PricedTarget, kept_key, recalled
+from .asking import REPLY, PricedTarget, kept_key, kept_reply, recalled
 from .scoring import questions, scripted
 
 _CODES = {
@@ -18,6 +19,19 @@ _CODES = {
     "agentRateLimited": "judgeRateLimited",
     "agentTimeout": "judgeTimeout",
 }
+
+
+_BATCH = 64
+"""Texts in one call for their vectors."""
+
+
+def request_for(question: Question, config: TargetConfig) -> Request:
+    """What a question of an evaluator is to a target: a judge is to be terse and sober unless configured otherwise."""
+    if question.texts:
+        texts = tuple({"role": "user", "content": text} for text in question.texts)
+        return Request(messages=texts, params=config.params)
+    params = judging_params(config, question.max_tokens)
+    return Request(messages=question.messages, response_format=question.schema, params=params)
 
 
 class Judges:
@@ -49,14 +63,12 @@ class Judges:
             judge.room.gate.halt()
 
     async def _reply(self, judge: PricedTarget, question: Question) -> str:
-        params = judging_params(judge.config, question.max_tokens)
-        request = Request(messages=question.messages, response_format=question.schema, params=params)
-        judging = None if self._caches(judge) else questions.get()
-        key = kept_key(judge, request) if self._caches(judge) or judging is not None else ""
-        if judging is not None:  # kept for this judging alone, which a crash may cut short
-            key = f"{REPLY}{judging.number(key)}"
+        if question.texts:
+            return await self._vectors(judge, question.texts)
+        request = request_for(question, judge.config)
+        key, may_be_kept = self._key(judge, request)
         try:
-            kept = await recalled(judge, request, self._ledger, key, may_be_kept=judging is None or judging.again)
+            kept = await recalled(judge, request, self._ledger, key, may_be_kept=may_be_kept)
         except TargetError as problem:
             code = _CODES.get(problem.code, "evaluatorError")
             raise CannotJudge(code, f"the judge {judge.config.name} gave no verdict: {problem}") from None
@@ -64,6 +76,42 @@ class Judges:
         if (asked := consulted.get()) is not None:
             asked.judges[kept.model or judge.config.model] = None
         return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)
+
+    def _key(self, judge: PricedTarget, request: Request) -> tuple[str, bool]:
+        """Under what a reply is kept, empty where it is not, and whether it may be kept already."""
+        judging = None if self._caches(judge) else questions.get()
+        key = kept_key(judge, request) if self._caches(judge) or judging is not None else ""
+        if judging is not None:  # kept for this judging alone, which a crash may cut short
+            key = f"{REPLY}{judging.number(key)}"
+        return key, judging is None or judging.again
+
+    async def _vectors(self, embedder: PricedTarget, texts: Sequence[str]) -> str:
+        """A line for each text: those that are kept, and the others asked for together and kept one by one."""
+        keys = {text: self._key(embedder, request_for(Question(texts=(text,)), embedder.config)) for text in texts}
+        lines: dict[str, str] = {}
+        for text, (key, may_be_kept) in keys.items():
+            if may_be_kept and (kept := await kept_reply(embedder, self._ledger, key)) is not None:
+                lines[text] = kept.text or ""
+        missing = [text for text in keys if text not in lines]
+        try:
+            for start in range(0, len(missing), _BATCH):
+                some = tuple(missing[start : start + _BATCH])
+                request = request_for(Question(texts=some), embedder.config)
+                async with embedder.room.flight:
+                    reply = (await embedder.ask(request, self._ledger)).reply
+                    given = reply.text.split("\n")
+                    if len(given) != len(some):
+                        reason = f"{embedder.config.name} gave {len(given)} vectors for {len(some)} texts"
+                        raise CannotJudge("judgeOutputUnparseable", reason)
+                    for text, line in zip(some, given, strict=True):
+                        lines[text] = line
+                        if key := keys[text][0]:
+                            record = AnswerRecord(text=line, request={}, model=reply.model)
+                            await self._ledger.keep(key, embedder.config.name, record)
+        except TargetError as problem:
+            code = _CODES.get(problem.code, "evaluatorError")
+            raise CannotJudge(code, f"{embedder.config.name} gave no vectors: {problem}") from None
+        return "\n".join(lines[text] for text in texts)
 
     def _caches(self, judge: PricedTarget) -> bool:
         return self._use_cache and judge.cacheable

@@ -46,13 +46,18 @@ class Conversation:
         return self.keys.key(self.target.identity, request)
 
     def known(self, plan: Plan, reader: Reader, most: int) -> int:
-        """How many answers the cache has from the first on; so many are looked up at most."""
-        turn, units = 0, self.item.units
+        """How many answers the cache has from the first on; so many are looked up at most.
+
+        Where one gave a session, the cache has all answers after it too, or else that one counts as unknown.
+        """
+        turn, units, asked_from = 0, self.item.units, len(self.item.units)
         while turn < min(most, len(units)) and (kept := reader.cache_get(self.key(plan, turn))) is not None:
+            if kept.answer.session is not None:
+                asked_from = min(turn, asked_from)
             turn += 1
             if turn < len(units):
                 self.messages += [assistant(kept.answer.text, kept.answer.tool_calls), *question_of(units[turn])]
-        return turn
+        return turn if turn == len(units) else min(turn, asked_from)
 
 
 def conversations(plan: Plan, project: Project, max_cost: float | None) -> Iterator[Conversation]:
@@ -97,7 +102,7 @@ def known_turns(plan: Plan, project: Project, reader: Reader, max_cost: float | 
             continue
         known = 1
         if len(one.item.units) > 1:
-            known = max(known, one.known(plan, reader, left))
+            known = one.known(plan, reader, left)
             left -= known
             complete = complete and left > 0
         turns[one.planned.cell] = known

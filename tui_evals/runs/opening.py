@@ -31,7 +31,8 @@ def demand_price(config: TargetConfig, most: float | None) -> Price | None:
     if price is None and most is not None:
         raise ConfigurationError(
             f"the price of {config.name} ({config.model}) is not known, so --max-cost cannot be kept; give it in "
-            ".evals/config.toml: [targets.NAME] price = { input_per_million = …, output_per_million = … }"
+            ".evals/config.toml: [targets.NAME] price = { input_per_million = …, output_per_million = … }, or price = "
+            "{ per_call = … }"
         )
     return price
 

@@ -10,10 +10,10 @@ from typing import Literal
 
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
-from tui_evals.evaluators.base import Ask, Evaluator
+from tui_evals.evaluators.base import EMBEDDER, Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.store.records import PlannedAnswer
-from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.targets.base import Price, TargetConfig, Usage
 from tui_evals.text.tokens import estimate_tokens
 
 from .prompting import PromptUnderTest, of_dataset
@@ -46,6 +46,18 @@ class MissingJudge(CannotPlan):
         self.evaluator = evaluator
 
 
+class MissingEmbedder(CannotPlan):
+    """An evaluator compares vectors, and nothing is named that gives them."""
+
+    def __init__(self, evaluator: str) -> None:
+        super().__init__(
+            f"{evaluator} compares embeddings and no target is named that gives them. Give .evals/config.toml one with "
+            'kind = "embedding", such as [targets.vectors] model = "openai/text-embedding-3-small", and name it there: '
+            '[judge] embedding = "vectors". Or pass --without-judges to leave such evaluators out'
+        )
+        self.evaluator = evaluator
+
+
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """One evaluator as it judges one unit: its key in the dataset, and its weight."""
@@ -69,6 +81,8 @@ class Plan:
     only: frozenset[int] | None = None
     rubric: Rubric = "strict"
     """What the levels of ratings mean whose options do not say it."""
+    embedder: TargetConfig | None = None
+    """The target of kind embedding, where an evaluator needs the run's own."""
 
     @cached_property
     def asked_prompts(self) -> tuple[PromptUnderTest, ...]:
@@ -134,7 +148,7 @@ class Plan:
         kind = self.registry.find(entry.evaluator)
         default = {"rubric": self.rubric} if kind.levelled else {}
         options = kind.Options.model_validate({**default, **entry.settings})
-        ask = ask_of(getattr(options, "judge", None)) if kind.judged or kind.may_ask else None
+        ask = ask_of(kind.asked_target(entry.settings)) if kind.judged or kind.may_ask else None
         return Assigned(entry.key, kind(options, ask), options.weight)
 
     def judges_thread(self, item: Item, turn: int, key: str) -> bool:
@@ -179,16 +193,19 @@ class Plan:
         needed: dict[str | None, str] = {}
         for entries, _ in self.evaluator_sets:
             for entry in entries:
-                if self.registry.find(entry.evaluator).judged:
-                    needed.setdefault(entry.settings.get("judge"), entry.key)
+                kind = self.registry.find(entry.evaluator)
+                if kind.judged:
+                    needed.setdefault(kind.asked_target(entry.settings), entry.key)
         return needed
 
     def check_judges(self) -> None:
         """MissingJudge when an evaluator needs a judge and none is named."""
-        if self.without_judges or self.judge is not None:
+        if self.without_judges:
             return
-        if key := self.judges_needed.get(None):
+        if self.judge is None and (key := self.judges_needed.get(None)):
             raise MissingJudge(key)
+        if self.embedder is None and (key := self.judges_needed.get(EMBEDDER)):
+            raise MissingEmbedder(key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +262,7 @@ class _Bill:
         if price is None:
             self.unpriced[config.name] = None
         else:
-            self.sum += (read * price.input_per_million + written * price.output_per_million) / 1e6
+            self.sum += price.cost(Usage(read, written))
 
 
 def estimate(
@@ -270,9 +287,11 @@ def estimate(
         else:
             bill.add(plan.targets[answer.target], tokens, TYPICAL_ANSWER_TOKENS)
         for entry in () if plan.without_judges else plan.resolved(plan.dataset.items[answer.item], answer.turn):
+            kind = plan.registry.find(entry.evaluator)
             if plan.asks_judge(entry, plan.dataset.items[answer.item], answer.turn):
                 judge_calls += 1
-                bill.add(judges[entry.settings.get("judge")], tokens + TYPICAL_ANSWER_TOKENS + 600, 80)
+                read, written = (estimate_tokens(unit.reference or ""), 0) if kind.embeds else (tokens + 600, 80)
+                bill.add(judges[kind.asked_target(entry.settings)], read + TYPICAL_ANSWER_TOKENS, written)
     unpriced = tuple(bill.unpriced)
     return Estimate(answers, judge_calls, bill.sum, plan.cautions(), unpriced, cached, known.complete, further)
 

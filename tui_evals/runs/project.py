@@ -55,7 +55,13 @@ class Project:
 
     def writer(self) -> Writer:
         """The writing door of the store; what looks like a secret of the environment never passes it."""
-        return Writer(self.store, secrets=secrets_of(self.environment), durable=self.settings.durable)
+        return Writer(self.store, secrets=self.secrets, durable=self.settings.durable)
+
+    @property
+    def secrets(self) -> list[str]:
+        """What must not be stored nor shown."""
+        sent = (self.environment.get(name, "").strip() for name in self.settings.secret_variables)
+        return [*secrets_of(self.environment), *filter(None, sent)]
 
     def with_prompt(self, prompt: Path | None) -> Project:
         """The same project with the metrics beside a prompt."""

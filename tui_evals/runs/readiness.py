@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
+from tui_evals.evaluators.base import EMBEDDER
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig, TargetContext
 from tui_evals.targets.config import Settings, find_target
@@ -63,11 +65,46 @@ def judge_configs(plan: Plan, settings: Settings) -> dict[str | None, TargetConf
         return {}
     configs: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed:
-        if name is not None:
-            configs[name] = find_target(name, settings, "the dataset")
+        if name not in (None, EMBEDDER):
+            configs[name] = find_target(str(name), settings, "the dataset")
     if plan.judge is not None:
         configs[None] = plan.judge
+    if plan.embedder is not None:
+        configs[EMBEDDER] = plan.embedder
     return configs
+
+
+def check_roles(plan: Plan, settings: Settings) -> None:
+    """ConfigurationError where a target of a plan is asked for what it does not give, or is not there."""
+    for target in plan.targets:
+        check_role(target, embeds=False, whom="a run")
+    configs = judge_configs(plan, settings)
+    for entries, _ in plan.evaluator_sets:
+        for entry in entries:
+            kind = plan.registry.find(entry.evaluator)
+            if kind.judged and (config := configs.get(kind.asked_target(entry.settings))) is not None:
+                check_role(config, embeds=kind.embeds, whom=entry.key)
+
+
+def check_role(config: TargetConfig, *, embeds: bool, whom: str) -> None:
+    """ConfigurationError where vectors are wanted of a target that answers, or an answer of one that gives vectors."""
+    if embeds and config.kind != "embedding":
+        raise ConfigurationError(
+            f"{whom} compares embeddings, and the target {config.name} ({config.model}) is none that gives them: name "
+            'one whose section of .evals/config.toml says kind = "embedding"'
+        )
+    if not embeds and config.kind == "embedding":
+        raise ConfigurationError(
+            f"{whom} asks for answers, and the target {config.name} ({config.model}) gives embeddings only: it serves "
+            'evaluators such as EmbeddingSimilarity, named by [judge] embedding or the option "embedder"'
+        )
+
+
+def with_embedder(plan: Plan, settings: Settings) -> Plan:
+    """The plan with the target that gives vectors, where an evaluator needs the run's own."""
+    if settings.embedder is None or plan.without_judges or EMBEDDER not in plan.judges_needed:
+        return plan
+    return replace(plan, embedder=find_target(settings.embedder, settings))
 
 
 def needed_judges(plan: Plan, settings: Settings) -> list[TargetConfig]:

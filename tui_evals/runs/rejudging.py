@@ -28,7 +28,7 @@ from .opening import opened
 from .plan import CannotPlan, Estimate, Plan
 from .project import Project
 from .prompting import Chat, assistant, opening_of, question_of
-from .readiness import judge_configs, needed_judges
+from .readiness import judge_configs, needed_judges, with_embedder
 from .scoring import evidence_for, judge
 from .start import Job, by_pass, estimate_again, stored_job
 from .status import RECORDED
@@ -76,6 +76,8 @@ def prepare_rejudging(
         own = passes[-1].config.get("dataset") or run.snapshot
         job, expected = _by_dataset(job, number, dataset, number if place is None else place, reader.snapshot(own))
     plan = replace(job.plan, only=frozenset((number,)))
+    if plan.embedder is None:
+        plan = with_embedder(plan, project.settings)
     plan.check_judges()
     asks = bool(needed_judges(plan, project.settings))
     if asks and run.status in LIVE_STATUSES:

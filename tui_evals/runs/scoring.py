@@ -16,6 +16,7 @@ from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Mark
 from tui_evals.text.chats import chat_to_text, split_at_question
+from tui_evals.text.tokens import tokens_per_second
 
 from .plan import Assigned, Plan
 from .prompting import Chat, PromptUnderTest, variables_of
@@ -89,6 +90,8 @@ def evidence_for(
         chunks=chunk_texts((unit.extensions or {}).get(CHUNKS)),
         diagnostics=answer.diagnostics,
         latency_ms=answer.latency_ms,
+        first_token_ms=answer.first_token_ms,
+        tokens_per_second=tokens_per_second(answer.output_tokens, answer.latency_ms),
         tokens=tokens,
         cost=answer.cost,
         from_cache=answer.from_cache,

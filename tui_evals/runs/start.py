@@ -40,7 +40,7 @@ from .opening import demand_price, items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan, Rubric, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
-from .readiness import check_can_begin, judge_configs, needed_judges
+from .readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
 from .selection import ItemSelection, find_run, select_items
 from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO
 from .storing import Storing
@@ -235,7 +235,9 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     )
     plan = replace(plan, only=_selected_positions(plan, request.items, project))
     plan.check_evaluators()
+    plan = with_embedder(plan, settings)
     plan.check_judges()
+    check_roles(plan, settings)
     _check_values(document, plan)
     if not request.allow_unjudged and (request.cluster is None or request.cluster.word.startswith("local")):
         check_judgeable(plan)
@@ -402,7 +404,9 @@ def judged_again(
         plan = replace(plan, judge=find_typed(word, settings))
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
     plan.check_evaluators()
+    plan = with_embedder(plan, settings)
     plan.check_judges()
+    check_roles(plan, settings)
     if not allow_unjudged:
         check_judgeable(plan)
     terms = replace(job.terms, max_cost=None, use_cache=job.terms.use_cache and use_cache)
@@ -440,6 +444,7 @@ def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
     judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
     rubric = kept.get(RUBRIC, plan.rubric)
     plan = replace(plan, judge=judge, without_judges=kept["without_judges"], rubric=rubric)
+    plan = replace(plan, embedder=_kept_embedder(kept, project.settings, project.environment))
     plan.check_evaluators()
     return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
 
@@ -593,6 +598,7 @@ def _run_config(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dic
     return {
         "targets": [_named_identity(target, environment) for target in plan.targets],
         "judge": _named_identity(plan.judge, environment) if plan.judge else None,
+        **({"embedder": _named_identity(plan.embedder, environment)} if plan.embedder else {}),
         "without_judges": plan.without_judges,
         "repeats": plan.repeats,
         RUBRIC: plan.rubric,
@@ -631,11 +637,17 @@ def stored_plan(
         registry=registry,
         judge=_unchanged_target(kept["judge"], settings, environment) if kept["judge"] else None,
         without_judges=kept["without_judges"],
+        embedder=_kept_embedder(kept, settings, environment),
         prompts=prompts,
         repeats=kept["repeats"],
         rubric=kept.get(RUBRIC, "strict"),
         only=frozenset(kept["only"]) if kept["only"] is not None else None,
     )
+
+
+def _kept_embedder(kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str]) -> TargetConfig | None:
+    """The target of kind embedding that a run or a pass was begun with."""
+    return _unchanged_target(kept["embedder"], settings, environment) if "embedder" in kept else None
 
 
 def _unchanged_target(
@@ -706,6 +718,7 @@ def _pass_config(
     own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
     return {
         "judge": _named_identity(plan.judge, environment) if plan.judge else None,
+        **({"embedder": _named_identity(plan.embedder, environment)} if plan.embedder else {}),
         "without_judges": plan.without_judges,
         RUBRIC: plan.rubric,
         "dataset": None if own else writer.snapshot(judging, run.source),
@@ -721,7 +734,13 @@ def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
         if row.status in ("pending", "running") or row.code is not None:
             continue
         item = plan.dataset.items[row.item]
-        judged = sum(plan.asks_judge(entry, item, row.turn) for entry in plan.resolved(item, row.turn))
+        asking = [
+            plan.registry.find(entry.evaluator)
+            for entry in plan.resolved(item, row.turn)
+            if plan.asks_judge(entry, item, row.turn)
+        ]
+        calls += sum(kind.embeds for kind in asking)
+        judged = sum(not kind.embeds for kind in asking)
         calls += judged
         if price is not None:
             read = estimate_tokens(item.units[row.turn].prompt or "") + (row.output_tokens or TYPICAL_ANSWER_TOKENS)

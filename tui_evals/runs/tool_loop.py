@@ -101,7 +101,8 @@ class ToolLoop:
                 break
             for place, call in enumerate(step["calls"], 1):
                 await self._make(call, f"{number}.{place}", offer)
-            request = replace(request, messages=(*request.messages, *messages_of_step(step)))
+            session = request.session if reply.session is None or reply.from_cache else reply.session
+            request = replace(request, messages=(*request.messages, *messages_of_step(step)), session=session)
         return self._record(replace(reply, finish_reason="max_steps"))
 
     async def _reply(self, number: int, request: Request) -> AnswerRecord:

@@ -99,11 +99,22 @@ def statuses(ask: Ask, run: int) -> list[tuple[int, int, int, int, int, AnswerSt
     )
 
 
+def planned(ask: Ask, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
+    """What became of every answer, in pages in the order of the plan: position, item, its name and status."""
+    query = "SELECT pos, item, name, status FROM answers WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
+    for start in _pages(ask, run):
+        yield from cast("list[tuple[int, int, str, AnswerStatus]]", ask(query, [run, start, start + _PAGE]))
+
+
 def spent(ask: Ask, run: int) -> tuple[float, int]:
-    """What all calls cost, and how many were answered at an unknown price."""
-    query = f"SELECT total(cost), total(cost IS NULL AND {_ANSWERED} AND from_cache = 0) FROM calls WHERE run = ?"
-    ((cost, unpriced),) = ask(query, [run])
-    return cost, int(unpriced)
+    """What all calls cost, and at how many of them, those of one answer's steps taken as one, the price is unknown."""
+    free = f"cost IS NULL AND {_ANSWERED} AND from_cache = 0"
+    query = (
+        f"SELECT total(cost), total({free} AND (kind <> 'target' OR answer IS NULL)), "
+        f"count(DISTINCT CASE WHEN {free} AND kind = 'target' THEN answer END) FROM calls WHERE run = ?"
+    )
+    ((cost, others, answers),) = ask(query, [run])
+    return cost, int(others) + answers
 
 
 def may_cost(ask: Ask, run: int) -> float:

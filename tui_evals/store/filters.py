@@ -173,6 +173,17 @@ def _latency(value: str, run: int | None) -> Condition:
     return f"answers.latency_ms {match['sign']} ?", [float(match["number"]) * _MILLISECONDS[match["unit"]]]
 
 
+def _first_token(value: str, run: int | None) -> Condition:
+    match = _LATENCY.fullmatch(value)
+    if match is None:
+        raise FilterError(f"'first_token:{value}' is not a comparison with a time; write first_token:>1s")
+    return (
+        "EXISTS (SELECT 1 FROM bodies b WHERE b.id = answers.body "
+        f"AND json_extract(b.answer, '$.first_token_ms') {match['sign']} ?)",
+        [float(match["number"]) * _MILLISECONDS[match["unit"]]],
+    )
+
+
 def _cost(value: str, run: int | None) -> Condition:
     match = _COST.fullmatch(value)
     if match is None:
@@ -325,6 +336,7 @@ FILTER_KEYS: Mapping[str, FilterKey] = {
     "status": FilterKey("status:fail", "the status is this one; its word alone says the same", _status),
     "score": FilterKey("score:<50", "the score out of 100, compared by < <= > >= or =", _score),
     "latency": FilterKey("latency:>2s", "how long the answer took: < <= > >= and ms, s or m", _latency),
+    "first_token": FilterKey("first_token:>1s", "how long a streamed answer took to begin", _first_token),
     "cost": FilterKey("cost:>0.01", "what the answer cost in US dollars: < <= > >= or =", _cost),
     "evaluator": FilterKey("evaluator:Match", "this evaluator judged it", _judged),
     "failed": FilterKey("failed:Match", "this evaluator failed it", _failed),

@@ -147,6 +147,7 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
         return True
     for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers", "replies"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
+    connection.execute("DELETE FROM battles WHERE EXISTS (SELECT 1 FROM json_each(sides) WHERE value ->> 0 = ?)", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
     connection.execute(
         "DELETE FROM snapshots WHERE hash NOT IN (SELECT snapshot FROM runs) AND hash NOT IN "

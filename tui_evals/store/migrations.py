@@ -234,9 +234,23 @@ def _token_details(database: Tables) -> None:
     )
 
 
+def _battles(database: Tables) -> None:
+    """The battles that were begun; of those before only the verdicts are known."""
+    _execute_each(
+        database,
+        """
+        CREATE TABLE battles(
+          id INTEGER PRIMARY KEY AUTOINCREMENT, sides TEXT NOT NULL, judge TEXT NOT NULL, question TEXT NOT NULL,
+          criteria TEXT NOT NULL, pairs INTEGER, seed INTEGER, time REAL NOT NULL, cost REAL NOT NULL,
+          summary TEXT NOT NULL);
+        """,
+    )
+
+
 STEPS: tuple[Callable[[Tables], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
     *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations, _rejudged, _token_details),
+    _battles,
 )
 VERSION = len(STEPS)
 

@@ -97,11 +97,14 @@ class Reader:
         """A number that grows when something is heard of the workers of any run."""
         return self._number("SELECT v FROM meta WHERE k = 'workers'")
 
-    def changed(self, since: int, run: int | None = None) -> list[AnswerRow]:
-        """The answers that changed after a sequence number, each once and as it is now."""
+    def changed(self, since: int, run: RunRow | None = None) -> list[AnswerRow]:
+        """The answers that changed after a sequence number, each once and as it is now; or those of a run as read."""
         # The plus sign keeps the database on the index of sequence numbers.
-        only, values = ("", [since]) if run is None else (" AND +run = ?", [since, run])
-        return self._answers(f"SELECT {lookup.ANSWER} FROM answers WHERE seq > ?{only} ORDER BY seq", values)
+        only, values = ("", [since]) if run is None else (" AND +run = ?", [since, run.id])
+        query = f"SELECT {lookup.ANSWER} FROM answers WHERE seq > ?{only} ORDER BY seq"
+        if run is not None and run.status in LIVE_STATUSES:  # nothing of it is left behind, and need not be looked for
+            return [answer_row(row) for row in self.query(query, values)]
+        return self._answers(query, values)
 
     # -- runs
 
@@ -178,6 +181,12 @@ class Reader:
     def statuses(self, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
         """What became of every answer of a run: item, repeat, prompt, target, turn and status, and nothing else."""
         return figures.statuses(self.query, run)
+
+    def planned(self, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
+        """What became of every answer of a run in the order of the plan: position, item, its name and status."""
+        left: Mapping[str, AnswerStatus] = {} if self._in_flight(run) else {"running": "pending"}
+        for pos, item, name, status in figures.planned(self.query, run):
+            yield pos, item, name, left.get(status, status)
 
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
@@ -327,9 +336,10 @@ class Reader:
 
         It is of the same prompt and target, or of the only ones that each of the two runs has.
         """
+        # From the runs to their answers: in the order of answers all of the store would be looked through.
         query = (
-            "SELECT a.id FROM runs r JOIN answers a ON a.run = r.id WHERE r.parent = ? AND r.total IS NOT NULL "
-            "AND a.name = ? AND a.turn = ? AND a.repeat = ? ORDER BY a.id DESC"
+            "SELECT a.id FROM runs r CROSS JOIN answers a ON a.run = r.id WHERE r.parent = ? AND r.total IS NOT NULL "
+            "AND a.name = ? AND a.turn = ? AND a.repeat = ? ORDER BY +a.id DESC"
         )
         ids = [answer for (answer,) in self.query(query, [run.id, row.name, row.turn, row.repeat])]
         for later in self.rows(ids):
@@ -577,7 +587,8 @@ class Reader:
         lock = run_lock(self._path, run.key)
         if run.status in LIVE_STATUSES and run.host in (None, self._host):
             if alive(lock):
-                run = replace(run, waiting=store_wait(lock) or run.waiting)
+                if (wait := store_wait(lock)) is not None:
+                    run = replace(run, waiting=wait)
             elif files := spilled_files(self._path, run.key):
                 run = replace(run, status="interrupted", message=_SPILLED.format(files[0]), code="store")
             else:

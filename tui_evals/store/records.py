@@ -72,6 +72,8 @@ class AnswerRecord:
     """Those of the output that the model thought with."""
     cost: float | None = None
     latency_ms: float | None = None
+    first_token_ms: float | None = None
+    """How long it took until the first piece came of an answer that was streamed."""
     attempts: int = 1
     from_cache: bool = False
     scripted: bool = False
@@ -80,6 +82,8 @@ class AnswerRecord:
     steps: tuple[Mapping[str, Any], ...] = ()
     """Of an answer that took tools: each time the model was asked, in order, with what it said and what the tools gave
     to its calls; `runs/tool_loop.py` writes them."""
+    session: Any = None
+    """What the target wants to be given with the next question of the same conversation."""
     code: str | None = None
     message: str | None = None
     traceback: str | None = None

@@ -51,6 +51,7 @@ _JSON = {
     "scores": {"details": "object"},
     "group_scores": {"details": "object"},
     "earlier": {"scores": "array", "judging": "object"},
+    "battles": {"sides": "array"},
     "session": {"v": "any"},
 }
 _OF_RUNS = (
@@ -72,6 +73,7 @@ _CONSISTENT = (
         for table, column in (("scores", "answer"), ("labels", "answer"), ("staged", "answer"), ("earlier", "answer"))
     ),
     "DELETE FROM bouts WHERE left NOT IN (SELECT id FROM answers) OR right NOT IN (SELECT id FROM answers)",
+    "DELETE FROM battles WHERE EXISTS (SELECT 1 FROM json_each(sides) WHERE value ->> 0 NOT IN (SELECT id FROM runs))",
     "DELETE FROM cache WHERE body NOT IN (SELECT id FROM bodies)",
     "UPDATE answers SET body = NULL WHERE body NOT IN (SELECT id FROM bodies)",
     "UPDATE earlier SET body = NULL WHERE body NOT IN (SELECT id FROM bodies)",

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
 from .base import MAX_TOKENS, Reply, TargetError, Usage
+from .chat import parse_completion
+from .responses import NotAnswered, parse_response
 
-_KEYS = ("text", "tool_calls", "usage", "cost", "model", "finish_reason", "diagnostics")
+_COUNTS = {
+    "input_tokens": ("prompt_tokens", None),
+    "output_tokens": ("completion_tokens", None),
+    "cached_tokens": ("", 0),
+    "reasoning_tokens": ("", 0),
+}
+"""The counts of usage, each with the name that a chat completion has for it, and what it is where nobody says it."""
+MAX_SESSION = 100_000
+"""Characters of a session; it is stored with each answer and sent with each question."""
 
 
 def one_line(text: str, limit: int = 300) -> str:
@@ -51,51 +63,132 @@ def _tool_call(call: object, number: int) -> dict[str, str]:
     return {"id": str(call.get("id") or f"call_{number}"), "name": inner["name"], "arguments": text}
 
 
-def parse_reply(value: object, who: str) -> Reply:
-    """The reply that a text or an object with a text stands for; TargetError names what does not fit."""
+def parse_reply(value: object, who: str, streamed: str = "") -> Reply:
+    """The reply that a text, an object with a text or an OpenAI completion stands for; TargetError says what is wrong.
+
+    Of what was `streamed` before it is the text, unless it has one of its own.
+    """
     try:
-        return Reply(text=value) if isinstance(value, str) else _reply_from_object(value)
-    except (ValueError, TypeError, RecursionError) as problem:
+        if isinstance(value, Reply):
+            return value
+        if isinstance(value, str):
+            return Reply(text=value)
+        return _reply_from_mapping(value, streamed) if isinstance(value, Mapping) else _reply_of(value, streamed)
+    except (ValueError, TypeError, RecursionError, NotAnswered) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
 
 
-def _reply_from_object(value: object) -> Reply:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"it is of type {type(value).__name__}; text or an object with a text is expected")
+def _reply_from_mapping(value: Mapping[Any, Any], streamed: str) -> Reply:
+    """The reply in a mapping that was written for us, so that whatever does not fit in it is a mistake."""
+    if (completion := _completion(value)) is not None:
+        return completion
     for key in value:
-        if key not in _KEYS:
-            known = ", ".join(_KEYS)
-            raise ValueError(f"it holds {str(key)[:40]!r}{did_you_mean(str(key), _KEYS)}; known are {known}")
-    fields = {key: part for key, part in value.items() if part is not None}
-    if "text" not in fields and "tool_calls" not in fields:
+        if key not in _PARTS:
+            known = ", ".join(_PARTS)
+            raise ValueError(f"it holds {str(key)[:40]!r}{did_you_mean(str(key), _PARTS)}; known are {known}")
+    parts = {key: _PARTS[key](plain(part)) for key, part in value.items() if part is not None}
+    if "text" not in parts and "tool_calls" not in parts and not streamed:
         raise ValueError("it has neither text nor tool_calls")
-    for key in ("text", "model", "finish_reason"):
-        if not isinstance(fields.get(key, ""), str):
-            raise ValueError(f"its {key} is not text")
-    if not isinstance(fields.get("diagnostics", {}), Mapping):
-        raise ValueError("its diagnostics are not an object")
-    fields.setdefault("text", "")
-    fields["tool_calls"] = parse_tool_calls(fields.get("tool_calls", ()))
-    if "usage" in fields:
-        fields["usage"] = _parse_usage(fields["usage"])
-    if "cost" in fields:
-        fields["cost"] = _parse_cost(fields["cost"])
-    return Reply(**fields)
+    return Reply(**{"text": streamed, **parts})
+
+
+def _reply_of(value: object, streamed: str) -> Reply:
+    """The reply in an object of a class: what of it can be used, for such a class was not written for us.
+
+    A dataclass or pydantic model without a text is an answer in JSON.
+    """
+    data = plain(value)
+    if isinstance(data, Mapping) and (completion := _completion(data)) is not None:
+        return completion
+    given = {key: part for key in _PARTS if (part := getattr(value, key, None)) is not None and not callable(part)}
+    if not given.keys() & {"text", "tool_calls"} and not streamed:
+        if not isinstance(data, Mapping):
+            raise ValueError(f"it is of type {type(value).__name__}; text or an object with a text is expected")
+        return Reply(text=json.dumps(data, ensure_ascii=False, default=str))
+    parts: dict[str, Any] = {"text": streamed}
+    unusable = []
+    for key, part in given.items():
+        try:
+            parts[key] = _PARTS[key](plain(part))
+        except (ValueError, TypeError):
+            if key == "text":
+                raise
+            unusable.append(key)
+    if unusable:
+        parts["diagnostics"] = {**parts.get("diagnostics", {}), "not used": ", ".join(unusable)}
+    return Reply(**parts)
+
+
+def plain(value: Any) -> Any:
+    """A value as plain data: models and dataclasses as mappings, each whole."""
+    from pydantic import BaseModel  # when it is wanted, because it takes a while
+
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, BaseModel):
+        return value.model_dump(warnings=False)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def _completion(data: Mapping[Any, Any]) -> Reply | None:
+    """The reply in what a provider's library returned; None where the data is something else."""
+    if data.get("object") == "response" and "output" in data:
+        return parse_response(data)
+    return parse_completion(data) if isinstance(data.get("choices"), list) and "text" not in data else None
+
+
+def parse_session(value: object) -> Any:
+    """A session as plain JSON data, as it comes back from the store; ValueError says why it cannot be kept."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"its session is no JSON data ({problem})") from None
+    if len(text) > MAX_SESSION:
+        raise ValueError(f"its session is longer than {MAX_SESSION:,} characters; keep it there, and give its name")
+    return json.loads(text)
 
 
 def _parse_usage(value: object) -> Usage:
     counts = value if isinstance(value, Mapping) else {}
-    values: list[Any] = [counts.get("input_tokens"), counts.get("output_tokens")]
-    values += [counts.get("cached_tokens", 0), counts.get("reasoning_tokens", 0)]
-    if not all(type(count) is int and 0 <= count <= MAX_TOKENS for count in values):
+    own = {name: counts.get(name, counts.get(theirs, usual)) for name, (theirs, usual) in _COUNTS.items()}
+    if not all(type(count) is int and 0 <= count <= MAX_TOKENS for count in own.values()):
         raise ValueError(
             "its usage must hold input_tokens and output_tokens, and may hold cached_tokens and reasoning_tokens, "
             "whole numbers from 0"
         )
-    return Usage(*values)
+    return Usage(**own)
 
 
 def _parse_cost(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ValueError("its cost must be a number of US dollars from 0")
     return float(value)
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"its {key} is not text")
+    return value
+
+
+def _diagnostics(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("its diagnostics are not an object")
+    return value
+
+
+_PARTS: Mapping[str, Callable[[Any], Any]] = {
+    "text": partial(_text, "text"),
+    "tool_calls": parse_tool_calls,
+    "usage": _parse_usage,
+    "cost": _parse_cost,
+    "model": partial(_text, "model"),
+    "finish_reason": partial(_text, "finish_reason"),
+    "diagnostics": _diagnostics,
+    "session": parse_session,
+}
+"""What an answer may hold, and how each part of it is read."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -139,24 +140,30 @@ def attempt_clock(target: Target, timeout: float) -> asyncio.Timeout:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens."""
+    """US dollars per million tokens, and for each call besides."""
 
     input_per_million: float
     output_per_million: float
     cached_per_million: float | None = None
     """Of input that the provider had cached; None where that costs like any other."""
+    per_call: float | None = None
 
     def cost(self, usage: Usage) -> float:
         """What a call that took these tokens costs."""
         cached = min(usage.cached_tokens, usage.input_tokens)
         of_cached = self.input_per_million if self.cached_per_million is None else self.cached_per_million
         read = (usage.input_tokens - cached) * self.input_per_million + cached * of_cached
-        return (read + usage.output_tokens * self.output_per_million) / 1e6
+        return (self.per_call or 0.0) + (read + usage.output_tokens * self.output_per_million) / 1e6
 
     @property
     def most_per_input(self) -> float:
         """What a million tokens of input cost at most."""
         return max(self.input_per_million, self.cached_per_million or 0.0)
+
+    @property
+    def is_per_call(self) -> bool:
+        """Whether a call costs the same whatever it takes, so that nobody need count tokens."""
+        return self.per_call is not None and not (self.input_per_million or self.output_per_million)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +195,43 @@ class ConfigurationError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HttpService:
+    """How a service is asked over HTTP, and where in its reply the answer stands.
+
+    Texts are templates, so that a question, its variables and the session of a conversation can stand in them.
+    """
+
+    url: str
+    """Its address, or env:NAME; templates may stand behind the host."""
+    method: str = ""
+    """Empty is POST where something is sent, else GET."""
+    body: Any = None
+    """A template of the text, or a table whose texts are templates, which is sent as JSON."""
+    form: Mapping[str, str] | None = None
+    multipart: Mapping[str, str] | None = None
+    answer: str | None = None
+    """The JSON path of the answer; the whole reply is the answer without it. So are the paths that follow."""
+    tool_calls: str | None = None
+    usage: str | Mapping[str, str] | None = None
+    """The path of an object with the counts, or a path for each count."""
+    error: str | None = None
+    session: str | None = None
+    stream: Literal["sse", "jsonl"] | None = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is given of it, as plain data."""
+        given = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in given if value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetConfig:
     """A named target as configured; secrets stay references such as env:NAME and are looked up when asking."""
 
     name: str
     model: str
-    """openai/…, another litellm string, replay:PATH, python:module:function, command:ARGV or demo."""
+    """openai/…, another litellm string, replay:PATH, python:module:function, command:ARGV, a2a:URL, demo, http:URL."""
     base_url: str | None = None
     api_key: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -209,8 +247,51 @@ class TargetConfig:
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
     tools: ToolSettings | None = None
+    api: Literal["chat", "responses"] = "chat"
+    """Which protocol of OpenAI's our own client speaks."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every call over HTTP; env:NAME in a value stands for a variable."""
+    stream: bool = False
+    """Whether the answer is asked for in pieces, so that the time to the first of them is known."""
+    http: HttpService | None = None
+    """How it is asked where it is a service of its own kind."""
+    kind: Literal["chat", "embedding"] = "chat"
+    """Whether it answers questions, or gives vectors to evaluators that compare meanings."""
     where: str = field(default="", compare=False)
     """The file, and line, of the project that configures it; empty where somebody typed or wrote it by hand."""
+
+    @property
+    def address(self) -> str | None:
+        """The address that is configured, or env:NAME for it; `*` is in it what each question fills in."""
+        if self.http is not None:
+            return _EXPRESSION.sub("*", self.http.url)
+        return self.base_url or (self.model.removeprefix(AGENTS) if self.is_agent else None)
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it is an agent that is asked by the Agent2Agent protocol."""
+        return self.model.startswith(AGENTS)
+
+    @property
+    def header_variables(self) -> tuple[str, ...]:
+        """The variables whose values go along as headers."""
+        return tuple(dict.fromkeys(name for value in self.headers.values() for name in references_in(value)))
+
+
+AGENTS = "a2a:"
+"""How the models begin that are agents of the Agent2Agent protocol."""
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_REFERENCE = re.compile(r"(?<![\w])env:([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def references_in(text: str) -> list[str]:
+    """The variables that a text names as env:NAME."""
+    return _REFERENCE.findall(text)
+
+
+def replace_references(text: str, by: Callable[[str], str]) -> str:
+    """The text with what is given for each variable in the place of its env:NAME."""
+    return _REFERENCE.sub(lambda match: by(match[1]), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -86,7 +86,7 @@ def parse_completion(document: Any) -> Reply:
             text=_content_text(message.get("content")) or refusal or "",
             tool_calls=tuple(map(_tool_call, message.get("tool_calls") or ())),
             usage=usage,
-            cost=_parse_cost(counted.get("cost")),
+            cost=parse_cost(counted.get("cost")),
             model=document.get("model"),
             finish_reason=_finish_reason(choice),
             diagnostics={name: note for name, note in notes.items() if note} or None,
@@ -153,7 +153,7 @@ def _stated(value: object) -> str:
     return "no" if value is None else str(value)[:24]
 
 
-def _parse_cost(value: object) -> float | None:
+def parse_cost(value: object) -> float | None:
     """A stated cost that can be one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -162,15 +162,23 @@ def _parse_cost(value: object) -> float | None:
 
 def _join_stream(body: bytes) -> dict[str, Any]:
     """The events of a stream joined to an answer as if it had not been streamed."""
+    events = (line.removeprefix(b"data:").strip() for line in body.splitlines() if line.startswith(b"data:"))
+    return join_chunks(json.loads(data) for data in events if data != b"[DONE]")
+
+
+def is_chunk(data: object) -> bool:
+    """Whether data is a piece of a chat completion."""
+    choices = data.get("choices") if isinstance(data, Mapping) else None
+    return isinstance(choices, list) and all(isinstance(one, Mapping) and "delta" in one for one in choices)
+
+
+def join_chunks(chunks: Iterable[Any]) -> dict[str, Any]:
+    """The pieces of a chat completion as the whole; ValueError where the end is missing, or one is no such piece."""
     document: dict[str, Any] = {}
     message: dict[str, Any] = {"content": "", "refusal": ""}
     calls: dict[int, dict[str, Any]] = {}
     finish: str | None = None
-    for line in body.splitlines():
-        data = line.removeprefix(b"data:").strip()
-        if not line.startswith(b"data:") or data == b"[DONE]":
-            continue
-        chunk = json.loads(data)
+    for chunk in chunks:
         try:
             document |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
             for choice in (chunk.get("choices") or ())[:1]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 
-from .base import ConfigurationError, Price, TargetConfig, ToolSettings
+from .base import AGENTS, ConfigurationError, HttpService, Price, TargetConfig, ToolSettings
 from .prices import similar_model
+from .providers import speaks_openai
 
 if TYPE_CHECKING:
     from .config_model import ConfigModel, TargetModel
@@ -43,6 +44,8 @@ class Settings:
 
     run: RunDefaults = field(default_factory=RunDefaults)
     judge: str | None = None
+    embedder: str | None = None
+    """The target of kind embedding that gives evaluators their vectors."""
     targets: Mapping[str, TargetConfig] = field(default_factory=dict)
     ui: Mapping[str, Any] = field(default_factory=dict)
     durable: bool = False
@@ -51,17 +54,31 @@ class Settings:
     @property
     def variables(self) -> frozenset[str]:
         """The variables that the targets refer to."""
-        written = (
-            value
-            for target in self.targets.values()
-            for value in (target.base_url, target.api_key, *(target.tools.headers.values() if target.tools else ()))
-        )
-        return frozenset(value.removeprefix("env:") for value in written if value and value.startswith("env:"))
+        written = (value for target in self.targets.values() for value in (target.address, target.api_key))
+        named = {value.removeprefix("env:") for value in written if value and value.startswith("env:")}
+        return frozenset(named) | self._sent_in_headers
+
+    @property
+    def secret_variables(self) -> frozenset[str]:
+        """The variables among them that are sent as keys, whatever they are called."""
+        keys = (target.api_key.removeprefix("env:") for target in self.targets.values() if target.api_key)
+        return frozenset(keys) | self._sent_in_headers
+
+    @property
+    def _sent_in_headers(self) -> frozenset[str]:
+        tools = (target.tools for target in self.targets.values() if target.tools is not None)
+        to_servers = {value.removeprefix("env:") for one in tools for value in one.headers.values()}
+        return frozenset(to_servers.union(*(target.header_variables for target in self.targets.values())))
+
+    @property
+    def answering(self) -> tuple[str, ...]:
+        """The targets that answer questions, by name; others give vectors only."""
+        return tuple(name for name, target in self.targets.items() if target.kind != "embedding")
 
     @property
     def words(self) -> frozenset[str]:
         """The targets that the configuration names for runs and for judging."""
-        return frozenset((*self.run.targets, *filter(None, [self.judge])))
+        return frozenset((*self.run.targets, *filter(None, [self.judge, self.embedder])))
 
 
 def is_model(model: str) -> bool:
@@ -152,7 +169,10 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
     from .opening import model_forms  # when it is wanted, as above
 
     for name, target in read.targets.items():
-        if not is_model(target.model) and target.base_url is None:
+        if unfit := _unfit_setting(target):
+            setting, why = unfit
+            raise _faulty(file, text, {("targets", name, setting): f"targets.{name}.{setting}: {why}"})
+        if target.model is not None and target.http is None and not is_model(target.model) and target.base_url is None:
             near = similar_model(target.model)
             sentence = f"targets.{name}.model: {model_forms()}, or give a base_url{near}"
             raise _faulty(file, text, {("targets", name, "model"): sentence})
@@ -163,16 +183,56 @@ def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
         name: _target_config(name, target, run, f"{FILE}:{_line_of(text, ('targets', name))}")
         for name, target in read.targets.items()
     }
-    return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui, durable=read.store.durable)
+    return Settings(
+        run=run,
+        judge=read.judge.target,
+        embedder=read.judge.embedding,
+        targets=targets,
+        ui=read.ui,
+        durable=read.store.durable,
+    )
+
+
+def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
+    """A setting that would do nothing in a section, and what to do instead."""
+    from .config_model import url_fault  # when it is wanted, as above
+
+    model = target.model or ""
+    if target.http is not None:
+        for setting in ("base_url", "api_key"):
+            if getattr(target, setting) is not None:
+                instead = "url" if setting == "base_url" else 'headers = { Authorization = "Bearer env:MY_KEY" }'
+                return setting, f"does nothing beside http; give {instead} in http"
+        return ("stream", 'write http.stream = "sse" or "jsonl"') if target.stream else None
+    config = TargetConfig(name="", model=model, base_url=target.base_url, via=target.via)
+    if config.is_agent and (why := url_fault(model.removeprefix(AGENTS))):
+        return "model", why
+    if target.api != "chat" and not speaks_openai(config):
+        return "api", f"does nothing for {model}, which our own client of OpenAI's protocols does not ask"
+    if any("{{" in value for value in target.headers.values()):
+        return "headers", "holds {{ }}, which is filled in for http targets alone"
+    if model.partition(":")[0] in ("replay", "python", "command", "demo"):
+        given = [name for name in ("headers", "stream") if getattr(target, name)]
+        return (given[0], f"does nothing for {model}, which is not asked over HTTP") if given else None
+    return None
 
 
 def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str) -> TargetConfig:
     given = target.model_dump(exclude_none=True)
-    settings = {key: value for key, value in given.items() if key not in ("price", "tools")}
-    tools = None if target.tools is None else tool_settings(given["tools"])
-    price = None if target.price is None else Price(**target.price.model_dump())
+    settings = {key: value for key, value in given.items() if key not in ("price", "http", "headers", "tools")}
+    service = dict(given.get("http", {}))
+    headers = {**target.headers, **service.pop("headers", {})}
+    http = HttpService(**service) if target.http is not None else None
+    if http is not None:
+        settings = {"model": f"http:{http.url.partition('://')[2] or http.url}", **settings}
     return TargetConfig(
-        **{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price, tools=tools, where=where
+        **{"concurrency": run.concurrency or _CONCURRENCY, **settings},
+        name=name,
+        price=Price(**given["price"]) if target.price is not None else None,
+        tools=None if target.tools is None else tool_settings(given["tools"]),
+        headers=headers,
+        http=http,
+        where=where,
     )
 
 
@@ -195,6 +255,12 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
     """
     if word in settings.targets:
         return settings.targets[word]
+    if word.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{word} is an address: how it is asked and where its answer stands is said in {FILE}, as in [targets.bot] "
+            f'http = {{ url = "{word}", body = {{ message = "{{{{ prompt }}}}" }}, answer = "$.text" }}; '
+            'an endpoint of OpenAI\'s protocol is model = "openai/NAME" with its base_url'
+        )
     if is_model(word):
         concurrency = settings.run.concurrency or _CONCURRENCY
         return TargetConfig(name=word, model=word, concurrency=concurrency, where=where)

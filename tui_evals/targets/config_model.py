@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tui_evals.text.nearest import did_you_mean
 
+from .base import references_in
+
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+_SECRET_HEADER = re.compile(r"key|token|auth(?!or)|cookie|password|secret|credential", re.IGNORECASE)
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _SECRET_QUERY = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
 
 
@@ -38,7 +43,18 @@ def _check_url(value: str) -> str:
     return value
 
 
+def url_fault(value: str) -> str | None:
+    """Why a text can be no address in the configuration; None where it can."""
+    try:
+        _check_url(value)
+    except ValueError as problem:
+        return str(problem)
+    return None
+
+
 def _check_params(value: dict[str, Any]) -> dict[str, Any]:
+    if "extra_headers" in value:
+        raise ValueError("must hold no extra_headers, which would go into the body; set headers = { … } in the section")
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -48,10 +64,15 @@ def _check_params(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _names_secret(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(_SECRET.search(name) or _names_secret(part) for name, part in value.items())
-    return isinstance(value, list) and any(map(_names_secret, value))
+def _names_secret(value: object, *, templates: bool = False) -> bool:
+    """Whether something in a value is called like a secret; of `templates` what is filled in is none."""
+    if isinstance(value, list):
+        return any(_names_secret(part, templates=templates) for part in value)
+    if not isinstance(value, dict):
+        return False
+    named = [part for name, part in value.items() if _SECRET.search(name)]
+    written = [part for part in named if not (templates and isinstance(part, str) and "{{" in part)]
+    return bool(written) or any(_names_secret(part, templates=templates) for part in value.values())
 
 
 class _Part(BaseModel):
@@ -76,6 +97,7 @@ class _Run(_Part):
 
 class _Judge(_Part):
     target: str | None = Field(None, min_length=1)
+    embedding: str | None = Field(None, min_length=1)
 
 
 class _Store(_Part):
@@ -83,9 +105,70 @@ class _Store(_Part):
 
 
 class _Price(_Part):
-    input_per_million: float = Field(ge=0)
-    output_per_million: float = Field(ge=0)
+    input_per_million: float = Field(0.0, ge=0)
+    output_per_million: float = Field(0.0, ge=0)
     cached_per_million: float | None = Field(None, ge=0)
+    per_call: float | None = Field(None, ge=0)
+
+
+def _check_headers(value: dict[str, str]) -> dict[str, str]:
+    for name, text in value.items():
+        if not _HEADER.fullmatch(name):
+            raise ValueError(f"{name[:40]!r} is no name of a header")
+        if name.lower() in ("host", "content-length", "transfer-encoding", "connection"):
+            raise ValueError(f"{name} is worked out for each call; leave it out")
+        if "\n" in text or "\r" in text:
+            raise ValueError(f"the value of {name} must be one line")
+        if _SECRET_HEADER.search(name) and not references_in(text) and "{{" not in text:
+            raise ValueError(
+                f'{name} must name a variable for what is secret, as in {name} = "Bearer env:MY_KEY"; a key itself has '
+                "no place here"
+            )
+    return value
+
+
+def _check_service_url(value: str) -> str:
+    if "{%" in value or "{#" in value:
+        raise ValueError("takes {{ }} only")
+    scheme, _, rest = value.partition("://")
+    if "{{" in scheme + rest.partition("/")[0].partition("?")[0]:
+        raise ValueError("must name its host; what stands in {{ }} may follow behind it")
+    _check_url(_EXPRESSION.sub("x", value))
+    return value
+
+
+def _check_body(value: Any) -> Any:
+    if not isinstance(value, str | dict | list):
+        raise ValueError("must be text or a table")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("must hold text, finite numbers, true, false, lists and tables only, and no dates") from None
+    if _names_secret(value, templates=True):
+        raise ValueError("must hold no key or password, for it is stored with every run; send it in headers: env:NAME")
+    return value
+
+
+class _Http(_Part):
+    url: Annotated[str, AfterValidator(_check_service_url)]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", ""] = ""
+    headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = {}
+    body: Annotated[Any, AfterValidator(_check_body)] = None
+    form: dict[str, str] | None = None
+    multipart: dict[str, str] | None = None
+    answer: str | None = None
+    tool_calls: str | None = None
+    usage: str | dict[str, str] | None = None
+    error: str | None = None
+    session: str | None = None
+    stream: Literal["sse", "jsonl"] | None = None
+
+    @model_validator(mode="after")
+    def _sends_one_thing(self) -> _Http:
+        sent = [name for name in ("body", "form", "multipart") if getattr(self, name) is not None]
+        if len(sent) > 1:
+            raise ValueError(f"must have one of {' and '.join(sent)}")
+        return self
 
 
 def _check_server(value: str) -> str:
@@ -119,7 +202,7 @@ class ToolsModel(_Part):
 class TargetModel(_Part):
     """A section of a target."""
 
-    model: str = Field(min_length=1)
+    model: str | None = Field(None, min_length=1)
     base_url: Annotated[str, AfterValidator(_check_url)] | None = None
     api_key: Annotated[str, AfterValidator(_check_reference)] | None = None
     params: Annotated[dict[str, Any], AfterValidator(_check_params)] = {}
@@ -133,6 +216,11 @@ class TargetModel(_Part):
     price: _Price | None = None
     via: Literal["auto", "litellm"] = "auto"
     tools: ToolsModel | None = None
+    api: Literal["chat", "responses"] = "chat"
+    headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = {}
+    stream: bool = False
+    http: _Http | None = None
+    kind: Literal["chat", "embedding"] = "chat"
 
 
 class ConfigModel(_Part):
@@ -153,17 +241,34 @@ _PARTS: Mapping[str, type[_Part]] = {
     "targets.*": TargetModel,
     "targets.*.price": _Price,
     "targets.*.tools": ToolsModel,
+    "targets.*.http": _Http,
 }
 
 
 def faults_in(data: Mapping[str, Any]) -> dict[tuple[object, ...], str]:
     """What is wrong in the data of a file: a sentence for each setting, by its place."""
+    found = dict(_missing_models(data))
     try:
         ConfigModel.model_validate(data)
     except ValidationError as problem:
         faults = problem.errors(include_url=False, include_input=False)
-        return {tuple(fault["loc"]): _fault_sentence(fault) for fault in faults}
-    return {}
+        found |= {tuple(fault["loc"]): _fault_sentence(fault) for fault in faults}
+    return found
+
+
+def _missing_models(data: Mapping[str, Any]) -> Iterator[tuple[tuple[object, ...], str]]:
+    """A target needs a model, unless it is a service of its own kind; a price says what it is for."""
+    targets = data.get("targets")
+    for name, target in targets.items() if isinstance(targets, dict) else ():
+        if not isinstance(target, dict):
+            continue
+        if "model" not in target and "http" not in target:
+            yield ("targets", name, "model"), f"targets.{name}.model is missing"
+        price = target.get("price")
+        if isinstance(price, dict) and not ("per_call" in price and len(price) == 1):
+            for side in ("input_per_million", "output_per_million"):
+                if side not in price:
+                    yield ("targets", name, "price", side), f"targets.{name}.price.{side} is missing"
 
 
 def _fault_sentence(fault: Any) -> str:

@@ -31,7 +31,18 @@ def command_fingerprint(line: str, root: Path) -> str:
 
 def function_fingerprint(name: str, root: Path) -> str:
     """The function as it is named, and the modules of the project behind it; nothing is imported."""
-    return _fingerprint(name, _module_files(name.partition(":")[0], root), root)
+    module = name.rpartition(":")[0]
+    if not module.endswith(".py"):
+        return _fingerprint(name, _module_files(module, root), root)
+    file = project_file(module, root)
+    inside = file.resolve().is_relative_to(root.resolve())
+    packages = (folder / "__init__.py" for folder in file.parents if folder != root)
+    return _fingerprint(name, (file, *packages), root if inside else file.parent)
+
+
+def project_file(name: str, root: Path) -> Path:
+    """A file as it is named from the project's folder."""
+    return root / Path(name).expanduser()
 
 
 def _named_files(word: str, root: Path) -> Iterator[Path]:

@@ -1,13 +1,19 @@
-"""A Python function of the user's as a target: `python:module:function`, found from the project's folder.
+"""The user's own Python as a target: `python:module:function` or `python:FILE.py:Class`, from the project's folder.
 
-Its only required parameter says what it is given:
+It is given what its parameters name, each as its own to keep or change:
 
 * `prompt`: the question, as text;
 * `messages`: the chat so far with the question last, a list of {"role", "content"};
-* `request`: an object with messages, tools, response_format, params, item, turn, repeat and variables.
+* `variables`: those of the item;
+* `item`: the name of the item;
+* `session`: what its last reply in this conversation gave as `session`, None before one did;
+* `request`: all of these, and tools, response_format, params, position, turn and repeat.
 
-It returns the answer as text, or an object with `text` and, as it likes, `tool_calls`, `usage`, `cost`, `model`,
-`finish_reason` and `diagnostics`. It may be sync, and then runs in a thread of its own, or async.
+A function may be sync, and then runs in a thread of its own, or async; a generator, sync or async, streams. Of a class
+one object is made for the run and called, or the method that is named after it. `setup()` and `teardown()`, methods of
+the object or functions of the module, are called once before the first question and after the last.
+
+What it returns is read by `answers.parse_reply`.
 """
 
 from __future__ import annotations
@@ -17,22 +23,30 @@ import inspect
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tui_evals.interpreter import import_from_project, python_command
+from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.tracebacks import last_frames
 
-from .answers import last_question, one_line, parse_reply
+from .answers import last_question, one_line
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
+from .calling import call, run
+from .fingerprints import project_file
+from .lifetimes import Lifetime, failed, has_lifetime
 
 _ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
     "prompt": lambda request: last_question(request.messages),
     "messages": lambda request: _copy(request.messages),
+    "variables": lambda request: _copy(request.variables),
+    "item": lambda request: request.item,
+    "session": lambda request: _copy(request.session),
     "request": lambda request: request_data(request),
 }
 
@@ -48,32 +62,87 @@ def _copy(value: Any) -> Any:
     return [_copy(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-class Function:
-    """Asks a function; to name one on the command line or in the configuration is to trust it."""
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """What is called: a function, or the method of an object that has to be made."""
 
-    def __init__(self, function: Callable[[Any], Any], name: str, given: str) -> None:
+    function: Callable[..., Any]
+    owner: object = None
+    """What the function stands in, with its setup and teardown."""
+    of_class: type | None = None
+    """The class whose object has to be made, and `function` is a method of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """The arguments that a function takes, by the names of `_ARGUMENTS`."""
+
+    by_place: tuple[str, ...]
+    by_name: tuple[str, ...]
+
+
+class Function:
+    """Asks code of the user's; to name it on the command line or in the configuration is to trust it."""
+
+    keeps_time = True
+    """An attempt is timed from when the code is called; what is made and set up before takes as long as it does."""
+
+    def __init__(self, code: _Code, name: str, parameters: _Parameters, timeout: float) -> None:
         self._name = name
-        self._function = function
-        self._given = _ARGUMENTS[given]
+        self._code = code
+        self._parameters = parameters
+        self._timeout = timeout
+        self._beginning: asyncio.Task[Callable[..., Any]] | None = None
+        self._lifetime: Lifetime | None = None
 
     async def ask(self, request: Request) -> Reply:
-        """What the function returns, or TargetError with what it raised."""
-        argument = self._given(request)
+        """What the code returns, or TargetError with what it raised."""
+        function = await self._begun()
+        values = [_ARGUMENTS[name](request) for name in self._parameters.by_place]
+        named = {name: _ARGUMENTS[name](request) for name in self._parameters.by_name}
+        clock = asyncio.timeout(self._timeout)
         try:
-            if inspect.iscoroutinefunction(self._function):
-                answer = await self._function(argument)
-            else:
-                answer = await in_thread(self._function, argument)
-                if inspect.isawaitable(answer):
-                    answer = await answer
+            async with clock:
+                return await call(function, values, named, self._name)
         except TargetError:
             raise
         except (Exception, SystemExit) as problem:  # whatever the user's code raises is the record of this answer
+            if isinstance(problem, TimeoutError) and clock.expired():
+                message = f"no answer within {self._timeout:g} s"
+                raise TargetError("agentTimeout", message, retryable=True) from None
             raise raised_error(self._name, problem) from None
-        return parse_reply(answer, self._name)
+
+    async def _begun(self) -> Callable[..., Any]:
+        """What is to be called, once all that comes before is done."""
+        code = self._code
+        if code.of_class is None and not has_lifetime(code.owner):
+            return code.function
+        if self._beginning is None:
+            self._beginning = asyncio.create_task(self._begin())
+        return await asyncio.shield(self._beginning)
+
+    async def _begin(self) -> Callable[..., Any]:
+        """Make the object and set up what the code stands in; ConfigurationError says why that cannot be."""
+        owner, function, made = self._code.owner, self._code.function, self._code.of_class
+        if made is not None:
+            try:
+                owner = await run(made)
+            except (Exception, SystemExit) as problem:  # without the object nothing can be asked
+                raise failed(f"{self._name}: {made.__name__}()", problem) from None
+            function = partial(function, owner)
+        self._lifetime = Lifetime.joined(owner, self._name)
+        await self._lifetime.begin()
+        return function
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Tear down what was set up, unless another target needs it."""
+        if self._beginning is not None:
+            self._beginning.cancel()
+            await asyncio.gather(self._beginning, return_exceptions=True)
+            self._beginning = None
+        if self._lifetime is not None:
+            await self._lifetime.leave()
+            self._lifetime = None
 
 
 def raised_error(name: str, problem: BaseException) -> TargetError:
@@ -83,82 +152,112 @@ def raised_error(name: str, problem: BaseException) -> TargetError:
 
 
 def named_function(config: TargetConfig, root: Path) -> Function:
-    """The function that a configuration names."""
+    """The code that a configuration names; it is imported, and nothing of it called."""
     name = config.model.removeprefix("python:")
-    function = _load_function(name, root)
-    return Function(function, name, _parameter(function, name))
+    code = _find_code(name, root)
+    return Function(code, name, _parameters(code, f"python:{name}"), config.timeout)
 
 
-def given_function(function: Callable[[Any], Any], name: str) -> Function:
-    """A function object; a parameter of another name gets the prompt."""
+def given_function(function: Callable[..., Any], config: TargetConfig) -> Function:
+    """Code at hand; a first parameter of another name gets the prompt. The module it stands in is the caller's own."""
+    if inspect.isclass(function):
+        code = _class_code(function, config.name)
+    else:
+        owner = getattr(function, "__self__", None if inspect.isroutine(function) else function)
+        code = _Code(function, None if isinstance(owner, ModuleType | partial) else owner)
+    return Function(code, config.name, _parameters(code, config.name, lenient=True), config.timeout)
+
+
+def _find_code(name: str, root: Path) -> _Code:
+    module_name, colon, path = name.rpartition(":")
+    if not (colon and path and (module_name.endswith(".py") or all(map(str.isidentifier, module_name.split("."))))):
+        raise ConfigurationError(
+            f"python:{name} names no function; write python:module:function or python:FILE.py:function"
+        )
     try:
-        parameter = next(iter(inspect.signature(function).parameters), "prompt")
-    except (TypeError, ValueError):
-        parameter = "prompt"
-    return Function(function, name, parameter if parameter in _ARGUMENTS else "prompt")
-
-
-def _load_function(name: str, root: Path) -> Callable[[Any], Any]:
-    module_name, colon, path = name.partition(":")
-    if not (colon and path and all(part.isidentifier() for part in module_name.split("."))):
-        raise ConfigurationError(f"python:{name} names no function; write python:module:function")
-    try:
-        value: Any = import_from_project(module_name, root)
+        module = _load(module_name, root)
+    except ConfigurationError:
+        raise
     except (Exception, SystemExit) as problem:  # a module of the user's may raise anything while it is imported
         raised = one_line(f"{type(problem).__name__}: {problem}")
         raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({raised})") from None
+    owner: Any = None
+    value: Any = module
     for part in path.split("."):
         if not hasattr(value, part):
-            raise ConfigurationError(f"python:{name}: there is no {part} in {getattr(value, '__name__', module_name)}")
-        value = getattr(value, part)
+            near = did_you_mean(part, (each for each in dir(value) if not each.startswith("_")))
+            where = getattr(value, "__name__", module_name)
+            raise ConfigurationError(f"python:{name}: there is no {part} in {where}{near}")
+        owner, value = value, getattr(value, part)
+    if inspect.isclass(value):
+        return _class_code(value, f"python:{name}")
     if not callable(value):
         raise ConfigurationError(f"python:{name} is not a function")
-    return value  # type: ignore[no-any-return]
+    if inspect.isclass(owner) and inspect.isfunction(inspect.getattr_static(owner, path.rpartition(".")[2])):
+        return _Code(value, of_class=_makeable(owner, f"python:{name}"))
+    return _Code(value, owner if inspect.isroutine(value) or isinstance(value, partial) else value)
 
 
-def _parameter(function: Callable[..., Any], name: str) -> str:
-    """The one parameter that is to be filled."""
+def _load(name: str, root: Path) -> ModuleType:
+    """The module of a name, or of a file of the project; a file in a package is loaded as a part of it."""
+    if not name.endswith(".py"):
+        return import_from_project(name, root)
+    file = project_file(name, root)
+    if not file.is_file():
+        near = did_you_mean(file.name, (each.name for each in file.parent.glob("*.py")))
+        raise ConfigurationError(f"python:{name}: there is no file {file}{near}")
+    folder, dotted = file.parent, file.stem
+    while (folder / "__init__.py").is_file():
+        folder, dotted = folder.parent, f"{folder.name}.{dotted}"
+    module = import_from_project(dotted, folder)
+    if module.__file__ is None or not file.samefile(module.__file__):
+        raise ConfigurationError(f"python:{name}: {module.__file__} goes by the name of {file}; rename one of them")
+    return module
+
+
+def _class_code(made: type, name: str) -> _Code:
+    """The code of a class, whose object is called."""
+    if not any("__call__" in vars(each) for each in made.__mro__):
+        raise ConfigurationError(f"{name} is a class without __call__; add one, or name the method after it")
+    return _Code(made.__call__, of_class=_makeable(made, name))
+
+
+def _makeable(made: type, name: str) -> type:
     try:
-        every = list(inspect.signature(function).parameters.values())
+        inspect.signature(made).bind()
+    except TypeError:
+        raise ConfigurationError(f"{name}: {made.__name__}() must be possible without arguments") from None
     except ValueError:
+        pass  # a class of another language does not say what it needs
+    return made
+
+
+def _parameters(code: _Code, name: str, *, lenient: bool = False) -> _Parameters:
+    """The arguments to give; where the name of the first parameter says nothing, to be lenient gives it the prompt."""
+    try:
+        every = list(inspect.signature(code.function).parameters.values())
+    except (TypeError, ValueError):
         every = []
-    named = [each for each in every if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    required = [each.name for each in every if each.default is each.empty and each.kind is each.KEYWORD_ONLY]
-    required += [each.name for each in named if each.default is each.empty]
-    if named and required in ([named[0].name], []) and named[0].name in _ARGUMENTS:
-        return named[0].name
-    raise ConfigurationError(
-        f"python:{name} must have one required parameter, called prompt, messages or request, and has "
-        f"{', '.join(required) or 'none that is known'}"
-    )
-
-
-async def in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
-    """The function's result; a thread of its own, a daemon, lets a hung one hold up neither others nor the end."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
-
-    def settle(result: Any, problem: Exception | None) -> None:
-        if not done.done():
-            done.set_result((result, problem))
-
-    def work() -> None:
-        result: Any = None
-        problem: Exception | None = None
-        try:
-            result = function(argument)
-        except Exception as raised:  # handed over to the one who waits
-            problem = raised
-        except BaseException as raised:  # what would end the whole run, were it raised there
-            problem = RuntimeError(f"it raised {type(raised).__name__}").with_traceback(raised.__traceback__)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, result, problem)
-
-    threading.Thread(target=work, daemon=True, name="function target").start()
-    result, problem = await done
-    if problem is not None:
-        raise problem
-    return result
+    if code.of_class is not None:
+        every = every[1:]
+    by_place, by_name, unknown = list[str](), list[str](), list[str]()
+    lenient = lenient and all(each.name != "prompt" for each in every)
+    for place, each in enumerate(every):
+        various = each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        if each.name in _ARGUMENTS and not various:
+            (by_place if each.kind is each.POSITIONAL_ONLY else by_name).append(each.name)
+        elif lenient and place == 0 and each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD):
+            by_place.append("prompt")
+        elif each.default is each.empty and not various:
+            unknown.append(each.name)
+    if lenient and not every:
+        by_place = ["prompt"]
+    if unknown or not (by_place or by_name):
+        near = did_you_mean(unknown[0], _ARGUMENTS) if unknown else ""
+        needed = f"needs {', '.join(unknown)}{near}" if unknown else "takes none of them"
+        known = ", ".join(_ARGUMENTS)
+        raise ConfigurationError(f"{name} {needed}; a target is given what its parameters name: {known}")
+    return _Parameters(tuple(by_place), tuple(by_name))
 
 
 def _open(config: TargetConfig, context: TargetContext) -> Function:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import socket
+import json
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
@@ -13,11 +13,62 @@ from yarl import URL
 
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
-from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
-from .providers import PROVIDERS
+from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings_body
+from .failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, Settings
+from .http_calls import StreamReader, connection_error, new_pool, plain_headers, read_body, variables_in, with_headers
+from .providers import PROVIDERS, RESPONSES_PREFIX, asks_responses
 from .reaching import missing_key, proxy_of
+from .responses import NotAnswered, begins_answer, parse_response_body, response_body
 from .takes import REFUSALS, Fitting
 from .worker import json_line
+
+
+@dataclass(frozen=True, slots=True)
+class _Protocol:
+    """One of the ways in which a model behind such an endpoint is asked."""
+
+    path: str
+    body: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    """What a question of the chat protocol is in this one."""
+    parse: Callable[[bytes, bool], Reply]
+    streaming: Mapping[str, Any]
+    """What the body says besides to have the answer streamed."""
+    begins_answer: Callable[[Mapping[str, Any]], bool]
+    """Whether an event of a stream holds a piece of the answer; what the model thought before is none."""
+    settings: Settings = MODEL
+    question: Callable[[TargetConfig, str, Request], dict[str, Any]] = completion_body
+    """A request as the chat protocol has it, or, for vectors, as theirs does."""
+
+
+def _delta_says_something(event: Mapping[str, Any]) -> bool:
+    delta = event["choices"][0]["delta"]
+    return any(delta.get(name) for name in ("content", "refusal", "tool_calls"))
+
+
+_CHAT = _Protocol(
+    "chat/completions",
+    lambda chat: chat,
+    parse_body,
+    {"stream": True, "stream_options": {"include_usage": True}},
+    _delta_says_something,
+)
+_RESPONSES = _Protocol(
+    "responses",
+    response_body,
+    parse_response_body,
+    {"stream": True},
+    begins_answer,
+    replace(MODEL, answer="a response of the Responses API"),
+)
+_EMBEDDINGS = _Protocol(
+    "embeddings",
+    lambda question: question,
+    parse_embeddings_body,
+    {},
+    lambda event: False,
+    replace(MODEL, answer=EMBEDDINGS_WANTED),
+    embedding_body,
+)
 
 
 class OpenAI:
@@ -29,14 +80,17 @@ class OpenAI:
         known = PROVIDERS.get(provider) if slash else None
         ours = known if known is not None and known.ours else None
         self._provider = ours or PROVIDERS["openai"]
-        self._model = model if ours else config.model
+        self._model = model.removeprefix(RESPONSES_PREFIX) if ours else config.model
+        self._protocol = _RESPONSES if asks_responses(config) else _CHAT
+        if config.kind == "embedding":
+            self._protocol = _EMBEDDINGS
         self._config = config
         self._environment = environment
         written = self._base_url()
         self._base = written.with_user(None)
         self._login = aiohttp.encode_basic_auth(written.user, written.password or "") if written.user else None
         self._secrets = tuple(url_secrets(str(written)))
-        self._url = (self._base / "chat/completions").with_query(self._base.query)
+        self._url = (self._base / self._protocol.path).with_query(self._base.query)
         self.url = str(self._url.with_query(None))
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
@@ -48,7 +102,13 @@ class OpenAI:
         A question that is refused for one of its parameters is put again without that.
         """
         while True:
-            body = {**self._provider.asks_besides, **completion_body(self._config, self._model, request)}
+            body = self._protocol.question(self._config, self._model, request)
+            if self._protocol is not _EMBEDDINGS:
+                body = {**self._provider.asks_besides, **body}
+            if "extra_headers" in body:
+                name = self._config.name
+                message = f"extra_headers in params would go into the body; set headers in [targets.{name}] instead"
+                raise TargetError("agentRequestFailed", message, unbilled=True)
             changes = self._fitting.fit(body)
             started = time.perf_counter()
             reply = await self._ask_once(body)
@@ -58,22 +118,44 @@ class OpenAI:
 
     async def _ask_once(self, sent: Mapping[str, Any]) -> Reply | None:
         """The answer, None where the model refused a parameter that it is spared from now on."""
-        key = self._key()
-        failures = Failures(self._where, self._environment, (*self._secrets, *filter(None, [key])))
+        key, named = self._key(), variables_in(self._config, self._environment)
+        secrets = (*self._secrets, *named.values(), *filter(None, [key]))
+        failures = Failures(self._where, self._environment, secrets, self._protocol.settings)
         headers = {"Content-Type": "application/json"}
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
-        data = json_line(sent)
+        headers = with_headers(headers, plain_headers(self._config, named))
+        asked = self._protocol.body(sent)
+        clock = _FirstPiece(self._protocol) if self._config.stream else None
+        data = json_line(asked if clock is None else {**asked, **self._protocol.streaming})
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
-                body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY, failures)
+                limit = MAX_BODY if response.ok else MAX_ERROR_BODY
+                body = await read_body(response, limit, failures, clock.see if clock is not None else None)
         except TimeoutError:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _connection_error(failures, error) from None
+            raise connection_error(failures, error) from None
         if response.status in REFUSALS and self._fitting.learn((body or b"").decode("utf-8", "replace"), sent):
             return None
-        return _parse_response(response, body, failures)
+        reply = self._parsed(response, body, failures)
+        return reply if clock is None else replace(reply, first_token_seconds=clock.seconds)
+
+    def _parsed(self, response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
+        if body is None:
+            raise failures.too_long()
+        if not 200 <= response.status < 300:
+            retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
+            said = body.decode("utf-8", "replace")
+            if self._protocol is not _EMBEDDINGS and (blocked := failures.blocked(response.status, said)):
+                return blocked
+            raise failures.refused(response.status, retry_after, said, location)
+        try:
+            return self._protocol.parse(body, response.content_type == "text/event-stream")
+        except ValueError:
+            raise failures.unreadable(body.decode("utf-8", "replace")) from None
+        except NotAnswered as failure:
+            raise failure.error(failures) from None
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -108,6 +190,8 @@ class OpenAI:
             return None
         variables = self._provider.keys or (f"{self._provider.variables}_API_KEY",)
         key = next(filter(None, map(self._environment.get, variables)), None)
+        if any(name.lower() == "authorization" for name in config.headers):
+            return None
         if key is None and self._provider.keys and str(self._base) == self._provider.url:
             raise missing_key(config, variables[:1])
         return key
@@ -118,62 +202,34 @@ class OpenAI:
         Nothing is sent.
         """
         self._key()
+        variables_in(self._config, self._environment)
         return str(self._base) if proxy_of(self._url, self._environment) is None else None
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._config.concurrency),
-                timeout=aiohttp.ClientTimeout(total=self._config.timeout),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                proxy=proxy_of(self._url, self._environment),
-            )
+            self._session = new_pool(self._config, self._url, self._environment)
         return self._session
 
 
-async def _read_body(response: aiohttp.ClientResponse, limit: int, failures: Failures) -> bytes | None:
-    """The body, or None if it is longer than that; the start of an error's body is enough."""
-    read = bytearray()
-    try:
-        async for piece in response.content.iter_any():
-            read += piece
-            if len(read) > limit:
-                response.close()
-                return bytes(read[:limit]) if not response.ok else None
-    except TimeoutError:
-        raise
-    except (aiohttp.ClientError, OSError):
-        if not response.ok:
-            raise
-        raise failures.broken_off(read.decode("utf-8", "replace")) from None
-    return bytes(read)
+class _FirstPiece:
+    """How long it takes until the first piece of an answer has come, of a stream of them."""
 
+    def __init__(self, protocol: _Protocol) -> None:
+        self.seconds: float | None = None
+        self._protocol = protocol
+        self._began = time.perf_counter()
+        self._reader = StreamReader("sse")
 
-def _parse_response(response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
-    if body is None:
-        raise failures.too_long()
-    if not 200 <= response.status < 300:
-        retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
-        said = body.decode("utf-8", "replace")
-        if blocked := failures.blocked(response.status, said):
-            return blocked
-        raise failures.refused(response.status, retry_after, said, location)
-    try:
-        return parse_body(body, response.content_type == "text/event-stream")
-    except ValueError:
-        raise failures.unreadable(body.decode("utf-8", "replace")) from None
+    def see(self, piece: bytes) -> None:
+        """Look at what came in, as long as nothing of the answer has."""
+        if self.seconds is None and any(self._begins(data) for _, data in self._reader.feed(piece)):
+            self.seconds = time.perf_counter() - self._began
 
-
-def _connection_error(failures: Failures, error: Exception) -> TargetError:
-    """A refused or broken connection may come back; a host name that does not exist will not."""
-    cause = getattr(error, "os_error", error)
-    if isinstance(cause, socket.gaierror):
-        return failures.unreachable("its host name is not known", cause.errno == socket.EAI_AGAIN)
-    if isinstance(cause, ConnectionRefusedError):
-        return failures.unreachable("it refuses connections", nobody_there=True)
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
-        return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
-    return failures.unreachable("the connection broke", sent=True)
+    def _begins(self, data: str) -> bool:
+        try:
+            return self._protocol.begins_answer(json.loads(data))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # read as a whole, it is judged
+            return False
 
 
 def _open(config: TargetConfig, context: TargetContext) -> OpenAI:

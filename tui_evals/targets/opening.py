@@ -18,13 +18,23 @@ from .permissions import demand_approval
 from .providers import address_variable, provider_of, speaks_openai
 
 GROUP = "tui_evals.targets"
-_BUILT_IN = {"replay": "replay", "python": "function", "command": "command", "demo": "demo.answering"}
+_BUILT_IN = {
+    "replay": "replay",
+    "python": "function",
+    "command": "command",
+    "a2a": "a2a",
+    "demo": "demo.answering",
+}
 """The module of each word that a model may begin with; it is imported when a model begins with that word."""
 _WORD = re.compile(r"[A-Za-z][\w.-]*")
 
 
 def target_kind(config: TargetConfig) -> TargetKind:
     """What serves a target; ConfigurationError where it is an installed package that cannot be used."""
+    if config.http is not None:
+        return _declared("service")
+    if config.kind == "embedding":
+        return _declared("embedding")
     kind = _kind_by_word(config.model)
     if kind is not None:
         return kind
@@ -117,18 +127,24 @@ def open_target(
 
 def identity(config: TargetConfig, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What decides a target's answers, as plain data without a secret: its name, limits and price do not."""
+    known = {} if config.kind == "chat" else {"kind": config.kind}
     return {
+        **known,
         "model": config.model,
         "base_url": _address(config, environment or {}),
         "params": dict(config.params),
         "via": config.via,
         **({"tools": config.tools.data} if config.tools else {}),
+        **({"headers": dict(config.headers)} if config.headers else {}),
+        **({"stream": True} if config.stream else {}),
+        **({"api": config.api} if config.api != "chat" else {}),
+        **({"http": config.http.data} if config.http is not None else {}),
     }
 
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
     """Where the target is asked, when that is not the provider's own address; a query is told apart, not shown."""
-    written, provider = config.base_url, provider_of(config.model)
+    written, provider = config.address, provider_of(config.model)
     if written is None and provider and ":" not in provider:
         written = environment.get(address_variable(provider, environment) or "")
     elif written is not None and written.startswith("env:"):

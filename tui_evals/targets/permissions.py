@@ -24,7 +24,7 @@ from platformdirs import user_config_path, user_state_path
 from tui_evals.private_files import check_private, make_private_folder, private_opener, write_private_json
 from tui_evals.text.safe import safe_line
 
-from .base import ConfigurationError, TargetConfig, ToolSettings
+from .base import AGENTS, ConfigurationError, TargetConfig, ToolSettings
 from .chat import SAMPLING_PARAMS
 from .environment import Variables
 from .fingerprints import command_fingerprint, function_fingerprint
@@ -168,9 +168,11 @@ def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destina
     """Where a target's questions go; None for one that asks nobody over the network."""
     provider, slash, _ = config.model.partition("/")
     word, colon, _ = config.model.partition(":")
-    if (colon and word in _OWN_WORDS) or not (config.base_url or (slash and ":" not in provider)):
+    is_own = config.http is not None or config.is_agent
+    if not is_own and ((colon and word in _OWN_WORDS) or not (config.base_url or (slash and ":" not in provider))):
         return None
-    key = config.api_key.removeprefix("env:") if config.api_key else _usual_key(config, environment)
+    own = config.api_key.removeprefix("env:") if config.api_key else _usual_key(config, environment)
+    key = ", ".join(dict.fromkeys(filter(None, (own, *config.header_variables)))) or None
     address, _ = _address(config, environment)
     return (
         Destination(f"the usual address of {provider}", "https", key)
@@ -188,7 +190,8 @@ def destinations(configs: Iterable[TargetConfig], environment: Mapping[str, str]
 def _usual_key(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
     """The variable whose key goes along though no setting names it."""
     provider, slash, _ = config.model.partition("/")
-    if not slash or (config.base_url is not None and (speaks_openai(config) or provider == "openai")):
+    to_elsewhere = config.base_url is not None and (speaks_openai(config) or provider == "openai")
+    if config.http is not None or config.is_agent or not slash or to_elsewhere:
         return None
     prefix = variables_of(provider)
     if speaks_openai(config):
@@ -206,9 +209,9 @@ def _is_key(name: str, beginnings: Iterable[str]) -> bool:
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
     """The address and the variable that gives it, where one does."""
-    if config.base_url is not None:
-        name = config.base_url.removeprefix("env:") if config.base_url.startswith("env:") else None
-        return (environment.get(name, "") if name else config.base_url) or None, name
+    if (written := config.address) is not None:
+        name = written.removeprefix("env:") if written.startswith("env:") else None
+        return (environment.get(name, "") if name else written) or None, name
     provider = provider_of(config.model)
     if (name := address_variable(provider, environment)) is not None:
         return environment[name], name
@@ -228,9 +231,8 @@ def tool_permissions(settings: ToolSettings, where: str, root: Path) -> list[Per
         return []
     wanted = []
     if settings.functions is not None:
-        name = settings.functions.removeprefix("./").removesuffix(".py").replace("/", ".")
         does = f"calls the functions of {one_line(settings.functions)} as tools"
-        wanted.append(Permission("function", does, where, function_fingerprint(name, root)))
+        wanted.append(Permission("function", does, where, function_fingerprint(f"{settings.functions}:", root)))
     for address in settings.mcp:
         if address.startswith("stdio:"):
             line = address.removeprefix("stdio:").strip()
@@ -245,6 +247,8 @@ def tool_permissions(settings: ToolSettings, where: str, root: Path) -> list[Per
 
 def _asking_permissions(config: TargetConfig, environment: Mapping[str, str], root: Path) -> list[Permission]:
     word, colon, rest = config.model.partition(":")
+    if config.http is not None or config.is_agent:
+        return [*_network_permissions(config, environment), *_card_permission(config)]
     if colon and word in _OWN_WORDS:
         if not config.where:
             return []
@@ -263,6 +267,13 @@ def _asking_permissions(config: TargetConfig, environment: Mapping[str, str], ro
     return wanted
 
 
+def _card_permission(config: TargetConfig) -> Iterator[Permission]:
+    """An agent that is asked elsewhere than at its address is looked up there all the same."""
+    if config.is_agent and config.base_url is not None and config.where:
+        host = Destination.of(config.model.removeprefix(AGENTS), None).host
+        yield Permission("address", f"reads the card of an agent at {host}", config.where)
+
+
 def _network_permissions(config: TargetConfig, environment: Mapping[str, str]) -> list[Permission]:
     """Nothing is asked of a provider's usual address, of a key's known hosts, and of what was typed."""
     to = destination(config, environment)
@@ -270,11 +281,12 @@ def _network_permissions(config: TargetConfig, environment: Mapping[str, str]) -
         return []
     files = environment.of_files if isinstance(environment, Variables) else {}
     _, variable = _address(config, environment)
-    where = (config.where if config.base_url is not None else "") or str(files.get(variable or "", ""))
-    if not where and config.api_key and to.key not in files and not _is_usual_key(config):
+    where = (config.where if config.address is not None else "") or str(files.get(variable or "", ""))
+    sends_own_key = config.api_key and to.key not in files and not _is_usual_key(config)
+    if not where and (sends_own_key or config.header_variables):
         where = config.where
     wanted = [_to_host(to, where)] if where and not to.is_known else []
-    if not speaks_openai(config):
+    if config.http is None and not config.is_agent and not speaks_openai(config):
         wanted += _litellm_permissions(config, to, variable, files, environment)
     return wanted
 

@@ -47,6 +47,7 @@ def model_facts(model: str) -> Mapping[str, Any] | None:
 
 def _entries(model: str) -> list[Mapping[str, Any]]:
     """The entries of a model, which may stand under its name alone."""
+    model = model.replace("/responses/", "/", 1)
     provider, slash, rest = model.partition("/")
     found = [entry for name in (model, rest) if name and (entry := _entry(name)) is not None]
     return [entry for entry in found if not slash or _is_of_provider(entry, provider)]
@@ -147,6 +148,8 @@ def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
     known = entry or {}
     input_cost, output_cost = (_per_million(known.get(f"{side}_cost_per_token")) for side in ("input", "output"))
+    if known.get("mode") == "embedding":  # nothing is written, which some entries leave unsaid
+        output_cost = output_cost or 0.0
     if input_cost is None or output_cost is None:
         return None
     cached = known.get("cache_read_input_token_cost", known.get("input_cost_per_token_cache_hit"))

@@ -10,6 +10,7 @@ from typing import Any
 from .base import TargetConfig
 
 CHAT_COMPLETIONS = "OpenAI chat completions"
+RESPONSES = "OpenAI Responses"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +91,8 @@ def provider_of(model: str) -> str:
     return provider if slash else ""
 
 
-def protocol_of(config: TargetConfig) -> str:
-    """What is spoken with a target."""
+def _usual_protocol(config: TargetConfig) -> str:
+    """What is spoken with the provider of a target."""
     provider = provider_of(config.model)
     known = PROVIDERS.get(provider)
     if known is not None:
@@ -105,7 +106,7 @@ def speaks_openai(config: TargetConfig) -> bool:
         return False
     known = PROVIDERS.get(provider_of(config.model))
     ours = known is not None and known.ours
-    return ours or (config.base_url is not None and protocol_of(config) == CHAT_COMPLETIONS)
+    return ours or (config.base_url is not None and _usual_protocol(config) == CHAT_COMPLETIONS)
 
 
 def variables_of(provider: str) -> str:
@@ -119,3 +120,18 @@ def address_variable(provider: str, environment: Mapping[str, str]) -> str | Non
     beginning = variables_of(provider)
     usual = (f"{beginning}_BASE_URL", f"{beginning}_API_BASE") if beginning else ()
     return next((name for name in usual if environment.get(name)), None)
+
+
+RESPONSES_PREFIX = "responses/"
+"""How a model begins, after its provider, that is asked by OpenAI's Responses protocol."""
+
+
+def asks_responses(config: TargetConfig) -> bool:
+    """Whether the model is asked by OpenAI's Responses protocol instead of the chat completions."""
+    provider, _, model = config.model.partition("/")
+    return config.api == "responses" or (provider in PROVIDERS and model.startswith(RESPONSES_PREFIX))
+
+
+def protocol_of(config: TargetConfig) -> str:
+    """What is spoken with a target."""
+    return RESPONSES if speaks_openai(config) and asks_responses(config) else _usual_protocol(config)

@@ -13,6 +13,7 @@ from typing import Any
 
 from .base import Request, TargetConfig
 from .prices import model_facts
+from .providers import RESPONSES_PREFIX
 
 UNSET = "unset"
 """What a parameter of a target is set to so that it is never sent, whoever asks for it."""
@@ -66,7 +67,7 @@ class Takes:
 def takes_of(config: TargetConfig) -> Takes:
     """What the model of a target takes, as far as it is known; who is not known takes everything."""
     provider, slash, name = config.model.partition("/")
-    provider, name = (provider, name) if slash else ("", config.model)
+    provider, name = (provider, name.removeprefix(RESPONSES_PREFIX)) if slash else ("", config.model)
     entry = _entry(config.model, provider, name)
     params = {name: value for name, value in config.params.items() if value != UNSET}
     effort = params.get("reasoning_effort", entry.get("default_reasoning_effort"))
@@ -158,7 +159,9 @@ class Fitting:
         text = _error_text(said)
         if not _REFUSES.search(text):
             return False
-        if _ROLE.search(text) and any(message.get("role") == self._takes.system for message in sent["messages"]):
+        if _ROLE.search(text) and any(
+            message.get("role") == self._takes.system for message in sent.get("messages", ())
+        ):
             self._learnt["system"] = "user"
             return True
         if "response_format" in text and "response_format" in sent:
@@ -211,7 +214,7 @@ class Fitting:
 
     def _fit_roles(self, body: MutableMapping[str, Any]) -> list[str]:
         role = self._learnt.get("system", self._takes.system)
-        messages = body["messages"]
+        messages = body.get("messages", ())  # of vectors there are none
         if role == "system" or not any(message.get("role") == "system" for message in messages):
             return []
         body["messages"] = [

@@ -24,9 +24,20 @@ from yarl import URL
 
 from tui_evals.interpreter import forbid_core_dumps
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
+from .base import (
+    ConfigurationError,
+    Reply,
+    Request,
+    TargetConfig,
+    TargetContext,
+    TargetError,
+    TargetKind,
+    replace_references,
+)
 from .chat import SAMPLING_PARAMS, completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
-from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings
+from .failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures
+from .http_calls import variables_in
 from .prices import is_known_provider, similar_provider
 from .providers import PROVIDERS, Provider, address_variable, provider_of
 from .reaching import missing_key, proxy_of
@@ -66,7 +77,9 @@ class ThroughLitellm:
 
     def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
+        _demand_whole(config)
         self._config = config
+        self._embeds = config.kind == "embedding"
         self._environment = environment
         self._fitting = Fitting(config)
         self.url: str | None = None
@@ -79,23 +92,28 @@ class ThroughLitellm:
             raise RuntimeError(f"the target {self._config.name} was asked after it was closed")
         failures = self._failures()
         configured = self._config.params.items()
-        if extra := [
+        extra = [
             pair[0] for pair in request.params.items() if pair[0] not in SAMPLING_PARAMS and pair not in configured
-        ]:
+        ]
+        if extra and not self._embeds:
             message = (
                 f"The parameter {', '.join(extra)} may not come from a prompt or dataset when litellm asks the model. "
                 f"Set it under params in [targets.{self._config.name}], or leave it out."
             )
             raise TargetError("agentRequestFailed", message, unbilled=True)
         while True:
-            call = completion_body(self._config, self._config.model, request)
+            call = (embedding_body if self._embeds else completion_body)(self._config, self._config.model, request)
             changes = self._fitting.fit(call)
             done = await self._do(call, self._worker, failures)
             started, seconds = done.get("started"), done.get("seconds")
             if "failure" not in done:
                 break
             report = done["failure"]
-            if report["kind"] == "status" and (blocked := failures.blocked(report["status"], report["text"])):
+            if (
+                not self._embeds
+                and report["kind"] == "status"
+                and (blocked := failures.blocked(report["status"], report["text"]))
+            ):
                 return replace(blocked, started=started, seconds=seconds, changes=changes)
             if not (_is_refusal(report) and self._fitting.learn(report["text"], call)):
                 error = _target_error(report, failures, self._config.timeout)
@@ -103,7 +121,7 @@ class ThroughLitellm:
                 raise error
         self.url = done["url"]
         try:
-            reply = parse_completion(done["answer"])
+            reply = (parse_embeddings if self._embeds else parse_completion)(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
@@ -113,7 +131,8 @@ class ThroughLitellm:
 
     async def _do(self, call: Mapping[str, Any], worker: Worker, failures: Failures) -> dict[str, Any]:
         """What came of one call."""
-        job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._address()}
+        job = {"call": call, "embeds": self._embeds, "timeout": self._config.timeout}
+        job |= {"key": self._key(), "url": self._address(), "headers": dict(self._config.headers)}
         await worker.ready()
         try:
             async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
@@ -151,7 +170,11 @@ class ThroughLitellm:
         key = resolve_reference(config.api_key, environment, "api_key", config.name)
         url = resolve_reference(self._address(), environment, "base_url", config.name)
         where = urlsplit(url).netloc.rpartition("@")[2] if url else config.model.partition("/")[0]
-        return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")))
+        named = variables_in(config, environment).values()
+        secrets = (*filter(None, [key]), *named, *url_secrets(url or ""))
+        return Failures(
+            where, environment, secrets, replace(MODEL, answer=EMBEDDINGS_WANTED) if self._embeds else MODEL
+        )
 
 
 def _is_refusal(report: Mapping[str, Any]) -> bool:
@@ -284,13 +307,18 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         "timeout": 2 * limit + 5,
         "num_retries": 0,
         "max_retries": 0,
-        # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
-        "_skip_mcp_handler": True,
     }
+    if job["headers"]:
+        headers = job["headers"].items()
+        settings["extra_headers"] = {name: replace_references(text, os.environ.__getitem__) for name, text in headers}
+    if not job["embeds"]:
+        # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
+        settings["_skip_mcp_handler"] = True
+    ask = litellm.aembedding if job["embeds"] else litellm.acompletion
     async with asyncio.timeout(limit + _AROUND_CALL) as deadline:
         clock = _CallClock(limit, deadline)
         _clock.set(clock)  # each job is a task, with a context of its own
-        answer = await litellm.acompletion(**{**job["call"], **settings})
+        answer = await ask(**{**job["call"], **settings})
     # By its own table; for some models that are not in it litellm says 0.
     cost = answer._hidden_params.get("response_cost") or None
     return {"answer": answer.model_dump(), "cost": cost, "url": clock.url}
@@ -378,6 +406,8 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
 def _check(config: TargetConfig, context: TargetContext) -> str | None:
     """ConfigurationError for an unknown provider and a missing key; else the address, None behind a proxy."""
     demand_reference(config)
+    _demand_whole(config)
+    variables_in(config, context.environment)
     environment, (provider, _, _) = context.environment, config.model.partition("/")
     key = resolve_reference(config.api_key, environment, "api_key", config.name)
     address = resolve_reference(config.base_url, environment, "base_url", config.name)
@@ -402,6 +432,15 @@ def _check(config: TargetConfig, context: TargetContext) -> str | None:
     if address:
         return address if _proxy(address, environment) is None else None
     return None
+
+
+def _demand_whole(config: TargetConfig) -> None:
+    """Refuse a stream, of which litellm's process would hand on the whole only."""
+    if config.stream:
+        raise ConfigurationError(
+            f"The target {config.name}: stream = true is for endpoints of OpenAI's protocol (openai/… or a base_url) "
+            "and for http targets; leave it out."
+        )
 
 
 def _demand_module(config: TargetConfig, provider: Provider) -> None:

@@ -111,6 +111,7 @@ def _tojson(meter: Meter, value: object, indent: int = 0) -> str:
 
 
 _FILTERS: dict[str, Callable[..., object]] = {
+    "abs": lambda meter, value: abs(value),
     "first": lambda meter, value: _list_items(meter, value)[0],
     "float": lambda meter, value: float(value),
     "indent": _indent,
@@ -121,10 +122,13 @@ _FILTERS: dict[str, Callable[..., object]] = {
     "length": lambda meter, value: len(value),
     "list": _list_items,
     "lower": lambda meter, value: str(value).lower(),
+    "max": lambda meter, value: max(_list_items(meter, value)),
+    "min": lambda meter, value: min(_list_items(meter, value)),
     "replace": _replace,
     "round": lambda meter, value, precision=0: round(float(value), precision),
     "sort": lambda meter, value, reverse=False: sorted(_list_items(meter, value), reverse=reverse),
     "string": lambda meter, value: str(value),
+    "sum": lambda meter, value: sum(_list_items(meter, value)),
     "tojson": _tojson,
     "trim": lambda meter, value: str(value).strip(),
     "unique": lambda meter, value: list(dict.fromkeys(_list_items(meter, value))),

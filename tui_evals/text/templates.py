@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -119,6 +120,31 @@ def render_template(template: str, values: Mapping[str, object]) -> str:
     except Exception as error:  # whatever a template's computation raises is an error of the template
         raise _render_error(error, compiled, values) from None
     return "".join(pieces)
+
+
+@lru_cache(maxsize=256)
+def expression_names(expression: str) -> tuple[str, ...]:
+    """The names an expression uses, in their order; TemplateError for one that cannot be used, or is more than one."""
+    from jinja2 import nodes
+
+    template = _as_template(expression)
+    names = template_variables(template)
+    body = template_environment().parse(template).body
+    only = body[0].nodes if len(body) == 1 and isinstance(body[0], nodes.Output) else []
+    if len(only) != 1 or not isinstance(only[0], nodes.Filter) or only[0].name != "tojson":
+        raise TemplateError("is not valid: it must be a single expression, without {{, }} and {%")
+    return names
+
+
+def evaluate_expression(expression: str, values: Mapping[str, object]) -> object:
+    """What an expression of the template language gives over plain data, within the limits of a template."""
+    expression_names(expression)
+    return json.loads(render_template(_as_template(expression), values))
+
+
+def _as_template(expression: str) -> str:
+    """The expression as a template that writes its value as JSON."""
+    return f"{{{{ ({expression}) | tojson }}}}"
 
 
 def template_fields(template: str) -> tuple[str, ...]:

@@ -215,6 +215,8 @@ ACTIONS: tuple[Action, ...] = (
         "results", "verdict", "v", "verdict", "Say yourself whether the answer, or all marked or shown, is good.", True
     ),
     Action("results", "matrix", "m", "matrix", "The items as rows, each prompt and target as a column.", True),
+    Action("results", "battle", "B", "battle", "Let a judge choose between the answers of two columns of this run."),
+    Action("results", "trend", "T", "trend", "How the runs of this dataset did; so does enter on the lines above."),
     Action("results", "item", "i", "item", "Go to the item in the dataset."),
     Action("results", "copy", "y", "copy", "Copy the answer, the prompt, the diff or ids; or all marked or shown."),
     Action("detail", "layout", "d", "layout", "Side by side, unified, or only the answer.", True),
@@ -261,6 +263,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("runs", "label", "L", "label", "Label answers of this run blind, without seeing what the judges said."),
     Action("runs", "filter", "slash", "filter", "Show only runs with these words."),
     Action("runs", "battle", "B", "battle", "Let a judge choose between the answers of the runs that = compares."),
+    Action("runs", "battles", "V", "battles", "The battles there were; the one that is chosen is shown again."),
     Action("runs", "search", "S", "search", "Find answers of all runs by what stands in them."),
     Action(
         "runs", "trend", "T", "trend", "How the runs of this dataset did, one after the other, as bars with intervals."
@@ -277,6 +280,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("compare", "beside", "e", "expected", "A beside B, what was expected beside A, or beside B.", True),
     Action("compare", "versus", "v", "other run", "Put another of the later runs beside A."),
     Action("compare", "unified", "d", "columns", "One column with what differs, or columns."),
+    Action("compare", "battle", "B", "battle", "Let a judge choose between the answers of what is compared."),
     Action("compare", "charts", "h", "charts", "Scores, categories and every test, as charts and a table.", True),
     Action("compare", "down", "J", "scroll down", "Scroll the line down while the cursor stays in the list."),
     Action("compare", "up", "K", "scroll up", "Scroll it up."),
@@ -286,6 +290,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("matrix", "right", "right,l", "right", "The column further right.", True),
     Action("matrix", "mark", "space", "mark", "Mark the column, to compare another one with it.", True),
     Action("matrix", "compare", "equals_sign", "compare", "Compare this column with the marked one.", True),
+    Action("matrix", "battle", "B", "battle", "Let a judge choose between this column and the marked one."),
     Action("matrix", "sort", "S", "sort", "By the plan, by how far the columns disagree, or by failures.", True),
     Action("matrix", "filter", "slash", "filter", "Show only rows with an answer that fits, such as failed.", True),
     Action("matrix", "read", "enter", "answer", "Go to this answer in pane 5.", True),

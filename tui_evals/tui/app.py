@@ -54,11 +54,13 @@ from .messages import (
     CompareColumns,
     CompareRuns,
     CopyText,
+    FightBattle,
     LabelRun,
     OpenDataset,
     OpenRun,
     ShowMatrix,
     ShowPane,
+    ShowTrend,
     StatusMessage,
 )
 from .pane import Pane
@@ -103,6 +105,8 @@ class Workbench(DeskApp):
     ) -> None:
         super().__init__(root, database, PANES, COMMANDS, looks)
         self._first_dataset, self._first_run = dataset, run
+        self._rests = False
+        """Whether the next look is left out, because the last one found something."""
         self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
 
     def get_driver_class(self) -> type[Driver]:
@@ -248,12 +252,36 @@ class Workbench(DeskApp):
 
         self.push_screen(CompareScreen(self.workspace.database, [message.run], columns=message.columns))
 
+    def on_fight_battle(self, message: FightBattle) -> None:
+        """Let a judge choose between answers."""
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.runs.battle import begin
+
+        self.run_worker(begin(self, self.workspace, message), group="acts", name="battle", exit_on_error=False)
+
+    def on_show_battles(self) -> None:
+        """List the battles there were."""
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.runs.battle import choose_past
+
+        self.run_worker(choose_past(self, self.workspace), group="acts", name="battles", exit_on_error=False)
+
+    def on_show_trend(self, message: ShowTrend) -> None:
+        """Read how the runs of a dataset did."""
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.runs.trend import show_trend
+
+        showing = show_trend(self, self.workspace, message.dataset)
+        self.run_worker(showing, group="acts", name="trend", exit_on_error=False)
+
     def on_show_matrix(self, message: ShowMatrix) -> None:
         """Show a run as a grid."""
         # Imported when it is wanted, as above.
         from tui_evals.tui.matrix.screen import MatrixScreen
 
-        self.push_screen(MatrixScreen(self.workspace.database, message.run, message.answer))
+        figures = self.watching.figures
+        names = figures.names if figures is not None and figures.run == message.run else None
+        self.push_screen(MatrixScreen(self.workspace.database, message.run, message.answer, names))
 
     def on_label_run(self, message: LabelRun) -> None:
         """Have answers of a run labelled blind."""
@@ -275,11 +303,15 @@ class Workbench(DeskApp):
     def _look(self) -> None:
         if not self.is_running:  # a last tick while the screen is being left finds no panes
             return
+        if self._rests:  # where answers come all the time, five pictures a second show as much as ten
+            self._rests = False
+            return
         try:
             change = self.watching.poll()
         except StoreError as problem:
             self.tell(str(problem), "error")
             return
+        self._rests = bool(change)
         if change:
             for pane in self.present_panes():
                 pane.pulse(change)

@@ -74,15 +74,17 @@ class DeskApp(App[str]):
         self._arranged_for: Editing | None = None
         self.shown: layout.Columns = ()
         self._boxes: BoxesById = lambda width, height: {}
+        self._panes: list[Pane] = []
+        self._status = Status()
         self._stand: object = None
         self._kept_screens: list[FeatureScreen] = []
         self._commands = commands
 
     def compose(self) -> ComposeResult:
         """The panes, and two lines below them."""
-        panes = (pane(self.workspace, self.watching, self.writer) for pane in self._pane_types)
-        yield Boxes(*panes, boxes=lambda width, height: self._boxes(width, height), id="panes")
-        yield Status()
+        self._panes = [pane(self.workspace, self.watching, self.writer) for pane in self._pane_types]
+        yield Boxes(*self._panes, boxes=lambda width, height: self._boxes(width, height), id="panes")
+        yield self._status
         yield Keys()
 
     # -- how it looks
@@ -132,7 +134,7 @@ class DeskApp(App[str]):
 
     def present_panes(self, places: Collection[Place] = ()) -> list[Pane]:
         """The panes that exist: while the screen is being left, messages still come and panes have gone."""
-        return [pane for pane in self.query(Pane) if not places or pane.place in places]
+        return [pane for pane in self._panes if pane.is_attached and (not places or pane.place in places)]
 
     def sync(self, *places: Place) -> None:
         """Have panes show the state as it is now."""
@@ -227,13 +229,13 @@ class DeskApp(App[str]):
 
     def show_resting_status(self) -> None:
         """What stands in the status line while nothing is said."""
-        for status in self.query(Status):
-            status.rest(resting_status(self.watching, layout.places_in(self.shown)))
+        if self._status.is_attached:
+            self._status.rest(resting_status(self.watching, layout.places_in(self.shown)))
 
     def tell(self, text: str, kind: Severity = "info") -> None:
         """A sentence in the status line; an error also as a toast."""
-        for status in self.query(Status):  # there is none any more while the screen is being left
-            status.tell(text, kind)
+        if self._status.is_attached:  # not so any more while the screen is being left
+            self._status.tell(text, kind)
         if kind == "error" and self.is_running:
             self.notify(safe(text), severity="error", markup=False, timeout=8)
 

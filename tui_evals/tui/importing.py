@@ -117,15 +117,17 @@ def problem_text(sentence: str, path: Path) -> str:
 def result_rows(result: ImportResult, width: int) -> list[Row]:
     """What was read, where it went, and what was left out, changed and carried, each with its place."""
     from tui_evals.imports.losses import Losses
-    from tui_evals.imports.summary import headline, kept_lines, note_lines, totals_cells
+    from tui_evals.imports.summary import headline, kept_lines, note_lines, share_line, targets_line, totals_cells
 
     rows = [row((line, "strong")) for line in wrapped(safe_line(headline(result)), width)]
     if cells := totals_cells(result):
         every = range(len(cells[0]))
         rows += [row(safe_line(line)) for line in table(cells, right=every[1:], elastic=every, room=width)]
+    if line := share_line(result):
+        rows += paragraph(safe_line(line), width)
     for line in kept_lines(result):
         rows += paragraph(safe_line(line), width, "pass")
-    for line in note_lines(result):
+    for line in (*note_lines(result), *filter(None, [targets_line(result)])):
         rows += paragraph(safe_line(line), width, "warn")
     losses = Losses(list(result.losses)).ordered()
     if losses:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 
 _CODES: dict[AnswerStatus, int] = {status: code for code, status in enumerate(get_args(AnswerStatus), 1)}
-_NAMES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
+_NO_COUNTS = [0] * (len(_CODES) + 1)
+_WORST = tuple((status, _CODES[status]) for status in WORST_FIRST)
 _ASKED = ("prompt", "messages", "variables")
 _PAGE = 20
 _MOST_RUNS = 60
@@ -40,33 +42,35 @@ class RunStatuses:
     keys: dict[int, Hashable] = field(default_factory=dict)
     """The key of each item that was asked, by its position in the run."""
     statuses: bytearray = field(default_factory=bytearray)
-    counts: dict[int, list[int]] = field(default_factory=dict)
+    counts: dict[int, array[int]] = field(default_factory=dict)
     """By item: how many answers have each status, the first number being for those not seen yet."""
 
-    def put(self, row: AnswerRow) -> None:
+    def put(self, pos: int, item: int, status: AnswerStatus) -> None:
         """Count an answer as it is now instead of as it was."""
-        if row.pos >= len(self.statuses):
-            self.statuses.extend(bytes(row.pos + 1 - len(self.statuses)))
-        counts = self.counts.setdefault(row.item, [0] * (len(_NAMES) + 1))
-        counts[self.statuses[row.pos]] -= 1
-        code = self.statuses[row.pos] = _CODES[row.status]
+        if pos >= len(self.statuses):
+            self.statuses.extend(bytes(pos + 1 - len(self.statuses)))
+        counts = self.counts.get(item)
+        if counts is None:
+            counts = self.counts[item] = array("l", _NO_COUNTS)
+        counts[self.statuses[pos]] -= 1
+        code = self.statuses[pos] = _CODES[status]
         counts[code] += 1
 
     def name_items(self, keys: dict[int, Hashable]) -> None:
         """Say which items these are; those that cannot be told apart are counted together."""
         self.keys = keys
-        together: dict[Hashable, list[int]] = {}
+        together: dict[Hashable, array[int]] = {}
         for item, key in keys.items():
             mine = self.counts[item]
             counts = together.setdefault(key, mine)
             if counts is not mine:
-                counts[:] = [one + other for one, other in zip(counts, mine, strict=True)]
+                counts[:] = array("l", [one + other for one, other in zip(counts, mine, strict=True)])
                 self.counts[item] = counts
 
     def worst(self, item: int) -> AnswerStatus:
         """The status of an item: the worst of its answers; what is still open weighs less than what went wrong."""
         counts = self.counts[item]
-        return next(status for status in WORST_FIRST if counts[_CODES[status]])
+        return next(status for status, code in _WORST if counts[code])
 
 
 @dataclass(slots=True)
@@ -89,7 +93,7 @@ class ItemStatuses:
         touched = set()
         for row in rows:
             if (run_statuses := self.runs.get(row.run)) is not None:
-                run_statuses.put(row)
+                run_statuses.put(row.pos, row.item, row.status)
                 touched.add((row.run, row.item))
         changed: set[Hashable] = set()
         for run, item in touched:
@@ -144,9 +148,9 @@ def _add(latest: ItemStatuses, run: RunRow, reader: Reader) -> None:
     """Count the answers of a run, and take from it the status of every item that no newer run asked."""
     run_statuses = latest.runs[run.id] = RunStatuses()
     names: dict[int, str] = {}
-    for row in reader.all_rows(run.id):
-        run_statuses.put(row)
-        names[row.item] = row.name
+    for pos, item, name, status in reader.planned(run.id):
+        run_statuses.put(pos, item, status)
+        names[item] = name
     run_statuses.name_items(_keys(run, names, reader))
     for item, key in run_statuses.keys.items():
         status = run_statuses.worst(item)

@@ -103,6 +103,28 @@ class CompareColumns(Message):
         self.columns = columns
 
 
+class FightBattle(Message):
+    """A judge is to choose between answers: of runs, named as the command line names them, or of columns of one."""
+
+    def __init__(self, runs: Sequence[str], why: str, columns: tuple[Column, Column] | None = None) -> None:
+        super().__init__()
+        self.runs = tuple(runs)
+        self.columns = columns
+        self.why = why
+
+
+class ShowBattles(Message):
+    """The battles there were are to be listed."""
+
+
+class ShowTrend(Message):
+    """How the runs of a dataset did is to be read, the dataset named as its baseline is."""
+
+    def __init__(self, dataset: str) -> None:
+        super().__init__()
+        self.dataset = dataset
+
+
 class ShowMatrix(Message):
     """A run is to be shown as a grid, the cursor on an answer."""
 

@@ -19,6 +19,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "bell": ("ui", "bell"),
     "targets": ("run", "targets"),
     "judge": ("judge", "target"),
+    "embeddings": ("judge", "embedding"),
     "concurrency": ("run", "concurrency"),
     "repeats": ("run", "repeats"),
     "budget": ("run", "max_cost"),
@@ -65,6 +66,7 @@ def _current_values(settings: Settings, theme: str) -> dict[str, Any]:
         "bell": settings.ui.get("bell"),
         "targets": list(settings.run.targets) or None,
         "judge": settings.judge,
+        "embeddings": settings.embedder,
         "concurrency": settings.run.concurrency,
         "repeats": settings.run.repeats,
         "budget": settings.run.max_cost,
@@ -75,7 +77,11 @@ def _current_values(settings: Settings, theme: str) -> dict[str, Any]:
 
 
 def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
-    targets = tuple(dict.fromkeys((*settings.targets, "demo")))
+    targets = tuple(dict.fromkeys((*settings.answering, "demo")))
+    embedders = [name for name in settings.targets if name not in targets]
+    about = "The target whose vectors evaluators compare."
+    named = tuple(dict.fromkeys((*embedders, *filter(None, [settings.embedder]))))
+    embeddings = [Field("embeddings", "choice", about, named)] if named else []
     return (
         Field("theme", "choice", "ansi-dark and ansi-light use the terminal's own 16 colours.", themes),
         Field("ascii", "yes", "Whether all is drawn in ASCII, without other signs.", default="automatic"),
@@ -83,6 +89,7 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
         Field("bell", "yes", "Whether the terminal rings when a run ends.", default="yes"),
         Field("targets", "several", "What answers where a run names nothing.", targets),
         Field("judge", "choice", "The target that judges.", targets),
+        *embeddings,
         Field("concurrency", "whole", "Calls in flight at once, per target.", default="10"),
         Field("repeats", "whole", "How often each item is asked."),
         Field("budget", "number", "Stop a run before it spends more US dollars.", default="none"),

@@ -247,7 +247,7 @@ class Watch:
             change.reload = True
             self.forget()
         else:
-            change.rows = self.reader.changed(self._seq, run.id)
+            change.rows = self.reader.changed(self._seq, run)
             for row in change.rows:
                 self._windows.put(row)
         self._seq = max([last, *(row.seq for row in change.rows[-1:])])

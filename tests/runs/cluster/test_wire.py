@@ -34,7 +34,7 @@ from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.redact import spellings, without
 from tui_evals.store.rows import answer_record, body_of, plain
-from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.targets.base import HttpService, Price, TargetConfig
 from tui_evals.text.prompty import parse_prompty
 
 wild = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(
@@ -68,6 +68,7 @@ said = st.builds(
     scripted=st.booleans(),
     model=st.none() | wild,
     finish_reason=st.none() | wild,
+    session=data,
 )
 failed = st.builds(
     AnswerRecord, text=st.none(), request=objects, code=st.just("agentRequestFailed"), message=st.none() | wild
@@ -252,7 +253,9 @@ def test_the_plan_of_a_worker_makes_the_same_chat_and_the_same_evaluators_of_a_c
         "items": [{"prompt": "one", "evaluators": {"Includes": {"weight": 2}}}, {"prompt": "two"}],
     }
     dataset = Dataset.model_validate(document)
-    target = TargetConfig(name="t", model="demo")
+    service = HttpService(url="http://127.0.0.1:1/x", body={"q": ["{{ prompt }}"]}, answer="$.a", stream="sse")
+    price = Price(0.0, 0.0, per_call=0.1)
+    target = TargetConfig(name="t", model="http:x", http=service, headers={"A": "env:B"}, price=price)
     plan = Plan(dataset, (target,), load_registry(), prompts=(PromptUnderTest("p", parse_prompty(PROMPT)),))
     order = Order(
         versions=versions(),

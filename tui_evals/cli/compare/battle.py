@@ -1,12 +1,12 @@
-"""`tui-evals battle`: prepare the pairs, let a judge decide, say the result."""
+"""`tui-evals battle` and `battles`: prepare the pairs, let a judge decide, say the result, then or later."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from typing import Any
 
@@ -14,6 +14,7 @@ from tui_evals.cli import project
 from tui_evals.cli.approving import approve
 from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, cell, columns, keep_output_to_ourselves, redraws, rewind, say, say_json, warn
+from tui_evals.cli.runs_named import runs_meant
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.compare.battles import (
     Match,
@@ -28,13 +29,16 @@ from tui_evals.compare.battles import (
     shares_by_item,
     tally_matches,
 )
+from tui_evals.compare.columns import read_columns
 from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_comparison
 from tui_evals.compare.statistics import Interval, percent
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
+from tui_evals.present.battles import asked_text, outcome_text, runs_of_battles, side_name, sides_text
 from tui_evals.present.columns import table, wrap
 from tui_evals.present.estimates import estimated_cost
 from tui_evals.present.figures import counted
+from tui_evals.present.grid import NoColumn, columns_meant
 from tui_evals.present.pace import Pace, pace_parts
 from tui_evals.present.runs import destination_lines
 from tui_evals.runs.approving import missing_of_targets
@@ -42,10 +46,12 @@ from tui_evals.runs.battle import Battle, DueBout, estimate_battle
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Outcome
 from tui_evals.runs.opening import opened, price_for
-from tui_evals.runs.plan import limited
+from tui_evals.runs.plan import Estimate, limited
 from tui_evals.runs.project import Project
+from tui_evals.store.battles import BattleRow, BattleSide, battle_numbered, battles, begin_battle, end_battle
 from tui_evals.store.bouts import bouts
 from tui_evals.store.database import StoreError
+from tui_evals.store.read_only import why_read_only
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
@@ -308,6 +314,8 @@ class BattleOptions:
     """The options of `tui-evals battle`."""
 
     judge: str | None
+    between: str | None
+    """Two columns of one run."""
     criteria: str | None
     limit: int | None
     seed: int | None
@@ -324,17 +332,16 @@ class PreparedBattle:
     """A battle made ready: the runs, the pairs of answers of every two of them, and what they are judged by."""
 
     runs: tuple[RunRow, ...]
+    """Of a battle between columns each as a run of its own."""
     duels: tuple[Duel, ...]
-    judge: TargetConfig
-    criteria: str
-    question: str
+    asked: BattleRow
 
     def matches(self, reader: Reader) -> list[list[Match]]:
         """The matches of each duel, with the bouts stored so far."""
         matches = []
         for duel in self.duels:
             left, right = (self.runs[place].id for place in duel.places)
-            fought = bouts(reader, left, right, self.judge.name, self.question)
+            fought = bouts(reader, left, right, self.asked.judge, self.asked.question)
             bout_of_pair = {(bout.left, bout.right): bout for bout in fought}
             matches.append([Match(item, bout_of_pair.get(pair), pair in duel.equal) for item, pair in duel.pairs])
         return matches
@@ -351,33 +358,101 @@ class PreparedBattle:
 
 
 def battle(words: Sequence[str], **values: Any) -> int:
-    """Let a judge choose between the answers of the runs that a person means."""
+    """Let a judge choose between the answers of the runs, or of the columns of a run, that a person means."""
     options = BattleOptions(**values)
     here = open_project(options.env_name, options.trusting)
     with project.reader() as reader:
-        prepared = _prepare_battle(reader, words, options, here)
+        judge = _judge(options, here)
+        prepared = _prepare_battle(reader, words, options, judge, here)
         due = prepared.due(prepared.matches(reader))
+        estimate = estimate_battle(due, prepared.asked.criteria, reader, judge.name, price_for(judge))
         if options.plan_only:
-            return _say_plan(prepared, due, reader, here, options.as_json)
+            return _say_plan(prepared, due, estimate, destinations([judge], here.environment), options.as_json)
         if not options.as_json:
-            say_runs(prepared.runs, prepared.duels, prepared.judge.name, len(due))
+            say_runs(prepared.runs, prepared.duels, judge.name, len(due))
+            if due:
+                _say_wrapped(_takes(estimate, options.max_cost))
         budget = Budget(options.max_cost)
         outcome, interrupted = Outcome(True), False
         if due:
-            outcome, interrupted = _fight(prepared, due, reader, budget, options, here)
+            outcome, interrupted = _fight(prepared, judge, due, reader, budget, options, here)
         state = battle_state(prepared.runs, prepared.duels, prepared.matches(reader))
+        came = replace(prepared.asked, cost=budget.spent, summary=_summary(state))
+        if due or not why_read_only(reader.path):
+            with project.writer(here.environment) as writer:
+                (end_battle if due else begin_battle)(writer, came)
     if options.as_json:
         ending = {"cost": budget.spent, "finished": outcome.finished, "message": outcome.message}
-        say_json({"judge": prepared.judge.name, "criteria": prepared.criteria, **battle_json(state), **ending})
+        say_json({"judge": judge.name, "criteria": came.criteria, **battle_json(state), **ending})
     else:
         say_battle(state)
     if not outcome.finished:
         warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
         return 130 if interrupted else 3 if outcome.code == "configuration" else 1
     if due and not any(own.judged for own in state.tallies):
-        warn(f"{prepared.judge.name} gave not a single verdict: {_first_reason(state)}")
+        warn(f"{judge.name} gave not a single verdict: {_first_reason(state)}")
         return 1
     return 0
+
+
+# -- past battles
+
+
+def past_battles(number: int | None, as_json: bool) -> None:
+    """List the battles there were, or say the result of one of them again, as far as its judge has decided by now."""
+    with project.reader() as reader:
+        if number is None:
+            _say_past(reader, battles(reader), as_json)
+            return
+        try:
+            asked = battle_numbered(reader, number)
+        except LookupError as problem:
+            raise Stop(str(problem.args[0])) from None
+        prepared = PreparedBattle(*_read_sides(reader, asked), asked)
+        state = battle_state(prepared.runs, prepared.duels, prepared.matches(reader))
+        if as_json:
+            say_json({**_past_json(asked, runs_of_battles(reader, [asked])), **battle_json(state)})
+            return
+    _say_wrapped(f"battle {asked.id} · {asked_text(asked)}", bold=True)
+    _say_wrapped(asked.criteria, dim=True)
+    say_runs(prepared.runs, prepared.duels, asked.judge, len(prepared.due(state.matches)))
+    say_battle(state)
+
+
+def _say_past(reader: Reader, past: list[BattleRow], as_json: bool) -> None:
+    runs = runs_of_battles(reader, past)
+    if as_json:
+        say_json([_past_json(one, runs) for one in past])
+    elif not past:
+        say("There has been no battle here; `tui-evals battle A B --judge NAME` begins one.")
+    for one in () if as_json else past:
+        _say_wrapped(f"{one.id}  {asked_text(one)}", bold=True)
+        _say_wrapped(sides_text(one, runs))
+        _say_wrapped(outcome_text(one), dim=True)
+
+
+def _past_json(one: BattleRow, runs: Mapping[int, RunRow]) -> dict[str, Any]:
+    return {
+        "battle": one.id,
+        "time": one.time,
+        "judge": one.judge,
+        "criteria": one.criteria,
+        "sides": [side_name(side, runs) for side in one.sides],
+        "limit": one.pairs,
+        "seed": one.seed,
+        "cost": one.cost,
+        "summary": one.summary,
+    }
+
+
+def _summary(state: BattleState) -> str:
+    """What came of a battle in a line; empty where nothing is decided."""
+    if not any(own.decided for own in state.tallies):
+        return ""
+    if len(state.duels) == 1:
+        return battle_sentence(state.tallies[0], *_letters(state.duels[0]))
+    rated = sorted(zip(NAMES, state.ratings, strict=False), key=lambda entry: -entry[1].elo)
+    return "Elo: " + ", ".join(f"{letter} {rating.elo:.0f}" for letter, rating in rated) if rated else ""
 
 
 def _first_reason(state: BattleState) -> str:
@@ -388,11 +463,7 @@ def _first_reason(state: BattleState) -> str:
 # -- what is put to the judge
 
 
-def _prepare_battle(reader: Reader, words: Sequence[str], options: BattleOptions, here: Project) -> PreparedBattle:
-    if not 2 <= len(words) <= MAX_RUNS:
-        raise Stop(f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given")
-    if options.seed is not None and options.limit is None:
-        raise Stop("--seed belongs to --limit: it says which pairs are drawn")
+def _judge(options: BattleOptions, here: Project) -> TargetConfig:
     judge = target_or_stop(options.judge or here.settings.judge, here.settings)
     if judge is None:
         raise Stop(
@@ -400,38 +471,86 @@ def _prepare_battle(reader: Reader, words: Sequence[str], options: BattleOptions
             "never one of the targets that answered",
             3,
         )
-    runs = tuple(project.run_named(reader, word) for word in words)
-    for left, right in combinations(runs, 2):
-        if left.id == right.id:
-            raise Stop(f"{left.key} ({left.name}) was given twice; a run is compared with other runs")
-    _note_self_judging(runs, judge)
-    duels = tuple(_duels(reader, runs, options))
+    return judge
+
+
+def _prepare_battle(
+    reader: Reader, words: Sequence[str], options: BattleOptions, judge: TargetConfig, here: Project
+) -> PreparedBattle:
+    if options.seed is not None and options.limit is None:
+        raise Stop("--seed belongs to --limit: it says which pairs are drawn")
+    criteria = (options.criteria or "").strip() or DEFAULT_CRITERIA
+    asked = BattleRow(
+        sides=_sides_meant(reader, words, options.between),
+        judge=judge.name,
+        question=judging_fingerprint(criteria, identity(judge, here.environment)),
+        criteria=criteria,
+        pairs=options.limit,
+        seed=options.seed,
+    )
+    runs, duels = _read_sides(reader, asked)
+    _note_self_judging(asked.sides, runs, judge)
     if not any(duel.pairs for duel in duels):
         raise Stop(
             "there is nothing to compare: the runs have no turn of the same item that both answered, unless the item "
             "was edited in between; `tui-evals compare` shows what they have in common"
         )
-    criteria = (options.criteria or "").strip() or DEFAULT_CRITERIA
-    return PreparedBattle(
-        runs, duels, judge, criteria, judging_fingerprint(criteria, identity(judge, here.environment))
-    )
+    return PreparedBattle(runs, duels, asked)
 
 
-def _note_self_judging(runs: Sequence[RunRow], judge: TargetConfig) -> None:
-    models = {target["model"] for run in runs for target in run.config.get("targets", ())}
+def _sides_meant(reader: Reader, words: Sequence[str], between: str | None) -> tuple[BattleSide, ...]:
+    """The runs that a person means, or the two columns of one."""
+    if between is not None:
+        if len(words) > 1:
+            raise Stop(f"--columns is a battle between two columns of one run, and {len(words)} were given; name one")
+        (run,) = runs_meant(reader, words or ("last",))
+        try:
+            return tuple(BattleSide(run.id, column) for column in columns_meant(run, between))
+        except NoColumn as problem:
+            raise Stop(str(problem)) from None
+    if not 2 <= len(words) <= MAX_RUNS:
+        raise Stop(
+            f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given. "
+            "--columns A,B is one between two columns of a run"
+        )
+    runs = tuple(project.run_named(reader, word) for word in words)
+    for left, right in combinations(runs, 2):
+        if left.id == right.id:
+            raise Stop(f"{left.key} ({left.name}) was given twice; a run is compared with other runs")
+    return tuple(BattleSide(run.id) for run in runs)
+
+
+def _note_self_judging(sides: Sequence[BattleSide], runs: Sequence[RunRow], judge: TargetConfig) -> None:
+    models = {
+        target["model"]
+        for side, run in zip(sides, runs, strict=True)
+        for number, target in enumerate(run.config.get("targets", ()))
+        if side.column is None or side.column[1] == number
+    }
     if judge.model in models:
         warn(f"note: the judge {judge.name} also answered; judges favour their own answers")
 
 
-def _duels(reader: Reader, runs: Sequence[RunRow], options: BattleOptions) -> list[Duel]:
-    """The pairs of every two runs, equal answers known; the turns and repeats of an item bear its number."""
-    lines = read_comparison(reader, [run.id for run in runs]).lines
-    numbered = [(item, line) for item, (_, own) in enumerate(groupby(lines, lambda line: line.item)) for line in own]
-    return [_pair_duel(reader, numbered, places, options) for places in combinations(range(len(runs)), 2)]
+def _read_sides(reader: Reader, asked: BattleRow) -> tuple[tuple[RunRow, ...], tuple[Duel, ...]]:
+    """The runs and the pairs of every two, equal answers known; the turns and repeats of an item bear its number."""
+    columns = [side.column for side in asked.sides if side.column is not None]
+    if columns:
+        comparison = read_columns(reader, asked.sides[0].run, (columns[0], columns[1]))
+    else:
+        comparison = read_comparison(reader, [side.run for side in asked.sides])
+    by_item = groupby(comparison.lines, lambda line: line.item)
+    numbered = [(item, line) for item, (_, own) in enumerate(by_item) for line in own]
+    places = combinations(range(len(asked.sides)), 2)
+    duels = tuple(_pair_duel(reader, numbered, two, asked.pairs, asked.seed) for two in places)
+    return tuple(side.run for side in comparison.sides), duels
 
 
 def _pair_duel(
-    reader: Reader, lines: Sequence[tuple[int, ComparedLine]], places: tuple[int, int], options: BattleOptions
+    reader: Reader,
+    lines: Sequence[tuple[int, ComparedLine]],
+    places: tuple[int, int],
+    limit: int | None,
+    seed: int | None,
 ) -> Duel:
     pairs, unanswered, edited = [], 0, 0
     for item, line in lines:
@@ -444,20 +563,31 @@ def _pair_duel(
             edited += 1
         else:
             pairs.append((item, (left.id, right.id)))
-    chosen = [pairs[at] for at in limited(range(len(pairs)), options.limit, options.seed)]
+    chosen = [pairs[at] for at in limited(range(len(pairs)), limit, seed)]
     ids = [pair for _, pair in chosen]
     return Duel(places, tuple(chosen), frozenset(ids) - reader.differing(ids), unanswered, edited)
 
 
-def _say_plan(prepared: PreparedBattle, due: Sequence[DueBout], reader: Reader, here: Project, as_json: bool) -> int:
-    sent = destinations([prepared.judge], here.environment)
-    estimate = estimate_battle(due, prepared.criteria, reader, prepared.judge.name, price_for(prepared.judge))
+def _takes(estimate: Estimate, most: float | None) -> str:
+    """What the judge is about to be asked, what that costs, and where it would end."""
+    calls = counted(estimate.judge_calls, "judge call", "judge calls")
+    ends = "" if most is None else f"; it stops before {money(most)} are spent"
+    return f"{calls}, {estimated_cost(estimate.known_cost, estimate.unpriced)}{ends}."
+
+
+def _say_plan(
+    prepared: PreparedBattle,
+    due: Sequence[DueBout],
+    estimate: Estimate,
+    sent: Mapping[str, Mapping[str, str | None]],
+    as_json: bool,
+) -> int:
     pairs = sum(len(duel.pairs) for duel in prepared.duels)
     equal = sum(len(duel.equal) for duel in prepared.duels)
     if as_json:
         counts = {"pairs": pairs, "equal_answers": equal, "decided": pairs - equal - len(due)}
         calls = {"judge_calls": estimate.judge_calls, "cost": estimate.cost}
-        say_json({**counts, **calls, "judge": prepared.judge.name, "destinations": sent})
+        say_json({**counts, **calls, "judge": prepared.asked.judge, "destinations": sent})
         return 0
     cost = estimated_cost(estimate.known_cost, estimate.unpriced)
     say(
@@ -471,6 +601,7 @@ def _say_plan(prepared: PreparedBattle, due: Sequence[DueBout], reader: Reader, 
 
 def _fight(
     prepared: PreparedBattle,
+    config: TargetConfig,
     due: Sequence[DueBout],
     reader: Reader,
     budget: Budget,
@@ -478,13 +609,14 @@ def _fight(
     here: Project,
 ) -> tuple[Outcome, bool]:
     """Fight the bouts; how it ended, and whether somebody interrupted it."""
-    approve(missing_of_targets(here, [prepared.judge]), here.root)
+    approve(missing_of_targets(here, [config]), here.root)
     keep_output_to_ourselves()
     try:
-        judge = opened(prepared.judge, "judge", budget, here.environment, here.root, options.concurrency)
+        judge = opened(config, "judge", budget, here.environment, here.root, options.concurrency)
         with project.writer(here.environment) as writer:
-            battle = Battle(due, judge, prepared.criteria, prepared.question, reader, writer)
-            return asyncio.run(fight_live(battle, budget, prepared.judge.name, quiet=options.as_json))
+            begin_battle(writer, prepared.asked)
+            battle = Battle(due, judge, prepared.asked.criteria, prepared.asked.question, reader, writer)
+            return asyncio.run(fight_live(battle, budget, config.name, quiet=options.as_json))
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     except StoreError as problem:

@@ -128,7 +128,10 @@ def baseline_clear_command(name: str | None) -> None:
 
 
 @click.command("battle")
-@click.argument("runs", nargs=-1, required=True)
+@click.argument("runs", nargs=-1)
+@click.option(
+    "--columns", "between", metavar="A,B", help="Between two columns of one run, as `show RUN --grid` names them."
+)
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--criteria", help="What the better answer is better at, in a sentence.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many pairs of answers between two runs.")
@@ -140,13 +143,23 @@ def baseline_clear_command(name: str | None) -> None:
 @trusting
 @_as_json
 def battle_command(runs: tuple[str, ...], **options: Any) -> int:
-    """Let a judge choose between the answers of 2 to 4 RUNS, each pair in both orders.
+    """Let a judge choose between the answers of 2 to 4 RUNS, or of two columns of one, each pair in both orders.
 
     What a judge said is kept: the same battle asks nothing twice, and goes on where it was interrupted.
     """
     from .battle import battle
 
     return battle(runs, **options)
+
+
+@click.command("battles")
+@click.argument("number", type=click.IntRange(min=1), required=False)
+@_as_json
+def battles_command(number: int | None, as_json: bool) -> None:
+    """List the battles there were, the latest first, or show the result of battle NUMBER again; asks no judge."""
+    from .battle import past_battles
+
+    past_battles(number, as_json)
 
 
 @click.command("agreement")

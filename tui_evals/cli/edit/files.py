@@ -22,6 +22,7 @@ from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.datasets.validate import ValidationReport, validate
 from tui_evals.evaluators.registry import Registry
+from tui_evals.runs.own_code import own_code_problems
 from tui_evals.runs.prompting import unfilled_items
 
 _LARGEST = 2**26
@@ -44,7 +45,8 @@ def _checks() -> Checks:
 
     def check(document: Document) -> ValidationReport:
         registry: Registry = found(_prompt_of(document))
-        return validate(document, registry.catalogue, registry.own)
+        report = validate(document, registry.catalogue, registry.own)
+        return report if report.dataset is None else report.with_problems(own_code_problems(document, registry))
 
     return Checks(check, unfilled_items)
 

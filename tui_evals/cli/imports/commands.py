@@ -19,8 +19,13 @@ _path = click.Path(path_type=Path)
 )
 @click.option("--name", metavar="NAME", help="What dataset and run are called; as the prompt or the file when absent.")
 @click.option("--prompt", metavar="NAME", help="Which prompt, of a file of Prompt Foundry with several.")
+@click.option(
+    "--targets/--no-targets",
+    default=None,
+    help="Write the settings of its targets to .evals/config.toml; asked at a terminal when absent.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def import_command(path: Path, kind: str | None, as_json: bool, **options: Any) -> None:
+def import_command(path: Path, kind: str | None, targets: bool | None, as_json: bool, **options: Any) -> None:
     """Bring in what another tool holds: its tests as a dataset, its answers and verdicts as a finished run.
 
     \b
@@ -31,6 +36,8 @@ def import_command(path: Path, kind: str | None, as_json: bool, **options: Any) 
       bench       a folder bench_runs of Arthur Bench, or a suite in it
       foundry     evaluations of Prompt Foundry, as the JSON of its SDK
       promptfoo   a promptfooconfig.yaml, or its folder
+      promptfoo-results
+                  its output.json or promptfoo.db
       results     results JSON that `tui-evals export` wrote
       messages    messages in OpenAI's format, .json or .jsonl
       dataset     a dataset, which needs no import
@@ -43,7 +50,7 @@ def import_command(path: Path, kind: str | None, as_json: bool, **options: Any) 
 
     from .importing import import_path
 
-    import_path(path, kind, ImportOptions(**options), as_json)
+    import_path(path, kind, ImportOptions(**options), targets, as_json)
 
 
 @click.command("registry")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.cli import inputs, project
+from tui_evals.cli.asking import confirmed
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.history import CannotUndo, locked, recorded
@@ -26,18 +28,31 @@ from tui_evals.imports.base import (
     WrongSettings,
     shown,
 )
+from tui_evals.imports.keeping import keep_targets
 from tui_evals.imports.losses import Losses
-from tui_evals.imports.summary import headline, kept_lines, note_lines, only_totals, totals_cells
+from tui_evals.imports.summary import (
+    headline,
+    kept_lines,
+    note_lines,
+    only_totals,
+    share_line,
+    targets_line,
+    totals_cells,
+)
 from tui_evals.present.columns import table
 from tui_evals.present.figures import counted
+from tui_evals.targets.config import FILE
 
 _EXIT_CODES: Mapping[type[ImportFailed], int] = {NoStore: 1, WrongSettings: 3}
 
 
-def import_path(path: Path, kind: str | None, options: ImportOptions, as_json: bool) -> None:
-    """Import from a path and print the result."""
+def import_path(path: Path, kind: str | None, options: ImportOptions, targets: bool | None, as_json: bool) -> None:
+    """Import from a path and print the result; `targets` says whether settings of targets are written as well."""
     try:
-        result = doors.import_from(path, kind, options, project=_project())
+        goes_to = _project()
+        result = doors.import_from(path, kind, options, project=goes_to)
+        if result.targets and _wants_targets(result, targets):
+            result = keep_targets(result, goes_to.root)
     except ImportFailed as problem:
         raise _stop(problem) from None
     if as_json:
@@ -76,6 +91,13 @@ def run_in_file(path: Path) -> str | None:
     return result.run
 
 
+def _wants_targets(result: ImportResult, given: bool | None) -> bool:
+    """Whether the settings of targets are to be written: as the option says, or whoever sits at the terminal."""
+    if given is None and sys.stdin.isatty() and sys.stderr.isatty():
+        return confirmed(f"write the settings of {', '.join(result.targets)} to {FILE}?", instead="give --targets")
+    return bool(given)
+
+
 def _project() -> ImportProject:
     def configuration() -> Configuration:
         here = inputs.open_project(None, False)
@@ -93,6 +115,7 @@ def _as_json(result: ImportResult) -> dict[str, Any]:
     paths = {
         "dataset": None if result.dataset is None else shown(result.dataset),
         "prompts": [shown(prompt) for prompt in result.prompts],
+        "evaluators": [shown(file) for file in result.evaluators],
     }
     return {"read": str(document.pop("source")), **document, **paths}
 
@@ -103,10 +126,14 @@ def _say(result: ImportResult) -> None:
         say(f"  {line}")
     for line in Losses(list(result.losses)).sentences():
         say(line)
+    if line := share_line(result):
+        say(line, bold=True)
     for line in note_lines(result):
         warn(line)
     for line in kept_lines(result):
         say(line, fg="green")
+    if line := targets_line(result):
+        warn(line)
     if result.next:
         say(f"next: `{result.next}`")
 

@@ -20,13 +20,15 @@ class _Evaluators(click.Group):
         return super().resolve_command(ctx, args if args[0] in self.commands else ["show", *args])
 
 
-@click.group("evaluators", cls=_Evaluators, invoke_without_command=True, subcommand_metavar="[NAME | set | rm] ...")
+@click.group(
+    "evaluators", cls=_Evaluators, invoke_without_command=True, subcommand_metavar="[NAME | new | set | rm] ..."
+)
 @_as_json
 @click.pass_context
 def evaluators_command(ctx: click.Context, as_json: bool) -> None:
     """List the evaluators; with NAME, show one with its options, the evidence it needs and an example.
 
-    `set` and `rm` say which of them judge a dataset, an item or a turn.
+    `new` begins one of your own; `set` and `rm` say which of them judge a dataset, an item or a turn.
     """
     if ctx.invoked_subcommand is None:
         from .evaluators import show_evaluators
@@ -49,6 +51,19 @@ def show_command(as_json_before: bool, name: str, prompt: bool, trusting: bool, 
         show_prompt(name, trusting, as_json or as_json_before)
     else:
         show_evaluators(name, as_json or as_json_before)
+
+
+@evaluators_command.command("new", short_help="Begin one of your own.")
+@click.argument("name")
+def new_command(name: str) -> None:
+    """Write custom-evaluators/NAME/NAME.py, a function that judges, and a test of it.
+
+    The function is given what it asks for by name (`tui-evals help evaluators` says what there is) and returns True or
+    False, a number, or either with a reason.
+    """
+    from .evaluators import begin_evaluator
+
+    begin_evaluator(name)
 
 
 _dataset = click.argument("dataset", type=click.Path(path_type=Path))

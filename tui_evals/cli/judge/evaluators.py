@@ -18,7 +18,8 @@ from tui_evals.cli.asking import confirmed
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
-from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.evaluators.custom import write_new_evaluator
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.evaluators.rows import RowScorer, options_problem, record_of
 from tui_evals.evaluators.sample import sample_questions
 from tui_evals.evaluators.trust import Trust, TrustError
@@ -56,7 +57,7 @@ def show_prompt(name: str, trusting: bool, as_json: bool) -> None:
         kind = inputs.evaluators(trusting).find(name)
     except UnknownEvaluator as problem:
         raise Stop(str(problem)) from None
-    if not (kind.judged or kind.may_ask):
+    if kind.embeds or not (kind.judged or kind.may_ask):
         raise Stop(f"{kind.name} asks no judge, so it has no prompt; `tui-evals evaluators {kind.name}` shows the rest")
     keep_output_to_ourselves()
     try:
@@ -78,6 +79,21 @@ def show_prompt(name: str, trusting: bool, as_json: bool) -> None:
             say(strictjson.dumps(question.schema))
 
 
+def begin_evaluator(name: str) -> None:
+    """Write an evaluator of the user's own and its test, and say how it comes to judge."""
+    root = project_root(Path.cwd())
+    try:
+        file, test = write_new_evaluator(root, name, built_in())
+    except (FileExistsError, ValueError) as problem:
+        raise Stop(str(problem)) from None
+    except OSError as problem:
+        raise Stop(f"the evaluator cannot be written: {problem}") from None
+    shown, shown_test = (path.relative_to(root) for path in (file, test))
+    say(f"wrote {shown} and {shown_test}", fg="green")
+    say(f"edit it, try it with `pytest {shown_test}`, agree to it with `tui-evals trust {shown}`,")
+    say(f"and let it judge a dataset with `tui-evals evaluators set DATASET {name}`")
+
+
 def _list(registry: Registry, as_json: bool) -> None:
     if as_json:
         say_json([_evaluator_json(kind) for kind in registry.kinds])
@@ -88,7 +104,8 @@ def _list(registry: Registry, as_json: bool) -> None:
     for family, kinds in families.items():
         say(family, bold=True)
         for kind in kinds:
-            say(f"  {kind.name:<20} {'judge  ' if kind.judged else '       '}{summary(kind)}")
+            asks = "vectors" if kind.embeds else "judge" if kind.judged else ""
+            say(f"  {kind.name:<20} {asks:<7} {summary(kind)}")
     say("\n`tui-evals evaluators NAME` shows options, evidence and an example, with --prompt what its judge is asked.")
 
 
@@ -111,7 +128,7 @@ def _show(kind: type[Evaluator]) -> None:
     say(description(kind))
     say()
     say("Needs", bold=True)
-    say(f"  {', '.join(kind.needs) or 'nothing'}{'; a judge' if kind.judged else ''}")
+    say(f"  {', '.join(kind.needs) or 'nothing'}{'; ' + _whom(kind) if kind.judged else ''}")
     if kind.measure.direction or kind.measure.unit:
         say("Score", bold=True)
         unit = f", in {kind.measure.unit}" if kind.measure.unit else ""
@@ -121,6 +138,10 @@ def _show(kind: type[Evaluator]) -> None:
         say(f"  {name:<22} {cell(kind_of, 30):<30} {cell(default, 12):<12} {about}")
     say("Example", bold=True)
     say("  " + json.dumps(_example_json(kind.example), ensure_ascii=False, indent=2).replace("\n", "\n  "))
+
+
+def _whom(kind: type[Evaluator]) -> str:
+    return "a target of kind embedding" if kind.embeds else "a judge"
 
 
 def _fields(options: type[BaseModel]) -> Iterator[tuple[str, str, str, str]]:

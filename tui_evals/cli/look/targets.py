@@ -32,10 +32,13 @@ from tui_evals.targets.base import (
 from tui_evals.targets.config import is_model
 from tui_evals.targets.opening import open_target, target_kind
 from tui_evals.targets.permissions import Destination, destination
+from tui_evals.targets.service import Exchange, Service
 from tui_evals.targets.takes import judging_params
 from tui_evals.targets.tools.source import defined_name
 from tui_evals.text.money import money
 from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.safe import safe_line
+from tui_evals.text.vectors import unpack_vector
 
 
 def list_targets(env_name: str | None, as_json: bool) -> None:
@@ -79,11 +82,19 @@ def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
 
 def _price_text(price: Price) -> str:
     cached = "" if price.cached_per_million is None else f", {money(price.cached_per_million)} cached"
-    return f"{money(price.input_per_million)}{cached} + {money(price.output_per_million)} per million tokens"
+    tokens = f"{money(price.input_per_million)}{cached} + {money(price.output_per_million)} per million tokens"
+    if price.per_call is None:
+        return tokens
+    return f"{money(price.per_call)} per call" + ("" if price.is_per_call else f", {tokens}")
 
 
 def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
-    return {"runs by default": config.name in here.settings.run.targets, "judges": config.name == here.settings.judge}
+    settings = here.settings
+    return {
+        "runs by default": config.name in settings.run.targets,
+        "judges": config.name == settings.judge,
+        "embeds": config.name == settings.embedder,
+    }
 
 
 def _target_or_stop(name: str, here: Project) -> TargetConfig:
@@ -97,6 +108,7 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
     """A few short questions: whether it answers, what it can do, and where it is asked."""
     here = open_project(env_name, trusting)
     to: Destination | None = None
+    seen = Exchange()
     try:
         config = find_typed(name, here.settings)
         approve(missing_of_targets(here, [config]), here.root)
@@ -106,9 +118,11 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         keep_output_to_ourselves()
         check_tools(None, [config], here.environment, here.root)
         tools = asyncio.run(_offered_tools(config, here))
-        probed = asyncio.run(_probed(config, here))
+        probed = asyncio.run(_probed(config, here, seen))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
-        return _say_unanswered(name, here, str(problem), to, as_json)
+        if not as_json:
+            _say_exchange(seen)
+        return _say_unanswered(name, here, str(problem), to, as_json, seen)
     reply, usage = probed.reply, probed.reply.usage
     if as_json:
         about = {"target": config.name, "model": config.model, "answers": True, "text": reply.text}
@@ -116,10 +130,17 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         about |= {"usage": asdict(usage) if usage else None, "message": None, "destination": sent}
         about |= {"protocol": probed.protocol, "url": probed.url, "changes": list(probed.changes)}
         about |= {"tools": tools} if config.tools is not None else {}
-        say_json({**about, "probes": [asdict(probe) for probe in probed.probes]})
+        say_json({**about, "probes": [asdict(probe) for probe in probed.probes], **_exchange_data(seen)})
         return 0
+    _say_exchange(seen)
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
-    say(f"✓ {config.name} ({config.model}) answers: {cell(reply.text, 60)!r}, {tokens}", fg="green")
+    if config.kind == "embedding":
+        said = f"gives vectors of {len(unpack_vector(reply.text)):,} numbers"
+    else:
+        said = f"answers: {cell(reply.text, 60)!r}"
+    say(f"✓ {config.name} ({config.model}) {said}, {tokens}", fg="green")
+    for sentence in seen.unmatched:
+        say(f"! {sentence}", fg="yellow")
     if probed.protocol is not None:
         say(f"  asked    {probed.protocol}{f' at {probed.url}' if probed.url else ''}")
     for tried in probed.probes:
@@ -132,13 +153,29 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
     return 0
 
 
-def _say_unanswered(name: str, here: Project, message: str, to: Destination | None, as_json: bool) -> int:
+def _say_exchange(seen: Exchange) -> None:
+    """Show what was sent to a service and what came back."""
+    for sign, text in ((">", seen.sent), ("<", seen.received)):
+        for line in text.splitlines():
+            say(f"{sign} {safe_line(line)}".rstrip(), dim=True)
+
+
+def _exchange_data(seen: Exchange) -> dict[str, Any]:
+    if not seen.sent:
+        return {}
+    return {"request": seen.sent, "reply": seen.received, "unmatched": seen.unmatched}
+
+
+def _say_unanswered(
+    name: str, here: Project, message: str, to: Destination | None, as_json: bool, seen: Exchange
+) -> int:
     """Say why a target does not answer, or is none."""
-    model = here.settings.targets[name].model if name in here.settings.targets else name if is_model(name) else None
+    targets = here.settings.targets
+    model = targets[name].model if name in targets else name if is_model(name) else None
     if not as_json:
         raise Stop(f"✗ {name} ({model}): {message}" if model else message, 3)
     about = {"target": name, "model": model, "answers": False, "text": None, "usage": None, "message": message}
-    say_json({**about, "destination": to.data if to is not None else None})
+    say_json({**about, "destination": to.data if to is not None else None, **_exchange_data(seen)})
     return 3
 
 
@@ -164,8 +201,11 @@ def _open(config: TargetConfig, here: Project) -> Target:
     return open_target(config, here.environment, here.root, items_of)
 
 
-async def _probed(config: TargetConfig, here: Project) -> Probed:
+async def _probed(config: TargetConfig, here: Project, seen: Exchange) -> Probed:
+    """What the target can do; of a service, what was sent and came back is noted in `seen`."""
     target = _open(config, here)
+    if isinstance(target, Service):
+        target.exchange = seen
     try:
         return await probe(config, target)
     finally:

@@ -17,6 +17,7 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.present.pace import Pace, pace_parts, store_wait_sentence, stored_again_sentence, wait_sentence
 from tui_evals.present.runs import Cost, judging_sentence, next_step, run_budget, run_cost, stop_reason
 from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, StoreWait, Totals, Wait, WorkerRow
 from tui_evals.store.workers import RunWorkers, WorkerTotals, worker_totals
@@ -122,12 +123,18 @@ class Progress:
                 say(f"run {run.key} · {run.total} answers")
             while True:
                 over = work.done() if work is not None else False
-                run = reader.find_run(run.key)
-                run = replace(run, waiting=store_wait() or run.waiting)
-                self._tell_store_wait(run, over)
-                over = over or (work is None and run.status in OVER)
-                if not self._quiet:
-                    self._show(reader, run, over)
+                try:
+                    run = reader.find_run(run.key)
+                    run = replace(run, waiting=store_wait() or run.waiting)
+                    self._tell_store_wait(run, over)
+                    over = over or (work is None and run.status in OVER)
+                    if not self._quiet:
+                        self._show(reader, run, over)
+                except StoreError:
+                    if work is None:
+                        raise
+                    run = replace(run, waiting=store_wait())  # the work says itself what it makes of such a store
+                    self._tell_store_wait(run, over)
                 if over:
                     return run
                 waiting = asyncio.sleep(_EVERY)
@@ -196,7 +203,7 @@ class Progress:
             self._wait = run.waiting
             about = wait_sentence(run, time.time())
             say_json_line({"event": "wait", "run": run.key, "message": about, **asdict(self._wait)})
-        for row in reader.changed(self._seq, run.id):
+        for row in reader.changed(self._seq, run):
             self._seq = max(self._seq, row.seq)
             if row.status not in ("pending", "running"):
                 say_json_line({"event": "answer", **asdict(row), "target": run.targets[row.target]})

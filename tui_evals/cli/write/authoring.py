@@ -20,6 +20,7 @@ from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.starter import write_starter
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.datasets.versions import CURRENT_VERSION
+from tui_evals.runs.own_code import own_code_problems
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config_file import add_section
@@ -99,6 +100,7 @@ def _finding(file: Path) -> _Finding:
     report = validate(document, registry.catalogue, registry.own)
     if report.dataset is not None:
         report = report.with_problems(unfilled_items(document, report.dataset))
+        report = report.with_problems(own_code_problems(document, registry))
     return _Finding(file, report.problems, report)
 
 

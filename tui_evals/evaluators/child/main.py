@@ -7,8 +7,10 @@ parent, has not seen the test and cannot look into this process. So nothing it d
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import linecache
 import math
@@ -126,23 +128,53 @@ def custom(job: dict[str, Any], channel: Channel) -> dict[str, object]:
     try:
         module = _execute_file(f"custom_evaluator_{name}", folder / f"{name}.py")
         own = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
-        if not own:
-            raise ImportError(f"{name}.py defines no class at its top level")
+        called = next((each for each in own if any("__call__" in vars(base) for base in each.__mro__)), None)
+        function = vars(module).get("score") if called is None else None
+        if called is None and not callable(function):
+            raise ImportError(f"{name}.py defines neither a function score nor a class with __call__ at its top level")
     except BaseException as problem:
         return {"unloadable": _exception_line(problem), "traceback": _last_frames(problem, folder)}
-    evaluator = own[0](**keywords)
-    return {"result": evaluator(**job["arguments"], **_wanted_evidence(evaluator, job["evidence"]))}
+    if called is None:
+        return {"result": _plain_result(_call_by_name(function, {**keywords, **job["evidence"]})), "function": True}
+    return {"result": called(**keywords)(**job["arguments"])}
 
 
-def _wanted_evidence(evaluator: Any, evidence: dict[str, Any]) -> dict[str, Any]:
-    """The evidence that an evaluator names as parameters of its own."""
-    import inspect  # most children need no signature, and each begins anew
+def _call_by_name(function: Any, known: Mapping[str, Any]) -> Any:
+    """The result of a function that is given what its parameters name; an option comes by its own name."""
+    options = known["options"]
+    given = {**options, **known}
+    parameters = inspect.signature(function).parameters.values()
+    first = [given[each.name] for each in parameters if each.kind is each.POSITIONAL_ONLY and each.name in given]
+    rest = {
+        each.name: given[each.name]
+        for each in parameters
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and each.name in given
+    }
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        taken = {each.name for each in parameters if each.kind is each.POSITIONAL_ONLY}
+        rest = {name: value for name, value in given.items() if name not in taken}
+    result = function(*first, **rest)
+    return asyncio.run(result) if inspect.iscoroutine(result) else result
 
-    try:
-        named = inspect.signature(evaluator).parameters
-    except (TypeError, ValueError):
-        return {}
-    return {name: value for name, value in evidence.items() if name in named}
+
+def _plain_result(result: Any) -> Any:
+    """What a function gave, as an evaluator's object: a verdict, a number, either with a reason, or its fields."""
+    reason = ""
+    if isinstance(result, tuple) and len(result) == 2:
+        result, reason = result
+    if hasattr(result, "item") and callable(result.item):
+        result = result.item()  # a number of an array library
+    if isinstance(result, bool):
+        return {"passed": result, "reason": reason}
+    if isinstance(result, (int, float)):
+        return {"score": result, "reason": reason}
+    if not isinstance(result, dict) and hasattr(result, "score"):
+        result = {name: getattr(result, name, None) for name in ("score", "passed", "reason", "error", "result")}
+    if isinstance(result, dict) and isinstance(result.get("score"), bool):
+        return {**result, "passed": result["score"]}
+    if isinstance(result, dict) and result.get("result") in ("pass", "fail"):
+        return {**result, "passed": result["result"] == "pass"}
+    return result
 
 
 class AnswerProcess:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui_evals.imports.losses import Losses
@@ -14,8 +14,11 @@ from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.patterns import PatternError, compile_pattern
 from tui_evals.text.yamls import YamlError, load_yaml
 
+from .code import CodeFiles, NotCarried
 from .files import Spot, kind_of
+from .javascript import NotTranslated, translated
 from .prompts import model_of
+from .transforms import Seen
 from .values import filled, script_text
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -199,6 +202,28 @@ def _tool_arguments(given: Given) -> _Read:
     return "ToolCalledWith", {"tool_name": name, "arguments": arguments}
 
 
+def _contains_json(given: Given) -> _Read:
+    name, options = _is_json(replace(given, negate=False))
+    return "ContainsJson", options if name == "JsonSchema" else {}
+
+
+def _edits(given: Given) -> _Read:
+    threshold = given.threshold()
+    return "Levenshtein", {"value": given.scalar(), "most_edits": 5 if threshold is None else int(threshold)}
+
+
+def _overlap(given: Given) -> _Read:
+    threshold = given.threshold()
+    given.changed("words are counted as ROUGE-1 does here, by F1")
+    return "RougeN", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
+
+
+def _similar(given: Given) -> _Read:
+    threshold = given.threshold()
+    given.changed("the embeddings are those of [judge] embedding here")
+    return "EmbeddingSimilarity", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
+
+
 READERS: Mapping[str, Callable[[Given], _Read]] = {
     "equals": _equals,
     "contains": _contains,
@@ -210,6 +235,11 @@ READERS: Mapping[str, Callable[[Given], _Read]] = {
     "starts-with": _starts_with,
     "regex": _regex,
     "is-json": _is_json,
+    "contains-json": _contains_json,
+    "levenshtein": _edits,
+    "rouge-n": _overlap,
+    "similar": _similar,
+    "is-valid-openai-tools-call": lambda given: ("ValidToolCalls", {}),
     "latency": _limit,
     "cost": _limit,
     "finish-reason": _finish_reason,
@@ -231,7 +261,6 @@ _NO_EQUAL = frozenset(
         "bleu",
         "classifier",
         "contains-html",
-        "contains-json",
         "contains-sql",
         "contains-xml",
         "context-faithfulness",
@@ -247,19 +276,15 @@ _NO_EQUAL = frozenset(
         "is-sql",
         "is-valid-function-call",
         "is-valid-openai-function-call",
-        "is-valid-openai-tools-call",
         "is-xml",
-        "levenshtein",
         "max-score",
         "meteor",
         "moderation",
         "perplexity",
         "perplexity-score",
         "pi",
-        "rouge-n",
         "search-rubric",
         "select-best",
-        "similar",
         "similar:cosine",
         "similar:dot",
         "similar:euclidean",
@@ -295,7 +320,10 @@ class Asserts:
     values: Mapping[str, Any]
     read: Callable[[Spot, str], Any]
     judge: str | None
+    seen: Seen
     losses: Losses
+    code: CodeFiles = field(default_factory=CodeFiles)
+    """The custom evaluators that assertions which are code become."""
 
     def all(self, spots: list[Spot]) -> Iterator[Judged]:
         """The evaluators of a list of assertions."""
@@ -306,15 +334,22 @@ class Asserts:
                 raise spot.wrong("type is missing; it says what is asserted")
             if kind.text() == "assert-set":
                 yield from self._set(spot)
-            elif judged := self._one(spot, kind.text()):
-                yield judged
+            else:
+                told = Losses()
+                judged = replace(self, losses=told)._one(spot, kind.text())
+                self.losses.judges((spot.source.name, spot.path), told)
+                if judged:
+                    yield judged
 
     def _set(self, spot: Spot) -> Iterator[Judged]:
         inner = spot.get("assert")
         if inner is None:
             raise spot.wrong("assert is missing; it holds the assertions of the set")
         if spot.get("threshold") or spot.get("weight"):
-            self.losses.left_out("assert-set", spot.where, "a threshold or weight of a set has no equal")
+            told = Losses()
+            told.left_out("assert-set", spot.where, "a threshold or weight of a set has no equal")
+            for one in inner.entries():
+                self.losses.judges((one.source.name, one.path), told)
             return
         self.losses.changed("assert-set", spot.where, "its assertions stand alone, and each of them must pass")
         yield from self.all(inner.entries())
@@ -322,7 +357,12 @@ class Asserts:
     def _one(self, spot: Spot, written: str) -> Judged | None:
         negate, kind = written.startswith("not-"), written.removeprefix("not-")
         try:
-            name, options = self._equal(spot, kind, negate)
+            if kind == "javascript":
+                name, options = self._javascript(spot)
+            elif kind == "python":
+                name, options = self._python(spot)
+            else:
+                name, options = self._of_what_is_seen(spot, *self._equal(spot, kind, negate))
         except NoEqual as why:
             self.losses.left_out(written, spot.where, str(why))
             return None
@@ -333,13 +373,11 @@ class Asserts:
         if gone := sorted(spot.value.keys() - _FIELDS):
             self.losses.left_out(f"{', '.join(gone)} of {written}", spot.where, "there is no equal")
         if negate:
-            options["negate"] = True
+            options["negate"] = not options.get("negate", False)
         label = None if metric is None else metric.text()
         return Judged(name, options, label, None if weight is None else weight.number(), spot)
 
     def _equal(self, spot: Spot, kind: str, negate: bool) -> tuple[str, dict[str, Any]]:
-        if spot.get("transform"):
-            raise NoEqual("it judges what a transform makes of the answer, which is code")
         if kind in _CODE:
             raise NoEqual("it is code; write a custom evaluator")
         read = READERS.get(kind)
@@ -349,6 +387,68 @@ class Asserts:
         if kind in _NO_EQUAL:
             raise NoEqual("no evaluator means the same")
         raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")
+
+    def _javascript(self, spot: Spot) -> _Read:
+        """The evaluator that judges as a short piece of code does."""
+        source = self._source(spot)[0]
+        try:
+            if spot.get("threshold") is not None:
+                raise NotTranslated("its score has a threshold")
+            found = translated(source, self._seen(spot))
+        except NotTranslated as why:
+            name = self.code.skeleton(source, self._called(spot, "javascript"), "JavaScript")
+            raise NoEqual(f"it is code, and {why}; custom-evaluators/{name} waits for it in Python") from None
+        self.code.reads_variables |= "variables" in str(found.options.get("expression"))
+        for difference in found.differs:
+            self.losses.changed("javascript", spot.where, difference)
+        return found.name, dict(found.options)
+
+    def _python(self, spot: Spot) -> _Read:
+        """The custom evaluator that runs the code as it stands."""
+        source, function = self._source(spot)
+        if self._seen(spot) != Seen():
+            raise NoEqual("it judges what a transform makes of the answer")
+        threshold = spot.get("threshold")
+        try:
+            name = self.code.python(
+                source, self._called(spot, "python"), function, None if threshold is None else threshold.number()
+            )
+        except NotCarried as why:
+            raise NoEqual(str(why)) from None
+        self.losses.carried("python", spot.where, f"as custom-evaluators/{name}")
+        return name, {}
+
+    def _source(self, spot: Spot) -> tuple[str, str | None]:
+        """The code of an assertion, and the function of its file that is called."""
+        value = spot.get("value")
+        if value is None or not isinstance(value.value, str) or not value.value.strip():
+            raise NoEqual("it holds no code")
+        if not value.value.startswith("file://"):
+            return value.value, None
+        path, _, function = value.value.removeprefix("file://").partition(":")
+        text = self.read(value, path)
+        return text if isinstance(text, str) else "", function or "get_assert"
+
+    def _called(self, spot: Spot, kind: str) -> str:
+        """What the evaluator made of code is called: as its metric, its file, or its kind."""
+        metric, value = spot.get("metric"), str(spot.value.get("value"))
+        if metric is not None:
+            return metric.text()
+        file = value.removeprefix("file://").partition(":")[0].rpartition("/")[2]
+        return file.partition(".")[0] if value.startswith("file://") else kind
+
+    def _seen(self, spot: Spot) -> Seen:
+        transform = spot.get("transform")
+        return self.seen if transform is None else self.seen.through(transform.value)
+
+    def _of_what_is_seen(self, spot: Spot, name: str, options: dict[str, Any]) -> _Read:
+        """The evaluator, made to judge what the transforms of test and assertion make of the answer."""
+        seen = self._seen(spot)
+        read = seen.judged_by(name, options)
+        if read is None:
+            what = "what a transform makes of the answer, which is code" if seen.code else f"{seen}"
+            raise NoEqual(f"it judges {what}" + ("" if seen.code else f", which {name} cannot"))
+        return read
 
     def _value(self, spot: Spot) -> Any:
         value = spot.get("value")
@@ -391,7 +491,7 @@ def keyed(judged: list[Judged], taken: Collection[str], heaviest: float, losses:
     """The evaluators by name, or by the metric or number that tells two of a kind apart."""
     by_key: dict[str, Any] = {}
     for one in judged:
-        wanted = one.name if one.label is None else _label(one.label)
+        wanted = one.name if one.label is None else label_of(one.label)
         key, number = wanted, 1
         while key in by_key or key in taken:
             number += 1
@@ -405,6 +505,7 @@ def keyed(judged: list[Judged], taken: Collection[str], heaviest: float, losses:
     return by_key
 
 
-def _label(metric: str) -> str:
+def label_of(metric: str) -> str:
+    """The name of a metric as a label that evaluators can have."""
     label = _NOT_IN_LABELS.sub("_", metric).strip("_")
     return label if label[:1].isalpha() else f"metric_{label}".rstrip("_")

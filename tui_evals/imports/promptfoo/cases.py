@@ -13,7 +13,9 @@ from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
 
 from .asserts import KINDS, Asserts, Judged, keyed
+from .code import CodeFiles
 from .files import Spot, files_named, shown_name, source_of
+from .transforms import Seen
 from .values import Values, needs_values
 
 _CALLED = re.compile(r"(?P<kind>[a-z][a-z0-9:-]*?)(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::(?P<value>.*))?", re.DOTALL)
@@ -109,8 +111,12 @@ KEPT_FIELDS: tuple[str, ...] = (
     *("expected_response", "ideal", "context", "weight", "repeats"),
 )
 MOST_ITEMS = 20_000
+_TRANSFORMS = ("transform", "postprocess")
+_MADE_BY_CODE = "they are made by code; write what it returns to tests.json, name that file here and import again"
 _CODE = (".py", ".js", ".ts", ".mjs", ".cjs", ".rb")
 _FIELDS = frozenset(("description", "vars", "assert", "threshold", "metadata", "options", "providerOutput"))
+
+_ANSWER = Seen()
 
 Layers = tuple[Spot, ...]
 
@@ -123,6 +129,12 @@ class Tests:
     folder: File
     renders: bool
     losses: Losses
+    seen: Seen = _ANSWER
+    """What is judged where no test says otherwise: the answer, or what all providers make of it."""
+    code: CodeFiles = field(default_factory=CodeFiles, init=False)
+    """The custom evaluators that assertions which are code become."""
+    elsewhere: list[str] = field(default_factory=list, init=False)
+    """What holds tests that cannot be read, because code makes them or they are kept elsewhere."""
     _noted: set[str] = field(default_factory=set, init=False)
 
     @cached_property
@@ -165,7 +177,7 @@ class Tests:
             if isinstance(entry.value, str):
                 spots += self._loaded(entry)
             elif isinstance(entry.value, dict) and "path" in entry.value:
-                self.losses.left_out(f"tests from {entry.value['path']}", entry.where, "they are made by code")
+                self._leave_out_tests(entry, str(entry.value["path"]), _MADE_BY_CODE)
             else:
                 entry.mapping()
                 spots.append(entry)
@@ -175,7 +187,9 @@ class Tests:
         name = spot.text()
         ending = File(name.removeprefix("file://").partition(":")[0]).suffix.lower()
         if ending in _CODE or "://" in name.removeprefix("file://"):
-            self.losses.left_out(f"tests from {name}", spot.where, "they are made by code or kept elsewhere")
+            elsewhere = ending not in _CODE
+            why = "they are kept elsewhere; fetch them as .yaml, .json, .jsonl or .csv" if elsewhere else _MADE_BY_CODE
+            self._leave_out_tests(spot, name, why)
             return
         for file in files_named(spot, self.folder, name):
             source = source_of(file, shown_name(file, self.folder))
@@ -187,6 +201,10 @@ class Tests:
                     yield Spot(entry.source, entry.path, case_of_row(entry, KINDS, self.losses))
                 else:
                     yield entry
+
+    def _leave_out_tests(self, spot: Spot, name: str, why: str) -> None:
+        self.elsewhere.append(name)
+        self.losses.left_out(f"tests from {name}", spot.where, why)
 
     @cached_property
     def values(self) -> Values:
@@ -218,8 +236,10 @@ class Tests:
 
     @cached_property
     def evaluators(self) -> dict[str, Any] | None:
-        """The default evaluators; None where each item needs its own, because they hold templates."""
+        """The default evaluators; None where each item needs its own, for their templates or a test's own transform."""
         if any(map(_is_template, self.default_asserts)):
+            return None
+        if self.default_asserts and any(self._seen(layers) != self._seen(()) for layers in self.cases):
             return None
         return keyed(self._judged((), self.default_asserts, {}), (), self.heaviest, self.losses)
 
@@ -247,12 +267,19 @@ class Tests:
         return [entry for spot in spots if spot is not None for entry in spot.entries()]
 
     def _judged(self, layers: Layers, spots: list[Spot], values: Mapping[str, Any]) -> list[Judged]:
-        judge = None
+        judge, seen = None, self._seen(layers)
         for spot in self._with_default(layers):
             options = spot.get("options")
             if options is not None and options.get("provider") is not None:
-                judge = Asserts(values, self.values.of_assert, None, self.losses).judge_of(options)
-        return list(Asserts(values, self.values.of_assert, judge, self.losses).all(spots))
+                judge = Asserts(values, self.values.of_assert, None, seen, self.losses).judge_of(options)
+        return list(Asserts(values, self.values.of_assert, judge, seen, self.losses, self.code).all(spots))
+
+    def _seen(self, layers: Layers) -> Seen:
+        """What the assertions of a test see: the last transform that its layers name is the one that counts."""
+        options = (spot.get("options") for spot in reversed(self._with_default(layers)))
+        named = (one.get(key) for one in options if one is not None for key in _TRANSFORMS)
+        transform = next((spot for spot in named if spot is not None), None)
+        return self.seen if transform is None else self.seen.through(transform.value)
 
     def _item(self, layers: Layers, given: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
         merged = _merged(layers)
@@ -305,8 +332,13 @@ class Tests:
         self._noted.add(spot.where)
         options = spot.get("options")
         for key, part in options.members() if options is not None else ():
-            if key not in ("disableVarExpansion", "provider"):
-                self.losses.left_out(f"options.{key}", part.where, "there is no equal")
+            if key in _TRANSFORMS and not (seen := self.seen.through(part.value)).code:
+                self.losses.carried(f"options.{key}", part.where, f"as {seen}")
+            elif key not in ("disableVarExpansion", "provider"):
+                why = (
+                    "it is code; what judges its outcome is left out too" if key in _TRANSFORMS else "there is no equal"
+                )
+                self.losses.left_out(f"options.{key}", part.where, why)
         for key, part in spot.members():
             if key not in _FIELDS:
                 self.losses.left_out(f"{key} of a test", part.where, "there is no equal")

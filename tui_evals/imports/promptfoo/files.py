@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
@@ -19,6 +20,7 @@ from tui_evals.text.yamls import YamlError, load_yaml
 _LARGEST = 4_000_000  # bytes of a file a configuration names
 _MOST_FILES = 1_000
 _REFERENCES = 8
+_SIGNS = re.compile(r"[*?\[]")
 _KINDS = {dict: "a mapping", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
 
 
@@ -29,6 +31,8 @@ class Source:
     name: str
     value: Any
     line: Callable[[Path], int | None]
+    folder: File | None = None
+    """Its folder, where it is a file beside the configuration: names in it may be meant from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +186,19 @@ def rows_source(text: str, name: str) -> Source:
 
 def source_of(file: File, name: str) -> Source:
     """The value of a file by its ending."""
-    text = text_of(file, name)
-    match file.suffix.lower():
-        case ".json":
-            return json_source(text, name)
-        case ".jsonl":
-            return lines_source(text, name)
-        case ".csv":
-            return rows_source(text, name)
-        case ".yaml" | ".yml":
-            return yaml_source(text, name)
-    raise DatasetError(name, [Problem("is no file that can be read here: .yaml, .json, .jsonl or .csv can")])
+    read = _READERS.get(file.suffix.lower())
+    if read is None:
+        raise DatasetError(name, [Problem("is no file that can be read here: .yaml, .json, .jsonl or .csv can")])
+    return replace(read(text_of(file, name), name), folder=file.parent)
+
+
+_READERS: Mapping[str, Callable[[str, str], Source]] = {
+    ".json": json_source,
+    ".jsonl": lines_source,
+    ".csv": rows_source,
+    ".yaml": yaml_source,
+    ".yml": yaml_source,
+}
 
 
 def text_of(file: File, name: str) -> str:
@@ -216,16 +222,18 @@ def named_file(spot: Spot, folder: File, name: str) -> File:
     return files[0]
 
 
-def files_named(spot: Spot, folder: File, name: str) -> list[File]:
-    """The files a name or pattern stands for, in the order of their names."""
+def files_named(spot: Spot, folder: File, name: str, *, beside: File | None = None) -> list[File]:
+    """The files a name or pattern stands for, in the order of their names.
+
+    A name is meant from the folder of the configuration; in a file that it names, first from that of the file.
+    """
     root = folder.resolve()
     relative = name.removeprefix("file://").removeprefix("./")
     try:
-        if not (root / relative.split("*")[0]).resolve().is_relative_to(root):
+        places = [place.resolve() for place in (beside, folder) if place is not None]
+        if not any((place / relative.split("*")[0]).resolve().is_relative_to(root) for place in places):
             raise spot.wrong(f"{name!r} lies outside the folder of the configuration; copy it beside the configuration")
-        pattern = any(sign in relative for sign in "*?[")
-        files = sorted(root.glob(relative))[: _MOST_FILES + 1] if pattern else [root / relative]
-        inside = [file.resolve() for file in files if file.is_file() and file.resolve().is_relative_to(root)]
+        inside = next(filter(None, (_files_in(place, relative, root) for place in places)), [])
     except (OSError, ValueError, NotImplementedError):
         raise spot.wrong(f"{name!r} cannot be used as the name of a file") from None
     if not inside:
@@ -233,6 +241,18 @@ def files_named(spot: Spot, folder: File, name: str) -> list[File]:
     if len(inside) > _MOST_FILES:
         raise spot.wrong(f"{name!r} stands for more than {_MOST_FILES} files")
     return inside
+
+
+def _files_in(place: File, relative: str, root: File) -> list[File]:
+    """The files below `root` that a name or pattern stands for, read from a folder."""
+    parts = relative.split("/")
+    first = next((at for at, part in enumerate(parts) if _SIGNS.search(part)), None)
+    if first is None:
+        files = [place / relative]
+    else:
+        start = (place / "/".join(parts[:first])).resolve()
+        files = sorted(start.glob("/".join(parts[first:])))[: _MOST_FILES + 1]
+    return [file.resolve() for file in files if file.is_file() and file.resolve().is_relative_to(root)]
 
 
 def shown_name(file: File, folder: File) -> str:

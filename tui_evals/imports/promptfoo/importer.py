@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.evaluators.custom import FOLDER
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
 from tui_evals.imports.keeping import keep_dataset, run_command, text_of
 from tui_evals.imports.losses import Losses
 
 from .prompts import Prompt, Provider, prompty_text
-from .reading import NAMES, read_config, recognises
+from .reading import NAMES, Configuration, read_config, recognises
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+_NOT_IN_TARGETS = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _PromptFile:
+    """A prompt and the file it is written to."""
+
+    name: str
+    path: Path
+    text: str
 
 
 def may_be_config(path: Path) -> bool:
@@ -30,14 +41,80 @@ def _import(request: ImportRequest) -> ImportResult:
     config, losses = read_config(text_of(source), str(source), source.parent)
     default = source.resolve().parent.name if source.name in NAMES else source.stem
     file = replace(request, path=source).dataset_file(default or "promptfoo")
-    prompts = _prompt_files(config.prompts, file, losses) if len(config.prompts) > 1 else {}
-    document = {**config.data, **_prompt_under_test(config.prompts, prompts, losses)}
-    _leave_out_settings(config.targets, losses)
-    targets = " ".join(f"--target {shlex.quote(target.model)}" for target in config.targets) or "--target NAME"
-    named = "".join(f" -p {shlex.quote(shown(prompt))}" for prompt in prompts)
-    missing = "" if config.prompts else " -p PROMPT"
-    following = run_command(file, prompts=named or missing, targets=targets)
-    return keep_dataset(request, file, document, losses, prompts=prompts, following=following)
+    written = _prompt_files(config.prompts, file, losses) if len(config.prompts) > 1 else []
+    document = {**config.data, **_prompt_under_test(config.prompts, written, losses)}
+    names = list(_target_names(config.targets))
+    sections = _sections(config, names)
+    folder = request.project.root / FOLDER
+    code = {folder / name / f"{name}.py": text for name, text in config.code.items()}
+    texts = {one.path: one.text for one in written}
+    models = [name if target.http else target.model for name, target in zip(names, config.targets, strict=True)]
+    following = _commands(file, config, written, models)
+    kept = keep_dataset(request, file, document, losses, prompts=texts, evaluators=code, following=following)
+    with_names = [name if name in sections else model for name, model in zip(names, models, strict=True)]
+    return replace(
+        kept,
+        targets=sections,
+        next_with_targets=_commands(file, config, written, with_names),
+        assertions=len(losses.assertions),
+        as_before=sum(losses.assertions.values()),
+    )
+
+
+def _commands(file: Path, config: Configuration, prompts: Sequence[_PromptFile], named: Sequence[str]) -> str:
+    """What runs the dataset: a command for all targets that are asked with the same prompts."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for target, name in zip(config.targets, named, strict=True):
+        own = [one for one in prompts if not target.prompts or _is_meant(one.name, target.prompts)]
+        groups.setdefault(tuple(shown(one.path) for one in own or prompts), []).append(name)
+    commands = []
+    for paths, targets in (groups or {tuple(shown(one.path) for one in prompts): []}).items():
+        given = "".join(f" -p {shlex.quote(path)}" for path in paths)
+        asked = " ".join(f"--target {shlex.quote(target)}" for target in targets) or "--target NAME"
+        commands.append(run_command(file, prompts=given if config.prompts else " -p PROMPT", targets=asked))
+    return " && ".join(commands)
+
+
+def _is_meant(name: str, wanted: Sequence[str]) -> bool:
+    """Whether a provider's list of prompts holds one, by its name or the start of it before an asterisk."""
+    return any(name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in wanted)
+
+
+def _target_names(targets: Sequence[Provider]) -> Iterator[str]:
+    """A name for each target that a section can have: its label, or else the end of its model."""
+    taken: set[str] = set()
+    for target in targets:
+        stem = _NOT_IN_TARGETS.sub("-", target.name or target.model.rpartition("/")[2]).strip("-").lower()[:40]
+        name, number = stem or "target", 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        yield name
+
+
+def _sections(config: Configuration, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The targets that say more than their model, as sections of the project's configuration."""
+    sections: dict[str, dict[str, Any]] = {}
+    for name, target in zip(names, config.targets, strict=True):
+        own: dict[str, Any] = {}
+        if target.tools and "tools" not in config.data:
+            own["tools"] = list(target.tools)
+        if target.response_format and "response_format" not in config.data:
+            own["response_format"] = _sent_form(target.response_format)
+        section = target.section()
+        if own:
+            section["params"] = {**section.get("params", {}), **own}
+        if section or target.name:
+            sections[name] = section if target.http else {"model": target.model, **section}
+    return sections
+
+
+def _sent_form(form: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The form of the answer as the parameter that is sent."""
+    if isinstance(form, str):
+        return {"type": "json_object" if form == "json" else "text"}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(form)}}
 
 
 def _config_file(path: Path) -> Path:
@@ -49,24 +126,28 @@ def _config_file(path: Path) -> Path:
     return file
 
 
-def _prompt_under_test(prompts: Sequence[Prompt], files: dict[Path, str], losses: Losses) -> dict[str, Any]:
+def _prompt_under_test(prompts: Sequence[Prompt], written: Sequence[_PromptFile], losses: Losses) -> dict[str, Any]:
     """The prompt that a run tests which names none, of several."""
-    if files:
-        return {"prompt_file": next(iter(files)).name}
+    if written:
+        return {"prompt_file": written[0].path.name}
     if len(prompts) < 2:
         return {}
     losses.changed(f"the prompt {prompts[0].name}", prompts[0].where, "it stands in the dataset as messages")
     return {"messages": [dict(message) for message in prompts[0].messages]}
 
 
-def _prompt_files(prompts: Sequence[Prompt], file: Path, losses: Losses) -> dict[Path, str]:
+def _prompt_files(prompts: Sequence[Prompt], file: Path, losses: Losses) -> list[_PromptFile]:
     """The prompts as prompt files beside the dataset; one that no such file can hold is left out."""
     texts = [prompty_text(prompt) for prompt in prompts]
     for number, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
         if text is None and (number or any(texts)):
             losses.left_out(f"the prompt {prompt.name}", prompt.where, "a prompt file cannot hold its messages")
-    named = zip(_stems(prompts), texts, strict=True)
-    return {file.with_name(f"{file.stem}-{stem}.prompty"): text for stem, text in named if text is not None}
+    named = zip(prompts, _stems(prompts), texts, strict=True)
+    return [
+        _PromptFile(prompt.name, file.with_name(f"{file.stem}-{stem}.prompty"), text)
+        for prompt, stem, text in named
+        if text is not None
+    ]
 
 
 def _stems(prompts: Sequence[Prompt]) -> Iterator[str]:
@@ -81,19 +162,11 @@ def _stems(prompts: Sequence[Prompt]) -> Iterator[str]:
         yield stem
 
 
-def _leave_out_settings(targets: Sequence[Provider], losses: Losses) -> None:
-    """Note what of a target belongs into the settings of the project, not on the command line."""
-    for target in targets:
-        given = [*target.params, *(name for name in ("base_url", "api_key") if getattr(target, name) is not None)]
-        if given:
-            why = f"a section [targets.NAME] of .evals/config.toml with model = {target.model!r} takes them"
-            losses.left_out(f"{', '.join(given)} of {target.name or target.model}", why=why)
-
-
 IMPORTER = Importer(
     kind="promptfoo",
     about="a promptfooconfig.yaml of promptfoo, or its folder",
     recognises=may_be_config,
     read=_import,
+    names=NAMES,
     order=60,
 )

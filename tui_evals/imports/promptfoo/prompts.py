@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any
 
+from tui_evals.datasets.problems import DatasetError
 from tui_evals.imports.losses import Losses
+from tui_evals.targets.chat import SAMPLING_PARAMS
+from tui_evals.targets.config_model import faults_in
 from tui_evals.text import strictjson
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import PromptyError, parse_prompty
 from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .files import Spot, files_named, kind_of, shown_name, source_of, text_of
+from .files import Spot, files_named, kind_of, named_file, shown_name, source_of, text_of
+from .services import is_service, service_section
+from .values import as_jinja, needs_values
 
 _SPELLINGS = {
     "openai": "openai",
@@ -53,12 +59,9 @@ _WRITTEN = {
 _NO_CHAT = frozenset(
     ("completion", "embedding", "embeddings", "assistant", "image", "moderation", "realtime", "agents")
 )
-_PARAMETERS = frozenset(
-    (
-        *("temperature", "max_tokens", "max_completion_tokens", "top_p", "top_k", "seed", "stop"),
-        *("reasoning_effort", "frequency_penalty", "presence_penalty"),
-    )
-)
+_MARKER_LINE = re.compile(r"^[^\S\n]*(?:system|user|assistant)[^\S\n]*:[^\S\n]*$", re.IGNORECASE | re.MULTILINE)
+_IN_TEXT = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
+_ENVIRONMENT = re.compile(r"\s*\{\{\s*env\.(\w+)\s*\}\}\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,23 @@ class Provider:
     params: Mapping[str, Any] = field(default_factory=dict)
     base_url: str | None = None
     api_key: str | None = None
+    http: Mapping[str, Any] | None = None
+    """How it is asked where it is an address, in the words of a section of the project's configuration."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tools: Sequence[Mapping[str, Any]] | None = None
+    response_format: str | Mapping[str, Any] | None = None
+    prompts: tuple[str, ...] = ()
+    """The names of the prompts it is asked with; all where there is none."""
+    transform: str | None = None
+    """Code that makes of its answers what is judged."""
+
+    def section(self) -> dict[str, Any]:
+        """Its settings beside the model, as a section of the project's configuration holds them."""
+        if self.http is not None:
+            return {"http": dict(self.http)}
+        settings: dict[str, Any] = {"base_url": self.base_url, "api_key": self.api_key, "params": dict(self.params)}
+        settings["headers"] = dict(self.headers)
+        return {name: value for name, value in settings.items() if value}
 
 
 def model_of(written: str) -> str | None:
@@ -93,20 +113,31 @@ def written_model(model: str) -> str | None:
     return f"{_WRITTEN[kind]}:{rest}" if kind in _WRITTEN else f"litellm:{model}"
 
 
-def read_providers(spot: Spot | None, losses: Losses) -> tuple[Provider, ...]:
+def read_providers(spot: Spot | None, folder: File, losses: Losses) -> tuple[Provider, ...]:
     """The targets of a configuration; what is no model is left out and named."""
     if spot is None:
         return ()
-    spots = spot.entries() if isinstance(spot.value, list) else [spot]
-    providers = [_provider(one, losses) for one in spots]
+    providers = [_provider(one, folder, losses) for one in _listed(spot, folder)]
     return tuple(provider for provider in providers if provider is not None)
 
 
-def _provider(spot: Spot, losses: Losses) -> Provider | None:
+def _listed(spot: Spot, folder: File) -> Iterator[Spot]:
+    """The providers of a list, with those of the files it names."""
+    for one in spot.entries() if isinstance(spot.value, list) else [spot]:
+        name = one.value if isinstance(one.value, str) else ""
+        if name.startswith("file://") and File(name).suffix.lower() in (".yaml", ".yml", ".json"):
+            yield from _listed(_of_file(one, folder), folder)
+        else:
+            yield one
+
+
+def _provider(spot: Spot, folder: File, losses: Losses) -> Provider | None:
     if isinstance(spot.value, str):
         written, about = spot.text(), spot
     else:
         written, about = _named(spot)
+    if is_service(written):
+        return _service(written, about, losses)
     model = model_of(written)
     if model is None and written.startswith("openai:responses:"):
         model = f"openai/{written.removeprefix('openai:responses:')}"
@@ -120,7 +151,38 @@ def _provider(spot: Spot, losses: Losses) -> Provider | None:
     losses.carried(f"the provider {written}", spot.where, f"as {model}")
     if isinstance(about.value, str):
         return Provider(model)
-    return _detailed(model, about, losses)
+    return _detailed(model, about, folder, losses)
+
+
+def _service(written: str, spot: Spot, losses: Losses) -> Provider | None:
+    """A provider that is an address."""
+    config, label = (None, None) if isinstance(spot.value, str) else (spot.get("config"), spot.get("label"))
+    section = service_section(written, config, losses)
+    if section is None:
+        losses.left_out(f"the provider {written}", spot.where, "it has no address that can be asked")
+        return None
+    losses.carried(f"the provider {written}", spot.where, "as an HTTP target")
+    model = f"http:{section['http']['url'].partition('://')[2]}"
+    return Provider(
+        model,
+        "" if label is None else label.text(),
+        http=section["http"],
+        prompts=_prompts_of(spot),
+        transform=_code(spot),
+    )
+
+
+def _prompts_of(spot: Spot) -> tuple[str, ...]:
+    """The names of the prompts that a provider is asked with."""
+    named = spot.get("prompts") if isinstance(spot.value, dict) else None
+    spots = [] if named is None else named.entries() if isinstance(named.value, list) else [named]
+    return tuple(one.text() for one in spots)
+
+
+def _code(spot: Spot) -> str | None:
+    """The code that makes of a provider's answers what is judged."""
+    transform = spot.get("transform") if isinstance(spot.value, dict) else None
+    return None if transform is None else transform.text()
 
 
 def _named(spot: Spot) -> tuple[str, Spot]:
@@ -142,29 +204,39 @@ def _is_code(written: str) -> bool:
     return written.startswith(("file:", "exec:", "python:", "golang:", "ruby:", "package:"))
 
 
-def _detailed(model: str, spot: Spot, losses: Losses) -> Provider:
+def _detailed(model: str, spot: Spot, folder: File, losses: Losses) -> Provider:
     label, config = spot.get("label"), spot.get("config")
     for key, part in spot.members():
-        if key not in ("id", "label", "config"):
+        if key not in ("id", "label", "config", "prompts", "transform"):
             losses.left_out(f"{key} of the provider", part.where, "there is no equal")
-    name = "" if label is None else label.text()
-    if config is None:
-        return Provider(model, name)
-    known = dict(_configured(config, losses))
-    return Provider(model, name, known.get("params", {}), known.get("base_url"), known.get("api_key"))
+    return Provider(
+        model,
+        "" if label is None else label.text(),
+        prompts=_prompts_of(spot),
+        transform=_code(spot),
+        **({} if config is None else dict(_configured(config, folder, losses))),
+    )
 
 
-def _configured(config: Spot, losses: Losses) -> Iterator[tuple[str, Any]]:
+def _configured(config: Spot, folder: File, losses: Losses) -> Iterator[tuple[str, Any]]:
     params: dict[str, Any] = {}
     for key, part in config.members():
-        if key in _PARAMETERS:
-            if isinstance(part.value, dict) or part.value is None:
-                raise part.wrong(f"must be a number or text, not {kind_of(part.value)}")
+        if part.value is None:
+            continue
+        if key == "tools":
+            yield "tools", _tools(part, folder)
+        elif key == "headers":
+            yield "headers", dict(_headers(part, losses))
+        elif key == "response_format":
+            yield "response_format", _response_format(part, folder)
+        elif key in SAMPLING_PARAMS:
             params[key] = part.value
         elif key in ("apiBaseUrl", "base_url"):
-            yield "base_url", part.text()
+            yield "base_url", _reference(part.text()) or part.text()
         elif key == "apiKeyEnvar":
             yield "api_key", f"env:{part.text()}"
+        elif key == "apiKey" and (reference := _reference(part.text())):
+            yield "api_key", reference
         elif key == "apiKey":
             losses.left_out("apiKey of the provider", part.where, "keys are not kept; name a variable with api_key")
         else:
@@ -172,8 +244,62 @@ def _configured(config: Spot, losses: Losses) -> Iterator[tuple[str, Any]]:
     yield "params", params
 
 
+def _headers(spot: Spot, losses: Losses) -> Iterator[tuple[str, str]]:
+    """Headers that a section may hold: secrets stay in the environment."""
+    for name, part in spot.members():
+        value = _IN_TEXT.sub(r"env:\1", str(part.value))
+        if faults_in({"targets": {"t": {"model": "openai/m", "headers": {name: value}}}}):
+            losses.left_out(f"the header {name} of the provider", part.where, "keys are not kept; name a variable")
+        else:
+            yield name, value
+
+
+def _reference(text: str) -> str | None:
+    """The variable that a text is filled from, as settings here refer to it."""
+    match = _ENVIRONMENT.fullmatch(text)
+    return f"env:{match[1]}" if match else None
+
+
+def _of_file(spot: Spot, folder: File) -> Spot:
+    """A value, or that of the file it names."""
+    if not isinstance(spot.value, str):
+        return spot
+    file = named_file(spot, folder, spot.text())
+    source = source_of(file, shown_name(file, folder))
+    return Spot(source, (), source.value)
+
+
+def _tools(spot: Spot, folder: File) -> list[dict[str, Any]]:
+    """Definitions of tools in OpenAI's form, those in Anthropic's rewritten."""
+    tools: list[dict[str, Any]] = []
+    spot = _of_file(spot, folder)
+    for one in spot.entries():
+        tool = dict(_of_file(one, folder).mapping())
+        if "input_schema" in tool:
+            about = {key: tool[key] for key in ("name", "description") if key in tool}
+            tool = {"type": "function", "function": {**about, "parameters": tool["input_schema"]}}
+        tools.append(tool)
+    return tools
+
+
+def _response_format(spot: Spot, folder: File) -> str | Mapping[str, Any]:
+    """The form of the answer: text, json, or the JSON Schema of it."""
+    spot = _of_file(spot, folder)
+    form = spot.mapping()
+    if form.get("type") in ("text", "json_object"):
+        return "json" if form["type"] == "json_object" else "text"
+    within = form.get("json_schema", form)
+    schema = within.get("schema") if isinstance(within, dict) else None
+    if isinstance(schema, str):
+        schema = _of_file(Spot(spot.source, spot.path, schema), folder).value
+    if not isinstance(schema, dict):
+        raise spot.wrong("must be of type text, json_object or json_schema, the last with its schema")
+    return schema
+
+
 _CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb"))
 _ENDINGS = _CODE | {".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".j2", ".csv"}
+_BARE_VALUE = re.compile(r"([:,\[]\s*)\{\{-?\s*([A-Za-z_][\w.]*)\s*\|\s*tojson\s*-?\}\}(?=\s*[,}\]])")
 _ROLES = frozenset(("system", "user", "assistant", "tool"))
 _ELSEWHERE = ("portkey://", "langfuse://", "helicone://", "exec:", "http://", "https://", "package:")
 
@@ -186,6 +312,8 @@ class Prompt:
     messages: tuple[Mapping[str, Any], ...]
     plain: bool = True
     where: str = ""
+    template: str = ""
+    """The whole of it, where it becomes a chat only once it is filled."""
 
 
 def prompty_text(prompt: Prompt) -> str | None:
@@ -193,14 +321,19 @@ def prompty_text(prompt: Prompt) -> str | None:
     if any(message.keys() != {"role", "content"} or message["role"] == "tool" for message in prompt.messages):
         return None
     name = strictjson.dumps(prompt.name)
-    body = "\n".join(f"{message['role']}:\n{str(message['content']).strip()}\n" for message in prompt.messages)
+    wanted = [(message["role"], _without_markers(str(message["content"]).strip())) for message in prompt.messages]
+    body = "\n".join(f"{role}:\n{content}\n" for role, content in wanted)
     text = f"---\nname: {name}\n---\n{body}"
     try:
         read = parse_prompty(text)
     except PromptyError:
         return None
-    wanted = [(message["role"], str(message["content"]).strip()) for message in prompt.messages]
     return text if [(section.role, section.text) for section in read.sections] == wanted else None
+
+
+def _without_markers(text: str) -> str:
+    """A text in which no line begins a message: one that reads as a role is filled in instead."""
+    return _MARKER_LINE.sub(lambda line: f"{{{{ '{line[0]}' }}}}", text)
 
 
 def read_prompts(spot: Spot | None, folder: File, losses: Losses) -> tuple[Prompt, ...]:
@@ -219,14 +352,15 @@ def read_prompts(spot: Spot | None, folder: File, losses: Losses) -> tuple[Promp
         while name in named:
             number += 1
             name = f"{prompt.name} {number}"
-        named[name] = Prompt(name, prompt.messages, prompt.plain, prompt.where)
+        named[name] = replace(prompt, name=name)
+    for name, prompt in list(named.items()):
+        if prompt.template and len(named) > 1:
+            losses.left_out(f"the prompt {name}", prompt.where, "it is a chat only once it is filled; import it alone")
+            del named[name]
     return tuple(named.values())
 
 
 def _unusable(prompt: Prompt) -> str | None:
-    first = str(prompt.messages[0].get("content")).lstrip()
-    if prompt.plain and first.startswith("[") and '"role"' in first:
-        return "it becomes a chat only when its template is filled; write it as JSON that is whole before"
     for message in prompt.messages:
         try:
             if isinstance(message.get("content"), str):
@@ -288,19 +422,27 @@ def _contents(file: File, shown: str) -> Iterator[str]:
         case ".csv":
             yield from (row["prompt"] for row in source_of(file, shown).value if row.get("prompt"))
         case ".json" | ".yaml" | ".yml":
-            yield strictjson.dumps(source_of(file, shown).value)
+            text = text_of(file, shown)
+            try:
+                yield strictjson.dumps(source_of(file, shown).value)
+            except DatasetError:
+                if not needs_values(text):
+                    raise
+                yield text  # it is JSON once its template is filled
         case _:
             yield text_of(file, shown)
 
 
 def _prompt(text: str, name: str, where: str) -> Prompt:
-    chat = _chat(text)
-    if chat is None:
-        return Prompt(name, ({"role": "user", "content": text},), True, where)
-    return Prompt(name, tuple(chat), False, where)
+    text = as_jinja(text)
+    chat = chat_in(text) or chat_in(_BARE_VALUE.sub(r'\1"{{ \2 }}"', text))
+    if chat is not None:
+        return Prompt(name, tuple(chat), False, where)
+    template = text if text.lstrip().startswith("[") and '"role"' in text else ""
+    return Prompt(name, ({"role": "user", "content": text},), True, where, template)
 
 
-def _chat(text: str) -> list[dict[str, Any]] | None:
+def chat_in(text: str) -> list[dict[str, Any]] | None:
     """The messages of a text that is a chat, as promptfoo takes it for one when it asks."""
     start = text.lstrip()
     try:

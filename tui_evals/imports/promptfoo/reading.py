@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,15 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.imports.losses import Losses
+from tui_evals.present.figures import counted
 from tui_evals.text.templates import template_variables
 
 from .cases import Tests
-from .files import Spot, json_source, yaml_source
+from .files import Source, Spot, json_source, yaml_source
+from .filling import filled_items
 from .prompts import Prompt, Provider, read_prompts, read_providers
-from .values import lone_name, script_text
+from .transforms import Seen
+from .values import lone_name, named_in_tags, script_text
 
 NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 _READ = frozenset(("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios"))
@@ -40,6 +43,8 @@ class Configuration:
     data: dict[str, Any]
     prompts: tuple[Prompt, ...]
     targets: tuple[Provider, ...]
+    code: Mapping[str, str] = field(default_factory=dict)
+    """The custom evaluators it brings, as the text of their files by name."""
 
 
 def recognises(path: Path) -> bool:
@@ -50,25 +55,54 @@ def recognises(path: Path) -> bool:
 def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Losses]:
     """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed."""
     read = json_source if source.endswith(".json") else yaml_source
-    root = Spot(parsed := read(text, source), (), parsed.value)
+    return read_source(read(text, source), folder)
+
+
+def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
+    """Read the value of a configuration."""
+    root = Spot(source, (), source.value)
     if not root.mapping():
         raise root.wrong("the configuration is empty; it needs prompts, providers and tests")
     if not _READ & root.value.keys():
         raise root.wrong("the file has none of prompts, providers and tests, so it is no configuration of promptfoo")
     losses = Losses()
     prompts = read_prompts(root.get("prompts"), folder, losses)
-    targets = read_providers(root.get("providers") or root.get("targets"), losses)
-    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses)
-    data = _document(root, tests, prompts, losses)
+    targets = read_providers(root.get("providers") or root.get("targets"), folder, losses)
+    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses, _seen(targets, losses))
+    data = {**_document(root, tests, prompts, losses), **_asked_for_by_all(targets)}
     _leave_out(root, losses)
     dataset, problems = parse_dataset(data)
-    if dataset is None:
-        raise DatasetError(source, problems)
-    losses.carried(f"{len(tests.cases)} tests", "", f"as {len(data['items'])} items")
-    losses.carried(f"{len(prompts)} prompt{'' if len(prompts) == 1 else 's'}")
+    if dataset is None and data["items"]:
+        raise DatasetError(source.name, problems)
+    losses.carried(counted(len(tests.cases), "test"), "", f"as {counted(len(data['items']), 'item')}")
+    losses.carried(counted(len(prompts), "prompt"))
     units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
-    losses.carried(f"{sum(len(unit or ()) for unit in units)} evaluators")
-    return Configuration(data, prompts, targets), losses
+    losses.carried(counted(sum(len(unit or ()) for unit in units), "evaluator"))
+    return Configuration(data, prompts, targets, tests.code.texts), losses
+
+
+def _seen(targets: Sequence[Provider], losses: Losses) -> Seen:
+    """What assertions see: what each provider makes of its answers, as long as they all do the same."""
+    transforms = {target.transform for target in targets}
+    if transforms <= {None}:
+        return Seen()
+    seen = Seen().through(transforms.pop()) if len(transforms) == 1 else Seen(code=True)
+    what = "transform of the providers"
+    if seen.code:
+        losses.left_out(what, why="it is code, or not the same for all; what judges its outcome is left out too")
+    else:
+        losses.carried(what, why=f"as {seen}")
+    return seen
+
+
+def _asked_for_by_all(targets: Sequence[Provider]) -> dict[str, Any]:
+    """Tools and the form of the answer, where every target is given the same."""
+    if not targets:
+        return {}
+    first, *others = targets
+    given = {"tools": first.tools, "response_format": first.response_format}
+    same = {name: value for name, value in given.items() if all(getattr(one, name) == value for one in others)}
+    return {name: value for name, value in same.items() if value}
 
 
 def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losses) -> dict[str, Any]:
@@ -77,13 +111,16 @@ def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losse
     if description is not None:
         data["description"] = description.text()
     items = list(tests.items())
-    if not items:
+    if not items and not tests.elsewhere:
         raise root.wrong("the configuration holds no test that can be read; write down what code makes")
     data["default_evaluators"] = tests.evaluators or {}
     shared = dict(tests.shared)
     chats: list[Chat] = [prompt.messages for prompt in prompts]
+    _write_booleans(prompts, [shared, *(item["variables"] for item in items if "variables" in item)], losses)
+    if len(prompts) == 1 and prompts[0].template:
+        items, chats = filled_items(prompts[0], items, shared, losses), []
     if len(chats) == 1:
-        chats = [_asked_alone(chats[0], items, shared)]
+        chats = [_asked_alone(chats[0], items, shared, keep=_reads_variables(tests))]
     _fill_gaps(chats, items, shared, losses)
     if shared:
         data["variables"] = shared
@@ -94,7 +131,24 @@ def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losse
     return {**data, "items": items}
 
 
-def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, Any]) -> Chat:
+def _write_booleans(prompts: Sequence[Prompt], given: Sequence[dict[str, Any]], losses: Losses) -> None:
+    """Give true and false as the texts that promptfoo shows, where no condition of a prompt asks which it is."""
+    texts = [str(message.get("content")) for prompt in prompts for message in prompt.messages]
+    asked = frozenset(name for text in texts for name in named_in_tags(text))
+    for values in given:
+        for name, value in values.items():
+            if isinstance(value, bool) and name not in asked:
+                values[name] = "true" if value else "false"
+            elif isinstance(value, bool):
+                losses.changed(f"the variable {name}", "", "where a prompt shows it, it is True or False")
+
+
+def _reads_variables(tests: Tests) -> bool:
+    """Whether code that judges may look at the variables of a test."""
+    return bool(tests.code.texts) or tests.code.reads_variables
+
+
+def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, Any], *, keep: bool) -> Chat:
     """The chat before a last message that is nothing but a variable, which becomes the prompt of each item."""
     last = chat[-1]
     name = lone_name(str(last.get("content"))) if last.get("role") == "user" else None
@@ -104,7 +158,8 @@ def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, A
         return chat
     for item in items:
         given = item.pop("variables")
-        question = {"prompt": script_text(given.pop(name)), **({"variables": given} if given else {})}
+        kept = given if keep else {key: value for key, value in given.items() if key != name}
+        question = {"prompt": script_text(given[name]), **({"variables": kept} if kept else {})}
         named = {"name": item.pop("name")} if "name" in item else {}
         others = dict(item)
         item.clear()

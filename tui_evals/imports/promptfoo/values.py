@@ -20,9 +20,37 @@ from .files import Spot, files_named, shown_name, source_of, text_of
 _TAG = re.compile(r"\{[{%#]")
 _ESCAPED = re.compile(r"\{\{ '(\{|#|file://|package:)' \}\}")
 _TO_ESCAPE = re.compile(r"\{(?=[{%#])|#(?=\})|^(?:file://|package:)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ROUNDS = 5  # texts that name one another would be filled for ever
 _LONE = re.compile(r"\s*\{\{-?\s*([A-Za-z_]\w*)\s*-?\}\}\s*")
+
+
+_BLOCKS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_NUNJUCKS = (
+    (re.compile(r"\|\s*dump\b(?:\(\s*\))?"), "| tojson"),
+    (re.compile(r"\|\s*safe\b"), ""),
+    (re.compile(r"(?<=\{%)(-?\s*)elseif\b"), r"\1elif"),
+    (re.compile(r"\s*===\s*"), " == "),
+    (re.compile(r"\s*!==\s*"), " != "),
+)
+
+
+def as_jinja(text: str) -> str:
+    """A template with what Nunjucks alone knows written as Jinja has it."""
+
+    def rewritten(block: re.Match[str]) -> str:
+        written = block[0]
+        for theirs, ours in _NUNJUCKS:
+            written = theirs.sub(ours, written)
+        return written
+
+    return _BLOCKS.sub(rewritten, text)
+
+
+def named_in_tags(text: str) -> frozenset[str]:
+    """The names that conditions and loops of a template hold, where it matters what kind a value is."""
+    return frozenset(name for block in _BLOCKS.findall(text) if block.startswith("{%") for name in _WORD.findall(block))
 
 
 def needs_values(value: Any) -> bool:
@@ -73,7 +101,7 @@ def _filled(text: str, values: Mapping[str, Any]) -> str:
         return text
     if not needs_values(text):
         return _ESCAPED.sub(r"\1", text)
-    return render_template(text, {name: "" if value is None else value for name, value in values.items()})
+    return render_template(as_jinja(text), {name: "" if value is None else value for name, value in values.items()})
 
 
 _CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".rb"))
@@ -99,7 +127,7 @@ class Values:
             return dict(variables.members())
         spots: dict[str, Spot] = {}
         for name in variables.entries() if isinstance(variables.value, list) else [variables]:
-            for file in files_named(name, self.folder, name.text()):
+            for file in files_named(name, self.folder, name.text(), beside=name.source.folder):
                 source = source_of(file, shown_name(file, self.folder))
                 spots |= dict(Spot(source, (), source.value).members())
         return spots
@@ -138,7 +166,7 @@ class Values:
                 yield from self._read(entry)
         else:
             yield from self._read(spot)
-            if isinstance(value, bool | list | dict):
+            if isinstance(value, list | dict):
                 self.losses.changed(
                     f"the variable {spot.path[-1]}", spot.where, "a prompt shows it as Python writes it"
                 )

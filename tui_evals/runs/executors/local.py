@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
@@ -44,6 +44,26 @@ class _InFlight:
 
     def __exit__(self, *_: object) -> None:
         self._mark.cancel()
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """How far a conversation has come, as far as its next question needs it."""
+
+    keys: ConversationKeys = field(default_factory=ConversationKeys)
+    sent: int = 0
+    """How many messages were sent with the questions before."""
+    session: Any = None
+    """What the target's last answer gave as its session."""
+    is_cached: bool = False
+    """Whether that answer came from the cache, so that the session is one of an earlier run."""
+    failed: bool = False
+
+    def go_on(self, record: AnswerRecord, sent: int) -> None:
+        """Take in an answer, and how many messages the target was sent for it."""
+        self.sent = sent
+        if record.session is not None:
+            self.session, self.is_cached = record.session, record.from_cache
 
 
 class LocalExecutor:
@@ -117,8 +137,7 @@ class LocalExecutor:
         """Ask, commit, judge, commit, turn after turn."""
         opening, prompt = self._opening(cell), self._plan.asked_prompts[cell.prompt]
         messages = list(opening) if isinstance(opening, tuple) else []
-        keys, known_to_target = ConversationKeys(), 0
-        failed = begun = False
+        so_far, begun = _Conversation(), False
         for turn, (answer, unit) in enumerate(zip(cell.answers, cell.item.units, strict=False)):
             current_answer.set(answer)
             record = cell.known.get(turn)
@@ -129,12 +148,12 @@ class LocalExecutor:
                     if not begun and not await self._sink.may_begin(answer):
                         return
                     begun = True
-                    record, key = await self._answer(cell, turn, chat, keys, known_to_target, failed)
+                    record, key = await self._answer(cell, turn, chat, so_far)
                     first = await self._sink.answered(answer, record, key, self._targets[cell.target].config.name)
                 if not first:
                     return
             if record.text is None:
-                failed = True
+                so_far.failed = True
                 continue
             if turn not in cell.final:
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
@@ -142,7 +161,7 @@ class LocalExecutor:
                 said, evaluators = cell.scores.get(turn, ()), self._evaluators(cell.item, turn)
                 judged = await judge(evaluators, evidence, self._plan, cell.item, turn, said)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
-            known_to_target = len(messages)
+            so_far.go_on(record, len(messages))
             messages += messages_of_answer(record)
 
     def _opening(self, cell: Cell) -> Chat | TemplateError:
@@ -159,28 +178,31 @@ class LocalExecutor:
             self._evaluators_by_unit[mark] = self._plan.evaluators(item, turn, self._judges.ask_of)
         return self._evaluators_by_unit[mark]
 
-    def request(self, cell: Cell, turn: int, chat: Chat) -> Request:
+    def request(self, cell: Cell, turn: int, chat: Chat, session: Any = None) -> Request:
         """The request to the target of a cell for a turn."""
-        return request_for_turn(self._plan.dataset, cell, turn, chat, self._targets[cell.target].with_params({}))
+        params = self._targets[cell.target].with_params({})
+        return request_for_turn(self._plan.dataset, cell, turn, chat, params, session)
 
     def _caches(self, priced: PricedTarget) -> bool:
         return self._use_cache and priced.cacheable
 
     async def _answer(
-        self, cell: Cell, turn: int, chat: Chat | TemplateError, keys: ConversationKeys, before: int, failed: bool
+        self, cell: Cell, turn: int, chat: Chat | TemplateError, so_far: _Conversation
     ) -> tuple[AnswerRecord, str | None]:
-        """The answer to a turn, and the key under which it is to be cached; so much of the chat was sent `before`."""
-        if failed:
+        """The answer to a turn, and the key under which it is to be cached."""
+        if so_far.failed:
             return _failed_record("turnSkipped", "Turn not attempted: preceding turn failed", {}), None
         if not isinstance(chat, tuple):
             return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {}), None
-        priced, request = self._targets[cell.target], self.request(cell, turn, chat)
+        priced, request = self._targets[cell.target], self.request(cell, turn, chat, so_far.session)
         if (tools := tools_of_turn(self._plan.dataset, cell.item, cell.item.units[turn], priced.tools)) is not None:
-            return await self._answer_with_tools(cell, turn, request, tools, before), None
-        sent = stored_request(request, before)
-        key = keys.key(priced.identity, request) if self._caches(priced) else None
-        if key is not None and (cached := await self._sink.cached(key)) is not None:
+            return await self._answer_with_tools(cell, turn, request, tools, so_far.sent), None
+        sent = stored_request(request, so_far.sent)
+        key = so_far.keys.key(priced.identity, request) if self._caches(priced) else None
+        if key is not None and (cached := await self._cached(key, cell, request, so_far)) is not None:
             return _from_cache(cached, sent), None
+        if so_far.is_cached:  # the cache was cleared since: the session is another conversation's, and ends here
+            key, request = None, replace(request, session=None)
         try:
             timed = await priced.ask(request, self._sink, _InFlight(self._sink, cell.answers[turn]))
         except TargetError as problem:
@@ -203,6 +225,27 @@ class LocalExecutor:
         record, asked = await loop.answer(request)
         return replace(record, request=stored_request(asked, before))
 
+    async def _cached(self, key: str, cell: Cell, request: Request, so_far: _Conversation) -> AnswerRecord | None:
+        """What the cache has for a turn.
+
+        A session belongs to the conversation it was given in. So one that has sessions is taken from the cache whole,
+        to its last turn, or else asked: nobody goes on with the session of an earlier run, nor leaves a turn out of it.
+        """
+        if so_far.session is not None and not so_far.is_cached:
+            return None
+        cached = await self._sink.cached(key)
+        if cached is None or cached.session is None or so_far.is_cached:
+            return cached
+        identity, keys = self._targets[cell.target].identity, ConversationKeys()
+        later, messages = cached, list(request.messages)
+        for turn in range(request.turn + 1, len(cell.item.units)):
+            messages += [*messages_of_answer(later), *question_of(cell.item.units[turn])]
+            found = await self._sink.cached(keys.key(identity, self.request(cell, turn, tuple(messages))))
+            if found is None:
+                return None
+            later = found
+        return cached
+
 
 def stored_request(request: Request, before: int) -> dict[str, Any]:
     """A request as the store keeps it: of a chat that goes on, the messages after those sent before."""
@@ -211,10 +254,14 @@ def stored_request(request: Request, before: int) -> dict[str, Any]:
         sent[MESSAGES_BEFORE] = before
     if request.tools:
         sent["tools"] = list(request.tools)
+    if request.session is not None:
+        sent["session"] = request.session
     return sent
 
 
-def request_for_turn(dataset: Dataset, cell: Cell, turn: int, chat: Chat, params: Mapping[str, Any]) -> Request:
+def request_for_turn(
+    dataset: Dataset, cell: Cell, turn: int, chat: Chat, params: Mapping[str, Any], session: Any = None
+) -> Request:
     """The request to a target for a turn of a cell."""
     item = cell.item
     return Request(
@@ -227,6 +274,7 @@ def request_for_turn(dataset: Dataset, cell: Cell, turn: int, chat: Chat, params
         turn=turn,
         repeat=cell.repeat,
         variables=item.variables or {},
+        session=session,
     )
 
 
@@ -249,10 +297,12 @@ def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
         reasoning_tokens=reply.usage.reasoning_tokens if reply.usage else 0,
         cost=timed.cost,
         latency_ms=timed.latency_ms,
+        first_token_ms=None if reply.first_token_seconds is None else 1000 * reply.first_token_seconds,
         attempts=timed.attempts,
         scripted=reply.scripted,
         model=reply.model,
         finish_reason=reply.finish_reason,
+        session=reply.session,
     )
 
 

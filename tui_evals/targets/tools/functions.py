@@ -17,7 +17,8 @@ from typing_extensions import TypedDict
 from tui_evals.interpreter import import_from_project
 from tui_evals.targets.answers import one_line
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.function import in_thread, raised_error
+from tui_evals.targets.calling import in_thread
+from tui_evals.targets.function import raised_error
 
 from .source import ToolOutcome, function_definition
 
@@ -57,7 +58,7 @@ class FunctionTools:
             if inspect.iscoroutinefunction(tool.function):
                 value = await tool.function(**taken)
             else:
-                value = await in_thread(lambda given: tool.function(**given), taken)
+                value = await in_thread(lambda: tool.function(**taken))
                 if inspect.isawaitable(value):
                     value = await value
             return ToolOutcome(value if isinstance(value, str) else _json(value))

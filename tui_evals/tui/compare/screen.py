@@ -19,6 +19,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
+from tui_evals.tui.messages import FightBattle
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
@@ -274,6 +275,14 @@ class CompareScreen(FeatureScreen):
     def do_unified(self) -> None:
         """One column, or two."""
         self.tell(self.facing.to_columns())
+
+    def do_battle(self) -> None:
+        """Let a judge choose between the answers of what is compared."""
+        if self.comparison is None:
+            return
+        runs = list(dict.fromkeys(side.run.key for side in self.comparison.sides))
+        names = " and ".join(side.run.name for side in self.comparison.sides)
+        self.app.post_message(FightBattle(runs, f"{names}, as they answered", self._columns))
 
     def do_charts(self) -> None:
         """How the scores spread, as charts."""

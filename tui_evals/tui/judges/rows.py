@@ -135,6 +135,7 @@ class JudgesPage:
     """How the item or turn is called; empty at the dataset itself."""
     blocks: tuple[EvaluatorBlock, ...] = ()
     judge: str | None = None
+    embedder: str | None = None
     problems: tuple[str, ...] = ()
     """What is wrong with the evaluators of the place as a whole."""
 
@@ -146,15 +147,16 @@ def judge_rows(shown: JudgesPage, width: int) -> list[Row]:
     if here.turns is not None:
         return rows + list(_turns(here.turns, width))
     rows += _labelled("mode", *_mode(here), width)
-    if any(_judge_of(block, shown.judge) is None for block in shown.blocks if _asks(block)):
+    judged = [block for block in shown.blocks if _asks(block) and not _embeds(block)]
+    if any(_asked(block, shown) is None for block in judged):
         rows += _labelled("judge", "no judge named", "settings: ,", width, "warn")
-    elif any(_asks(block) for block in shown.blocks):
+    elif judged:
         rows += _labelled("judge", shown.judge or "named in the options", "", width)
     for problem in filter(None, (here.remark, *shown.problems)):
         rows += _indented(f"! {problem}", width, "error", 0)
     rows.append(row())
     for block in shown.blocks:
-        rows += _block(block, here, shown.judge, width)
+        rows += _block(block, here, _asked(block, shown), width)
     if not shown.blocks:
         rows += [row((line, "dim")) for line in wrapped("Nothing judges here. a adds an evaluator from a list.", width)]
     if here.left_out:
@@ -204,7 +206,7 @@ def _turns(prompts: Iterable[str], width: int) -> Iterator[Row]:
         yield row((f"{name:<{_LABEL}}", "strong"), fit(prompt, width - _LABEL), key=("turn", number))
 
 
-def _block(block: EvaluatorBlock, here: JudgesHere, judge: str | None, width: int) -> Iterator[Row]:
+def _block(block: EvaluatorBlock, here: JudgesHere, asked: str | None, width: int) -> Iterator[Row]:
     entry = block.entry
     name = entry.key if entry.evaluator == entry.key else f"{entry.key} → {entry.evaluator}"
     origin = ORIGINS[entry.origin]
@@ -214,7 +216,7 @@ def _block(block: EvaluatorBlock, here: JudgesHere, judge: str | None, width: in
     yield row(glyph, fit(name, room, style), f" {origin}", key=("evaluator", entry.key))
     if entry.settings:
         yield from _indented(options_words(entry.settings), width, "")
-    yield from _family_rows(block, judge, width)
+    yield from _family_rows(block, asked, width)
     if entry.overridden is not None:
         settings = {name: value for name, value in entry.overridden.items() if name != "type"}
         options = options_words(settings) or "without options"
@@ -229,17 +231,16 @@ def _block(block: EvaluatorBlock, here: JudgesHere, judge: str | None, width: in
         yield from _tried(block.tried, width)
 
 
-def _family_rows(block: EvaluatorBlock, judge: str | None, width: int) -> Iterator[Row]:
+def _family_rows(block: EvaluatorBlock, asked: str | None, width: int) -> Iterator[Row]:
     """Its family, and whom it asks."""
     if block.kind is None:
         return
     family = block.kind.family
     if _asks(block):
-        asked_judge = _judge_of(block, judge)
-        style: Style = "dim" if asked_judge else "warn"
-        yield from _indented(
-            f"{family} · asks a judge{f': {asked_judge}' if asked_judge else ', and none is named'}", width, style
-        )
+        style: Style = "dim" if asked else "warn"
+        does = "compares embeddings" if _embeds(block) else "asks a judge"
+        missing = ", and no target for them is named" if _embeds(block) else ", and none is named"
+        yield from _indented(f"{family} · {does}{f': {asked}' if asked else missing}", width, style)
     else:
         yield from _indented(f"{family} · may ask a judge" if block.kind.may_ask else family, width, "dim")
 
@@ -248,9 +249,14 @@ def _asks(block: EvaluatorBlock) -> bool:
     return block.kind is not None and block.kind.judged
 
 
-def _judge_of(block: EvaluatorBlock, judge: str | None) -> str | None:
-    own = block.entry.settings.get("judge")
-    return own if isinstance(own, str) and own else judge
+def _embeds(block: EvaluatorBlock) -> bool:
+    return block.kind is not None and block.kind.embeds
+
+
+def _asked(block: EvaluatorBlock, shown: JudgesPage) -> str | None:
+    """Whom an evaluator asks: its own judge or the dataset's; for embeddings a target that gives them."""
+    own = block.entry.settings.get("embedder" if _embeds(block) else "judge")
+    return own if isinstance(own, str) and own else shown.embedder if _embeds(block) else shown.judge
 
 
 def _tried(tried: TrialResult, width: int) -> Iterator[Row]:

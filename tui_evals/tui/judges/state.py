@@ -41,7 +41,9 @@ def judges_page(workspace: Workspace, here: JudgesHere, tried: Mapping[str, Tria
     """Everything the pane shows of a place."""
     name = name_of(workspace, workspace.where)
     blocks = tuple(_block(workspace, here, entry, tried.get(entry.key)) for entry in here.entries)
-    return JudgesPage(here, name, blocks, workspace.settings.judge, _of_the_whole(workspace, here))
+    return JudgesPage(
+        here, name, blocks, workspace.settings.judge, workspace.settings.embedder, _of_the_whole(workspace, here)
+    )
 
 
 def _block(
@@ -121,7 +123,7 @@ def evaluator_choices(registry: Registry, here: JudgesHere) -> list[Entry]:
 
 def _choice(kind: type[Evaluator], used: Container[str], registry: Registry) -> Entry:
     here = "✓ here · " if kind.name in used else ""
-    asks = " · asks a judge" if kind.judged else ""
+    asks = " · compares embeddings" if kind.embeds else " · asks a judge" if kind.judged else ""
     also = f" ({', '.join(kind.aliases)})" if kind.aliases else ""
     about = f"{here}{kind.family}{asks} · {evaluator_summary(kind)}{also}"
     return Entry(kind.name, kind.name, about, evaluator_help(kind, registry))

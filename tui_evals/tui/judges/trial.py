@@ -26,7 +26,7 @@ from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
-from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError, attempt_clock
+from tui_evals.targets.base import ConfigurationError, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config import FILE, find_target
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.targets.replay import captured
@@ -298,13 +298,21 @@ async def try_evaluator(trial: Trial) -> TrialResult:
 
 def _judge_config(trial: Trial, kind: type[Evaluator], options: Any) -> TargetConfig | None:
     """The judge, where one is asked."""
-    named, settings = getattr(options, "judge", None), trial.project.settings
-    name = named or settings.judge
+    from tui_evals.runs.plan import MissingEmbedder
+    from tui_evals.runs.readiness import check_role
+
+    settings = trial.project.settings
+    named = getattr(options, "embedder" if kind.embeds else "judge", None)
+    name = named or (settings.embedder if kind.embeds else settings.judge)
     if not (kind.judged or kind.may_ask) or (name is None and not kind.judged):
         return None
     if name is None:
+        if kind.embeds:
+            raise CannotTry(str(MissingEmbedder(kind.name)))
         raise CannotTry(f"{kind.name} asks a judge and none is named; name one in the settings (,) or in its options")
-    return find_target(name, settings, "the dataset" if named else str(FILE))
+    config = find_target(name, settings, "the dataset" if named else str(FILE))
+    check_role(config, embeds=kind.embeds, whom=kind.name)
+    return config
 
 
 def _demand_agreement(trial: Trial, judge: TargetConfig | None) -> None:
@@ -326,15 +334,14 @@ async def _judge(trial: Trial, config: TargetConfig | None) -> AsyncIterator[tup
         return
     name = config.name
     # Imported when it is wanted: the engine behind it would hold up every first picture.
+    from tui_evals.runs.judges import request_for
     from tui_evals.runs.opening import items_of
     from tui_evals.targets.opening import open_target
-    from tui_evals.targets.takes import judging_params
 
     target = open_target(config, trial.project.environment, trial.here.root, items_of)
 
     async def ask(question: Question) -> str:
-        params = judging_params(config, question.max_tokens)
-        request = Request(messages=question.messages, response_format=question.schema, params=params)
+        request = request_for(question, config)
         try:
             async with attempt_clock(target, config.timeout):
                 reply = await target.ask(request)

@@ -12,7 +12,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from tui_evals.present.columns import AS_THEY_ARE
+from tui_evals.present.columns import AS_THEY_ARE, Names
 from tui_evals.present.grid import GridColumn, named_columns
 from tui_evals.present.runs import rejudged_sentence
 from tui_evals.present.status import OVER
@@ -23,7 +23,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
-from tui_evals.tui.messages import CompareColumns, OpenRun, ShowPane
+from tui_evals.tui.messages import CompareColumns, FightBattle, OpenRun, ShowPane
 from tui_evals.tui.rows import Row, Rows, row, wrapped
 from tui_evals.tui.watch import run_differs
 from tui_evals.tui.widgets.bar import Keys, Status
@@ -61,15 +61,15 @@ class MatrixScreen(FeatureScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("matrix")]
     DEFAULT_CSS = _CSS
 
-    def __init__(self, database: Path, run: int, answer: int | None = None) -> None:
-        """The cursor begins on an answer."""
+    def __init__(self, database: Path, run: int, answer: int | None = None, names: Names | None = None) -> None:
+        """The cursor begins on an answer; names of items that are known need not be read."""
         super().__init__()
         self.database = database
         self._number, self._answer = run, answer
         self._reader: Reader | None = None
         self._run: RunRow | None = None
         self._columns: tuple[GridColumn, ...] = ()
-        self._names = AS_THEY_ARE
+        self._names, self._named = names or AS_THEY_ARE, names is not None
         self._pages: CellPages | None = None
         self._view = self._wanted = GridView()
         """What is shown, and what is to be: it may still be read while the next key comes."""
@@ -118,9 +118,13 @@ class MatrixScreen(FeatureScreen):
         try:
             if self._reader is None:
                 self._open()
-            rows = await asyncio.to_thread(read_rows, self.database, self._number, view)
-            if self._pages is None:
-                self._names = await asyncio.to_thread(read_names, self.database, self._number)
+            reading = asyncio.to_thread(read_rows, self.database, self._number, view)
+            if self._named:
+                rows = await reading
+            else:
+                naming = asyncio.to_thread(read_names, self.database, self._number)
+                rows, self._names = await asyncio.gather(reading, naming)
+                self._named = True
         except (LookupError, FilterError, StoreError) as problem:
             self._wanted = self._view
             self.tell(str(problem), "error")
@@ -296,13 +300,14 @@ class MatrixScreen(FeatureScreen):
             return "this is the first column"
         if action == "right" and self._cursor >= len(self._columns) - 1:
             return "this is the last column"
-        if action == "compare":
-            return self._why_no_comparison()
+        if action in ("compare", "battle"):
+            return self._why_no_comparison(action)
         return None
 
-    def _why_no_comparison(self) -> str | None:
+    def _why_no_comparison(self, action: str) -> str | None:
         if len(self._columns) < 2:
-            return "this run has only one column; = in the list of runs compares it with another run"
+            key = "B" if action == "battle" else "="
+            return f"this run has only one column; {key} in the list of runs takes another run beside it"
         if self._marked is None:
             return "mark the column to compare with first: space marks the one under the cursor"
         return "this is the marked column; go to another one" if self._marked == self._cursor else None
@@ -331,6 +336,13 @@ class MatrixScreen(FeatureScreen):
         if self._marked is not None:
             pair = (self._columns[self._marked].place, self._columns[self._cursor].place)
             self.app.post_message(CompareColumns(self._number, pair))
+
+    def do_battle(self) -> None:
+        """Let a judge choose between the marked column and this one."""
+        if self._marked is not None and self._run is not None:
+            first, second = (self._columns[number] for number in (self._marked, self._cursor))
+            why = f"{first.name} and {second.name} of {self._run.key}, as they answered"
+            self.app.post_message(FightBattle([self._run.key], why, (first.place, second.place)))
 
     async def do_sort(self) -> None:
         """Choose an order."""

@@ -111,7 +111,7 @@ def _names(prompt: PromptUnderTest) -> tuple[str, ...]:
 
 def first_target(settings: Settings) -> TargetConfig:
     """Who is talked to at first: what runs ask, else the first that is configured, else the offline demo."""
-    names = (*settings.run.targets, *settings.targets, "demo")
+    names = (*settings.run.targets, *settings.answering, "demo")
     return find_target(next(name for name in names if name in settings.targets or is_model(name)), settings)
 
 

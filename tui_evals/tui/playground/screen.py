@@ -58,7 +58,7 @@ _OTHER = ("another",)
 async def choose_target(screen: Playground) -> None:
     """Choose who is talked to: a target of the configuration, the demo, or any model by its spelling."""
     settings = screen.workspace.settings
-    entries = [Entry(name, name, config.model) for name, config in settings.targets.items()]
+    entries = [Entry(name, name, settings.targets[name].model) for name in settings.answering]
     if "demo" not in settings.targets:
         entries.append(Entry("demo", "demo", "scripted answers, offline and free"))
     entries.append(Entry(_OTHER, "another…", "openai/gpt-4o-mini, replay:FILE, command:PROGRAM"))

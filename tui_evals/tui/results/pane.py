@@ -10,11 +10,13 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.timer import Timer
 
+from tui_evals.present.runs import Column, column_names
 from tui_evals.present.status import OVER
+from tui_evals.store.baselines import dataset_key
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
-from tui_evals.tui.messages import ShowMatrix, ShowPane
+from tui_evals.tui.messages import FightBattle, ShowMatrix, ShowPane, ShowTrend
 from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
@@ -52,6 +54,8 @@ class ResultsPane(ResultsTable):
             return "there are no columns further left"
         if action == "right" and not self._more:
             return "there are no columns further right"
+        if action == "battle" and len(column_names(run)) < 2:
+            return "this run has only one column; B in the runs (6) takes another run beside it"
         if action == "follow" and self._following is None and run.status in OVER:
             return f"the run is {run.status}; one can follow answers while they come"
         return None
@@ -60,9 +64,12 @@ class ResultsPane(ResultsTable):
         return self.watching.row(self._lines.cursor) if self._lines.key is not None else None
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """Enter shows the whole answer."""
+        """Enter shows the whole answer; on the lines above, how the runs before did."""
         event.stop()
-        self.post_message(ShowPane("detail"))
+        if event.lines is self._head:
+            self.do_trend()
+        else:
+            self.post_message(ShowPane("detail"))
 
     # -- filter and order
 
@@ -177,6 +184,31 @@ class ResultsPane(ResultsTable):
         if self.watching.run is not None:
             self.post_message(ShowMatrix(self.watching.run.id, self.watching.answer))
 
+    async def do_battle(self) -> None:
+        """Let a judge choose between two columns, which one chooses where there are more."""
+        run = self.watching.run
+        if run is None:
+            return
+        left = column_names(run)
+        two: list[Column] = []
+        for which in ("first", "second") if len(left) > 2 else ():
+            entries = [Entry(place, name) for place, name in left.items()]
+            place = await self.app.push_screen_wait(Menu(f"Battle: the {which} column", entries))
+            if place is None:
+                return
+            two.append(place)
+            del left[place]
+        first, second = two or list(left)
+        names = column_names(run)
+        why = f"{names[first]} and {names[second]} of {run.key}, as they answered"
+        self.post_message(FightBattle([run.key], why, (first, second)))
+
+    def do_trend(self) -> None:
+        """Read how the runs of the dataset did, one after the other."""
+        run = self.watching.run
+        if run is not None:
+            self.post_message(ShowTrend(dataset_key(run.source, self.workspace.root, self.workspace.root)))
+
     async def do_mark_all(self) -> None:
         """Mark the items of all answers that are shown, or take their marks away where all are marked."""
         run, watch = self._shown[:1], self.watching
@@ -205,9 +237,11 @@ class ResultsPane(ResultsTable):
     # -- for the workbench
 
     def escape(self) -> bool:
-        """Leave typing, then following, then the marks, then the filter."""
+        """Leave the lines above the answers, then typing, then following, then the marks, then the filter."""
         watch = self.watching
-        if self._filter.display:
+        if self._head.has_focus:
+            self._to_answers()
+        elif self._filter.display:
             self._leave_filter()
             text, answer = self._before_typing
             if self._arranging or text != watch.order.text:

@@ -33,7 +33,7 @@ from .sorting import no_answers_rows, order_words
 from .totals import LiveTotals, RunNumbers, totals_rows
 from .workers import workers_line
 
-_SHARE = 100
+_SHARE = 200
 _LEAST = 0.4
 
 
@@ -106,7 +106,7 @@ class RunCounter:
 _TICK = 0.5
 _HEAD = 3
 """Lines above the answers: two of totals and one of words; more for targets, where a run stopped, or has workers."""
-_STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
+_STEP_EVERY, _PAGE_EVERY = 0.9, 2.9
 _AGAIN_EVERY, _AGAIN_SHARE = 1.0, 10
 """While answers come a filter is asked again so often, and no more than a tenth of the time."""
 
@@ -146,11 +146,12 @@ class ResultsTable(Pane):
 
     def compose(self) -> ComposeResult:
         """Totals and the words above the columns, the answers, and a line to type a filter in."""
-        self._head = Lines(choosing=False, id="totals")
+        self._head = Lines(searching=False, quiet=True, id="totals")
         self._head.can_focus = False
         self._head.styles.height = self._tall = _HEAD
         self._head.show(self._heading)
         self._lines = Lines(searching=False, id="answers")
+        self._lines.beyond, self._head.beyond = self._to_head, self._below_head
         self._filter = FilterLine()
         yield from (self._head, self._lines, self._filter)
 
@@ -386,9 +387,29 @@ class ResultsTable(Pane):
 
     # -- where one is
 
+    def _to_head(self, way: int) -> None:
+        """Above the first answer are the lines of the targets."""
+        openable = [number for number, line in enumerate(self._above) if line.key is not None]
+        if way < 0 and openable:
+            self._head.cursor = openable[-1]  # the lines change in their places, and the cursor may be on any of them
+            self._head.can_focus = True
+            give_keys(self._head)
+
+    def _below_head(self, way: int) -> None:
+        """Below the last of them are the answers again."""
+        if way > 0:
+            self._to_answers()
+
+    def _to_answers(self) -> None:
+        """The keys belong to the answers, and not to the lines above them any more."""
+        self._head.can_focus = False
+        give_keys(self._lines)
+
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """The answer under the cursor is the one that is looked at; to move by hand ends following."""
         event.stop()
+        if event.lines is not self._lines:
+            return
         key = self._lines.key
         if self._following is not None and key != self._following:
             self._following = None

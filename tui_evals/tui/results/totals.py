@@ -31,6 +31,9 @@ from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style
 if TYPE_CHECKING:
     from tui_evals.compare.baseline import AgainstBaseline
 
+TREND = "trend"
+"""The key of the lines that open how the runs before did."""
+
 _STUCK = 30.0
 _TARGETS = 4
 """Lines for targets where nobody says how many there is room for."""
@@ -50,6 +53,7 @@ class LiveTotals:
         self._counted: Totals | None = None
         self._seq = 0
         self._later: dict[int, AnswerRow] = {}
+        self._added = _Added()
         self._exact = False
         self._known: Totals | None = None
         """What they come to together, until something changes."""
@@ -58,6 +62,9 @@ class LiveTotals:
         """A count that held at a sequence number; only in the first pass does an answer become final but once."""
         self._counted, self._seq, self._exact = totals, seq, not first_pass
         self._later = {key: row for key, row in self._later.items() if row.seq > seq}
+        self._added = _Added()
+        for answer in self._later.values():
+            self._added.add(answer, 1)
         self._known = None
 
     def note(self, rows: Iterable[AnswerRow]) -> None:
@@ -65,7 +72,10 @@ class LiveTotals:
         for answer in rows:
             mine = self._target is None or answer.target == self._target
             if mine and answer.status in FINAL and answer.seq > self._seq:
+                if (before := self._later.get(answer.id)) is not None:
+                    self._added.add(before, -1)
                 self._later[answer.id] = answer
+                self._added.add(answer, 1)
                 self._known = None
 
     @property
@@ -79,15 +89,14 @@ class LiveTotals:
         return self._known
 
     def _together(self, counted_totals: Totals) -> Totals:
-        rows = list(self._later.values())
-        counts = Counter(row.status for row in rows)
-        left = max(counted_totals.pending + counted_totals.running + counted_totals.answered - len(rows), 0)
-        answered = min(counted_totals.answered, left)
-        running = min(counted_totals.running, left - answered)
-        paid = [row for row in rows if not row.from_cache]
+        added = self._added
+        counts = added.counts
+        left = counted_totals.pending + counted_totals.running + counted_totals.answered - len(self._later)
+        answered = min(counted_totals.answered, max(left, 0))
+        running = min(counted_totals.running, max(left, 0) - answered)
         return replace(
             counted_totals,
-            pending=left - answered - running,
+            pending=max(left, 0) - answered - running,
             running=running,
             answered=answered,
             passed=counted_totals.passed + counts["pass"],
@@ -96,10 +105,25 @@ class LiveTotals:
             errored=counted_totals.errored + counts["error"],
             unjudged=counted_totals.unjudged + counts["unjudged"],
             scored=counted_totals.scored + counts["scored"],
-            cost=counted_totals.cost + sum(row.cost or 0.0 for row in paid),
-            unpriced=counted_totals.unpriced
-            + sum(row.cost is None and not row.code and not row.scripted for row in paid),
+            cost=counted_totals.cost + added.cost,
+            unpriced=counted_totals.unpriced + added.unpriced,
         )
+
+
+@dataclass(slots=True)
+class _Added:
+    """What came after a count, kept in sums: between two counts of a large run there are thousands of answers."""
+
+    counts: Counter[AnswerStatus] = field(default_factory=Counter)
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def add(self, row: AnswerRow, times: int) -> None:
+        """An answer more, or one less where `times` is -1."""
+        self.counts[row.status] += times
+        if not row.from_cache:
+            self.cost += times * (row.cost or 0.0)
+            self.unpriced += times * (row.cost is None and not row.code and not row.scripted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +243,7 @@ def _target_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[
         cells = [fit(name, wide, "strong"), Piece(rate, "strong"), Piece(text, note.tone)]
         cells += [column[place] for column in counts]
         padded = (_padded(cell, size) for cell, size in zip(cells, used, strict=True))
-        rows.append(join_fitting(([cell] for cell in padded if cell.text), width))
+        rows.append(join_fitting(([cell] for cell in padded if cell.text), width)._replace(key=TREND))
     if left := len(by_target) - len(shown):
         rows.append(row((f"and {left} more targets: ", "dim"), (f"tui-evals show {run.key}", "key")))
     return rows

@@ -39,7 +39,7 @@ class RegenerationForm(Form):
     """Says what it costs each time a value changes; the answer is the values."""
 
     def __init__(self, says: str, settings: Settings, target: str | None, price: Price) -> None:
-        known = tuple(dict.fromkeys((*settings.targets, "demo", *([target] if target else []))))
+        known = tuple(dict.fromkeys((*settings.answering, "demo", *([target] if target else []))))
         fields = (
             Field("target", "choice", "What writes it: a target of .evals/config.toml, or the offline demo.", known),
             Field("other target", "text", "Another model in its place, such as openai/gpt-4o-mini."),
@@ -126,7 +126,7 @@ async def _start_regeneration(screen: RulesView, remake: Regeneration, title: st
         return await price_regeneration(workspace.root, workspace.database, remake, values)
 
     settings = workspace.settings
-    target = screen.book.origin.target or next(iter((*settings.run.targets, *settings.targets)), None)
+    target = screen.book.origin.target or next(iter((*settings.run.targets, *settings.answering)), None)
     entered = await desk.push_screen_wait(RegenerationForm(title, settings, target, price_of))
     if entered is None or screen.making_now:
         return

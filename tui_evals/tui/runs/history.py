@@ -20,6 +20,8 @@ PAGE = 200
 """Runs that are fetched at first, and that come to it when one reaches the end."""
 
 _PATIENCE = 0.3  # seconds of counting before what is known so far is shown
+_SHARE = 200
+"""A run that goes on is counted again when so many times as long has passed as it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,15 @@ class RunList:
         return dict(self.baselines).get(here.dataset) if here else None
 
 
+class _Counted(NamedTuple):
+    """The totals of a run, what they were counted at, and until when they do while the run goes on."""
+
+    mark: Hashable
+    totals: Totals
+    status: tuple[object, ...]
+    until: float
+
+
 class RunHistory:
     """Loads runs for a list; the totals of a run that is over are counted once for each of its scoring passes."""
 
@@ -88,7 +99,7 @@ class RunHistory:
         self._database = database
         self._root = root
         self._clock = clock
-        self._known: dict[int, tuple[Hashable, Totals]] = {}
+        self._known: dict[int, _Counted] = {}
 
     def load(self, limit: int = PAGE, text: str = "") -> RunList:
         """The latest runs with these words, for a thread of its own: one call at a time; StoreError if it cannot."""
@@ -108,17 +119,25 @@ class RunHistory:
         return RunList(listed, len(rows) > limit, all(one.totals is not None for one in listed), tuple(chosen.items()))
 
     def _totals(self, reader: Reader, row: RunRow, seq: int, until: float) -> Totals | None:
+        status = (row.status, row.scoring_pass, row.rejudgings)
         # The heartbeat tells the scoring pass that has just begun from the one that is over.
-        state = (row.status, row.scoring_pass, row.rejudgings, row.heartbeat)
-        mark = (*state, seq) if row.status in LIVE else state
+        mark = (*status, row.heartbeat, seq if row.status in LIVE else 0)
         known = self._known.get(row.id)
-        if known is not None and known[0] == mark:
-            return known[1]
-        if self._clock() > until:
-            return known[1] if known else None
+        if known is not None and known.mark == mark:
+            return known.totals
+        now = self._clock()
+        if known is not None and known.status == status and now < known.until:
+            return known.totals
+        if now > until:
+            return known.totals if known else None
         totals = reader.totals(row.id)
-        self._known[row.id] = (mark, totals)
+        self._known[row.id] = _Counted(mark, totals, status, self._until(now) if row.status in LIVE else now)
         return totals
+
+    def _until(self, begun: float) -> float:
+        """How long a count of a run that goes on will do."""
+        over = self._clock()
+        return over + _SHARE * (over - begun)
 
 
 def find_listed_run(number: int | None, runs: RunList | None, reader: Reader) -> RunRow | None:

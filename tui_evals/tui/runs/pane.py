@@ -17,12 +17,11 @@ from textual.widgets import Input
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import RunRow
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.messages import CompareRuns, LabelRun, OpenRun, Place
+from tui_evals.tui.messages import CompareRuns, FightBattle, LabelRun, OpenRun, Place, ShowBattles, ShowTrend
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.rows import Rows, row, wrapped
+from tui_evals.tui.rows import Rows
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
-from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.widgets.pasting import LineInput
@@ -127,9 +126,10 @@ class RunsPane(Pane):
     def compose(self) -> ComposeResult:
         """The runs, what there is to read about one, and a line for the filter."""
         self.lines = Lines(searching=False)
-        self.about = Lines(choosing=False, id="about")
+        self.about = Lines(searching=False, quiet=True, id="about")
         self.about.can_focus = self.about.display = False
         self.about.styles.height = "auto"
+        self.lines.beyond, self.about.beyond = self._to_about, self._above_about
         self.entry = LineInput(placeholder="words of a name, suite, tag or note", classes="filter")
         self.entry.display = False
         yield self.lines
@@ -225,16 +225,34 @@ class RunsPane(Pane):
             self._loader.load_more(self._runs)
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """Put the run on screen."""
+        """Put the run on screen; the line below the list opens how the runs of its dataset did."""
         event.stop()
         if isinstance(event.key, int):
             self.post_message(OpenRun(event.key))
+        elif event.lines is self.about:
+            self.do_trend()
+
+    def _to_about(self, way: int) -> None:
+        """Below the last run is the line of the trend."""
+        if way > 0 and self.about.display and self.about.key is not None:
+            self.about.can_focus = True
+            give_keys(self.about)
+
+    def _above_about(self, way: int) -> None:
+        """Above it are the runs again."""
+        if way < 0:
+            self._to_runs()
+
+    def _to_runs(self) -> None:
+        """The keys belong to the runs, and not to the line below them any more."""
+        self.about.can_focus = False
+        give_keys(self.lines)
 
     # -- doing
 
     def why_not(self, action: str) -> str | None:
         """Nothing can be done with no run, nor compared with only one."""
-        ready = action in ("filter", "search") or self._runs is None
+        ready = action in ("filter", "search", "battles") or self._runs is None
         return None if ready else edits.why_not(action, self._listed(), self.chosen)
 
     def chosen(self) -> ChosenRuns | None:
@@ -255,7 +273,7 @@ class RunsPane(Pane):
         others = tuple(mark for mark in self._marks if mark != run.id)
         self._marks = others if run.id in self._marks else (*others, run.id)[-_MARKS:]
         self.sync()
-        self.lines.action_step(1)
+        self.lines.step(1)
 
     async def do_baseline(self) -> None:
         """Measure the runs of the dataset against this one, or against none."""
@@ -287,32 +305,21 @@ class RunsPane(Pane):
         if chosen is not None:
             self.post_message(OpenRun(*chosen))
 
-    async def do_battle(self) -> None:
+    def do_battle(self) -> None:
         """Let a judge choose between the answers of runs."""
-        # Imported when it is wanted, as above.
-        from .battle import fight
-
         chosen = self.chosen()
-        refused = await fight(self.app, self.workspace, chosen) if chosen is not None else None
-        if refused:
-            self.app.push_screen(
-                Reading("why no battle was begun", lambda width: [row(line) for line in wrapped(refused, width)])
-            )
+        if chosen is not None:
+            self.post_message(FightBattle([run.key for run in chosen.runs], chosen.why))
 
-    async def do_trend(self) -> None:
+    def do_battles(self) -> None:
+        """The battles there were."""
+        self.post_message(ShowBattles())
+
+    def do_trend(self) -> None:
         """Read how the runs of the dataset did, one after the other."""
         listed = self._listed()
-        if listed is None:
-            return
-        # Imported when it is wanted, as above.
-        from .trend import read_trend
-
-        try:
-            trend = await asyncio.to_thread(read_trend, self.watching.database, self.workspace.root, listed.dataset)
-        except StoreError as problem:
-            self.say(str(problem), "error")
-            return
-        self.app.push_screen(Reading(f"trend of {listed.dataset}", trend.rows))
+        if listed is not None:
+            self.post_message(ShowTrend(listed.dataset))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while one types."""
@@ -326,7 +333,10 @@ class RunsPane(Pane):
         give_keys(self.lines)
 
     def escape(self) -> bool:
-        """Leave the filter, then the marks."""
+        """Leave the line below the runs, then the filter, then the marks."""
+        if self.about.has_focus:
+            self._to_runs()
+            return True
         if self.entry.display:
             self.entry.value = ""
             self.entry.display = False

@@ -21,6 +21,9 @@ from .history import ListedRun, RunList
 BASELINE = "⚑ baseline"
 """What stands beside the run that the others of its dataset are measured against."""
 
+TREND = "trend"
+"""The key of the line that opens how the runs of the dataset did."""
+
 _TREND = 12
 _REASON = 16
 """Cells from which something can be read of why a run stopped."""
@@ -192,7 +195,9 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
         rows += [row((line, "error")) for line in wrapped(f"! {reason.rstrip('.')}; p lets it go on", width)]
     rows += [row((line, "dim")) for change in change_lines(run) for line in wrapped(change, width)]
     if listed.baseline:
-        rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent")))
+        rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent"), key=TREND))
+    elif listed.dataset:
+        rows.append(row(fit(f"trend of {listed.dataset}", width, "dim"), key=TREND))
     if run.tags or parent:
         tags = " ".join(f"#{tag}" for tag in run.tags)
         rows.append(row((tags, "accent"), f"{'  ' if tags and parent else ''}{f'↳ {parent}' if parent else ''}"))

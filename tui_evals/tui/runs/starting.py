@@ -115,10 +115,10 @@ _UNJUDGED = Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it
 
 def fields_of(settings: Settings, last: Sequence[str] = ()) -> tuple[Field, ...]:
     """The fields, with the targets of the configuration and those asked last to choose from."""
-    known = tuple(dict.fromkeys((*settings.targets, "demo")))
+    known = tuple(dict.fromkeys((*settings.answering, "demo")))
     asked = f" Last asked: {', '.join(last)}." if last else ""
     about = f"What answers: targets of .evals/config.toml, and the offline demo.{asked}"
-    offered = tuple(dict.fromkeys((*settings.targets, *last, "demo")))
+    offered = tuple(dict.fromkeys((*settings.answering, *last, "demo")))
     default = settings.run
     return (
         Field("targets", "several", about, offered),
@@ -284,7 +284,7 @@ def first_values(last: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """What the form begins with: as the last run was started, but with the targets that the configuration names."""
     found: dict[str, Any] = {"judge": settings.judge} if settings.judge else {}
     found |= last
-    if configured := list(settings.run.targets) or list(settings.targets)[:1]:
+    if configured := list(settings.run.targets) or list(settings.answering)[:1]:
         found |= {"targets": configured}
         found.pop("other targets", None)
     return found

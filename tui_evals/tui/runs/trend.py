@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,9 +13,14 @@ from tui_evals.compare.trend import finished_runs, pass_rate_trend
 from tui_evals.present.figures import local_time
 from tui_evals.present.runs import Cost, run_cost
 from tui_evals.store.baselines import baseline_of, dataset_key
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.desk import Desk
 from tui_evals.tui.rows import Row, fit, row, wrapped
+from tui_evals.tui.widgets.dialogs import Reading
+from tui_evals.tui.workspace import Workspace
 
 from .rows import BASELINE
 
@@ -78,6 +84,16 @@ def rate_bar(rate: Rate, width: int) -> str:
         return ""
     low, middle, high = (round(width * part) for part in (ends.low, share, ends.high))
     return "█" * low + "▓" * (middle - low) + "░" * (high - middle) + "·" * (width - high)
+
+
+async def show_trend(app: Desk, workspace: Workspace, dataset: str) -> None:
+    """Open the page of a dataset."""
+    try:
+        trend = await asyncio.to_thread(read_trend, workspace.database, workspace.root, dataset)
+    except StoreError as problem:
+        app.tell(str(problem), "error")
+        return
+    app.push_screen(Reading(f"trend of {safe_line(dataset, 60)}", trend.rows))
 
 
 def read_trend(database: Path, root: Path, dataset: str) -> TrendPage:

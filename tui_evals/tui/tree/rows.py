@@ -121,6 +121,10 @@ class TreeRows(Sequence[Row]):
             return self._row(self.tree.keys[number - 1])
         return self._tail[number - 1 - len(self.tree.keys)]
 
+    def key_at(self, number: int) -> Hashable:
+        """The key of a row that need not be made for it."""
+        return self.tree.keys[number - 1] if 0 < number <= len(self.tree.keys) else self[number].key
+
     def find(self, key: Hashable) -> int | None:
         """The row with a key."""
         if key == DATASET:

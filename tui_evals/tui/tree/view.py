@@ -24,7 +24,7 @@ from tui_evals.tui.workspace import Workspace
 from .outline import DATASET, Key, TreeShape
 from .rows import OtherDataset, Tree, TreeRows, columns_for, first_page, problem_counts
 
-_PACE = 0.5  # seconds between two looks at runs that are not on screen, and two searches for a status
+_PACE = 1.0  # seconds between two looks at runs that are not on screen, and two searches for a status
 _HELP = 'words !not "two words" category:x tag:x id:MT-* status:fail'
 
 
@@ -38,6 +38,9 @@ class StatusLoader:
         self._file: Path | None = None
         self._latest: ItemStatuses | None = None
         self._timer: Timer | None = None
+        self._readings = 0
+        self._busy, self._missed = False, False
+        """Whether statuses are being read, and whether something changed since that began."""
 
     @property
     def by_item(self) -> dict[Hashable, AnswerStatus]:
@@ -53,7 +56,7 @@ class StatusLoader:
         """Be about this file."""
         if file != self._file:
             self._file, self._latest = file, None
-            self._look()
+            self._begin()
 
     def pulse(self, pulse: StoreChange) -> None:
         """The store has changed."""
@@ -61,34 +64,47 @@ class StatusLoader:
             return
         if pulse.reload:
             self._latest = None
-            self._look()
+            self._begin()
         elif self._latest is not None and pulse.rows:
             self._report_changes(self._latest.take(pulse.rows))
         if pulse.runs and self._timer is None:
             self._timer = self._pane.set_timer(_PACE, self._look_again)
 
     def _look_again(self) -> None:
-        self._timer = None
-        self._look()
+        """Nobody can end a thread that reads, which takes long for a large run: the next one waits for it."""
+        self._timer, self._missed = None, self._busy
+        if not self._busy:
+            self._begin()
 
-    def _look(self) -> None:
+    def _begin(self) -> None:
+        """Read; what is being read already is of another file, or of before something was deleted."""
+        self._readings += 1
+        self._busy, self._missed = self._file is not None, False
         if self._file is not None:
-            self._pane.app.run_worker(
-                self._read(self._file), group="statuses", name="statuses", exclusive=True, exit_on_error=False
-            )
+            reading = self._read(self._file, self._readings)
+            self._pane.app.run_worker(reading, group="statuses", name="statuses", exit_on_error=False)
 
-    async def _read(self, file: Path) -> None:
+    async def _read(self, file: Path, number: int) -> None:
+        try:
+            await self._read_once(file, number)
+        finally:
+            if number == self._readings:
+                self._busy = False
+        if number == self._readings and self._missed:
+            self._begin()
+
+    async def _read_once(self, file: Path, number: int) -> None:
         space = self._pane.workspace
         known = self._latest
         if known is not None:
             changes = await asyncio.to_thread(changed_answers, known, space.root, space.database)
             if changes is not None:
-                if known is self._latest:
+                if number == self._readings:
                     known.seq, rows = changes
                     self._report_changes(known.take(rows))
                 return
         latest = await asyncio.to_thread(latest_of, file, space.root, space.database, space.items)
-        if file == self._file:
+        if number == self._readings:
             self._latest = latest
             self._new()
 
@@ -244,7 +260,7 @@ class TreeView(Pane):
         if isinstance(rows, TreeRows):
             top = self._lines.scroll_offset.y
             seen = range(top, min(top + self._lines.size.height, len(rows)))
-            self._lines.refresh_rows([n for n in seen if statuses is None or self._key_at(rows[n].key) in statuses])
+            self._lines.refresh_rows([n for n in seen if statuses is None or self._key_at(rows.key_at(n)) in statuses])
 
     def _key_at(self, key: Hashable) -> Hashable:
         number = key[1] if isinstance(key, tuple) and len(key) == 2 else None

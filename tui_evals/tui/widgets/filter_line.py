@@ -16,9 +16,11 @@ from tui_evals.text.safe import safe_line
 from .focus import HOLDS_KEYS, give_keys
 from .pasting import LineInput
 
+_SHOWN = ("score", "latency", "first_token", "cost")
+"""Keys whose values look otherwise than words; the second time is written like the first."""
 HELP = (
     f"{' '.join(SHOWN_WORDS)} score:<50 latency:>2s cost:>0.01 "
-    f'{" ".join(f"{key}:" for key in FILTER_KEYS if key not in ("score", "latency", "cost"))} !not "words" any*'
+    f'{" ".join(f"{key}:" for key in FILTER_KEYS if key not in _SHOWN)} !not "words" any*'
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import ClassVar
 
@@ -95,13 +95,20 @@ class Lines(ScrollView, can_focus=True):
         choosing: bool = True,
         searching: bool = True,
         by_height: bool = False,
+        quiet: bool = False,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """With `by_height` the maker looks at the height as well, so that another one needs other rows."""
+        """With `by_height` the maker looks at the height as well, so that another one needs other rows.
+
+        With `quiet` the cursor shows only while the keys go here.
+        """
         super().__init__(id=id, classes=classes)
         self._by_height = by_height
         self._made_height = 0
+        self._quiet = quiet
+        self.beyond: Callable[[int], None] | None = None
+        """Who has the keys above the first row (-1) or below the last (1); told at once, before the next key."""
         self._choosing = choosing
         self._searching = searching
         """Whether / searches the rows; elsewhere it filters them, or is a letter of a dialog."""
@@ -245,7 +252,7 @@ class Lines(ScrollView, can_focus=True):
         if self._search is not None and self.searched_text:
             self._search.go(way)
         else:
-            self.action_step(way)
+            self.step(way)
 
     def action_end_search(self) -> None:
         """Nothing is searched for any more."""
@@ -329,7 +336,7 @@ class Lines(ScrollView, can_focus=True):
         return strip
 
     def _look(self, number: int) -> Strip:
-        lit = self._choosing and number == self.cursor
+        lit = self._choosing and number == self.cursor and (self.has_focus or not self._quiet)
         return self._strip(number, lit, lit and self.has_focus)
 
     def _row_drawn(self, number: int, lit: bool, focused: bool) -> Strip:
@@ -450,17 +457,23 @@ class Lines(ScrollView, can_focus=True):
         self.scroll_to_region(Region(0, number, 1, 1), animate=False, force=True, x_axis=False)
 
     def action_step(self, way: int) -> None:
-        """One row on; the first rows without a key come into view above the first one that has one."""
+        """One row on; at the end somebody else may have the keys from there on."""
+        if not self.step(way) and self.beyond is not None:
+            self.beyond(way)
+
+    def step(self, way: int) -> bool:
+        """One row on, if there is one; the first rows without a key come into view above the first one that has one."""
         if not self._choosing:
             self.scroll_relative(y=way, animate=False)
-            return
+            return True
         number = self.cursor + way
         while 0 <= number < len(self._rows) and self._rows[number].key is None:
             number += way
         if 0 <= number < len(self._rows):
             self.to_row(number)
-        else:
-            self.scroll_relative(y=way, animate=False)
+            return True
+        self.scroll_relative(y=way, animate=False)
+        return False
 
     def action_page(self, way: int) -> None:
         """One screen on."""

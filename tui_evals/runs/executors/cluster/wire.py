@@ -14,7 +14,7 @@ from tui_evals.runs.plan import Plan, Rubric
 from tui_evals.runs.prompting import kept_prompt, prompt_kept
 from tui_evals.store.records import CallRecord, ScoreRecord
 from tui_evals.store.rows import CALL_COLUMNS, answer_record, body_of, plain, score_record, score_values
-from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.targets.base import HttpService, Price, TargetConfig
 from tui_evals.targets.config import tool_settings
 from tui_evals.version import __version__
 
@@ -64,11 +64,12 @@ def load_order(text: str) -> Order:
 
 def _load_config(data: dict[str, Any]) -> TargetConfig:
     """A configuration as the driver sent it: what its project asks for was agreed to there."""
-    price, tools = data.pop("price"), data.pop("tools")
+    price, tools, http = data.pop("price"), data.pop("tools"), data.pop("http")
     return TargetConfig(
         **{**data, "where": ""},
         price=None if price is None else Price(**price),
         tools=None if tools is None else tool_settings(tools),
+        http=None if http is None else HttpService(**http),
     )
 
 

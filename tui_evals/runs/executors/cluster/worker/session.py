@@ -309,7 +309,8 @@ class WorkerSession:
         if self._run.done():
             return
         environment = {**os.environ, **order.environment}
-        self._secrets = spellings([*secrets_of(environment), *order.environment.values()])
+        sent = [environment.get(name, "") for config in order.targets for name in config.header_variables]
+        self._secrets = spellings([*secrets_of(environment), *order.environment.values(), *sent])
         budget = self._budget = BudgetLease(order.budget, self.outbox.nudge)
         root = Path(order.root) if Path(order.root).is_dir() else Path.cwd()
 

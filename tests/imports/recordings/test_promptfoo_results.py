@@ -1,0 +1,93 @@
+"""Results of promptfoo become finished runs that say what promptfoo said.
+
+promptfoo-output.json was written by promptfoo 0.119; a row was taken out of it, and one made to fail at the provider.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.imports.promptfoo_results import read, recognises
+from tui_evals.store.reader import Reader
+
+FILE = Path(__file__).parent / "promptfoo-output.json"
+
+
+def test_every_answer_stands_where_it_was_asked_with_its_verdicts() -> None:
+    recording, losses = read(FILE)
+    assert recording.targets == ("echo", "second")
+    assert [prompt.name for prompt in recording.prompts] == ["short", "long"]
+    items = recording.document["items"]
+    assert [item["variables"]["q"] for item in items] == ["banana", "plum", "pear"]
+    assert (items[1]["name"], items[0]["extensions"]["promptfoo"]["metadata"]) == ("fruits", {"team": "x"})
+    assert items[0]["evaluators"] == {
+        "ContainsAll": {"values": ["a"]},
+        "Exact": {"type": "Equals", "value": "banana"},
+        "Expression": {"expression": "(response | length) < 10"},
+        "JsonValid": {},
+        "ContainsAll_2": {"type": "ContainsAll", "values": ["BAN"], "ignore_case": True},
+    }
+    assert len(recording.answers) == 11
+    first = recording.answers[0]
+    assert (first.item, first.prompt, first.target, first.answer.text) == (0, 0, 0, "banana")
+    assert [(score.key, score.evaluator, score.result) for score in first.scores] == [
+        ("ContainsAll", "ContainsAll", "pass"),
+        ("Exact", "Equals", "pass"),
+        ("Expression", "Expression", "pass"),
+        ("JsonValid", "JsonValid", "fail"),
+        ("ContainsAll_2", "ContainsAll", "pass"),
+    ]
+    (broken,) = [one.answer for one in recording.answers if one.answer.text is None]
+    assert broken.message == "no route to host"
+    assert list(losses.of("left out")) == []
+
+
+def test_a_file_and_the_database_of_the_same_eval_are_one_run(shell, project) -> None:
+    data = json.loads(FILE.read_text(encoding="utf-8"))
+    names = {
+        "test_case": "testCase",
+        "prompt": "prompt",
+        "provider": "provider",
+        "response": "response",
+        "grading_result": "gradingResult",
+    }
+    with sqlite3.connect("promptfoo.db") as database:
+        database.execute("CREATE TABLE evals (id, created_at, config, prompts)")
+        plainly = ("prompt_idx", "test_idx", "error", "failure_reason", "latency_ms", "cost")
+        columns = ", ".join(("eval_id", *plainly, "success", *names))
+        database.execute(f"CREATE TABLE eval_results ({columns})")
+        made = (data["evalId"], 1790000000000, json.dumps(data["config"]), json.dumps(data["results"]["prompts"]))
+        database.execute("INSERT INTO evals VALUES (?, ?, ?, ?)", made)
+        for row in data["results"]["results"]:
+            plain = [row.get(key) for key in ("promptIdx", "testIdx", "error", "failureReason", "latencyMs", "cost")]
+            parts = [json.dumps(row[key]) for key in names.values()]
+            values = [data["evalId"], *plain, int(row["success"]), *parts]
+            database.execute(f"INSERT INTO eval_results VALUES ({', '.join('?' * len(values))})", values)
+    done = shell("import", "promptfoo.db")
+    assert done.code == 0 and "read 3 items, 11 answers of 2 models from promptfoo.db" in done.out, done.err
+    again = shell("import", str(FILE))
+    assert again.code == 0 and "was imported before; no second one was made" in again.out, again.err
+    with Reader(Path(".evals/evals.db")) as reader:
+        (run,) = reader.runs()
+    assert run.name == "my evals" and run.status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"evalId": "x", "results": {"version": 2, "results": []}}', "promptfoo 0.90 and later"),
+        ('{"evalId": "x", "results": {"version": 3, "results": []}}', "holds no answers"),
+        ('{"evalId": "x", "results": {"version": 3, "results": [{"testIdx": 0}]}}', "Field required"),
+    ],
+)
+def test_what_is_no_result_is_said_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "output.json"
+    file.write_text(text)
+    assert recognises(file)
+    with pytest.raises(DatasetError, match=problem):
+        read(file)

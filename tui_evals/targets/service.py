@@ -1,0 +1,557 @@
+"""A service of any kind over HTTP, asked and read as its section of the configuration says.
+
+Texts of the configuration are templates in the sandbox of `text/box.py`; where answers stand is a JSON path. A text
+that is one expression alone stands for its value: `messages = "{{ messages }}"` in a table sends the list itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from yarl import URL
+
+from tui_evals.text.box import TemplateError
+from tui_evals.text.jsonpath import PathError, find_by_path
+from tui_evals.text.templates import render_template, template_variables
+
+from .answers import last_question, parse_session, parse_tool_calls
+from .base import (
+    MAX_COST,
+    MAX_TOKENS,
+    ConfigurationError,
+    HttpService,
+    Reply,
+    Request,
+    TargetConfig,
+    TargetContext,
+    TargetError,
+    TargetKind,
+    Usage,
+    replace_references,
+)
+from .chat import resolve_reference, url_secrets
+from .failures import MAX_BODY, MAX_ERROR_BODY, Failures, Settings
+from .http_calls import StreamReader, connection_error, new_pool, read_body, variables_in
+from .reaching import proxy_of
+
+SERVICE = Settings(
+    address="http.url",
+    key="the variable that its headers name",
+    refused_key="the variable that its headers name",
+    rights="The key may not do this; check its rights.",
+    name="http.url",
+    answer="the JSON that its paths need",
+    shorter="Ask it for shorter answers.",
+)
+_ALONE = re.compile(r"\s*\{\{((?:(?!\}\}).)*)\}\}\s*", re.DOTALL)
+_EXPRESSION = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
+_MARKS = ("{{", "{%", "{#")
+_REFERENCES = "referred"
+"""The name by which templates of headers know the variables that they name; no variable of an item can have it."""
+_PATHS = ("answer", "tool_calls", "usage", "error", "session")
+_COUNTS: Mapping[str, tuple[str, ...]] = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "promptTokenCount"),
+    "output_tokens": (
+        *("output_tokens", "completion_tokens", "outputTokens", "completionTokens", "candidatesTokenCount"),
+    ),
+    "cached_tokens": ("cached_tokens", "cachedTokens", "cache_read_input_tokens"),
+    "reasoning_tokens": ("reasoning_tokens", "reasoningTokens"),
+    "cost": ("cost", "cost_usd", "costUsd"),
+}
+"""What usage is counted in, each by the names that services have for it."""
+_SHOWN = 2000
+"""Characters of a body that are shown to whoever checks a target."""
+_MOST_PLACES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A question as it goes over the line."""
+
+    method: str
+    url: URL
+    headers: Mapping[str, str]
+    body: bytes | None
+    multipart: Mapping[str, str] | None = None
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A question and its reply for whoever looks at them, with what is secret hidden."""
+
+    sent: str = ""
+    received: str = ""
+    unmatched: list[str] = field(default_factory=list)
+    """A sentence for each path that found nothing."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found in a reply so far, by the setting whose path found it."""
+
+    texts: list[str] = field(default_factory=list)
+    is_found: bool = False
+    tool_calls: list[Any] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)
+    session: Any = None
+    matched: set[str] = field(default_factory=set)
+    places: dict[str, None] = field(default_factory=dict)
+    """Where the reply has values."""
+    first: float | None = None
+    """Seconds until the first text was there."""
+
+
+class Service:
+    """A service behind an address."""
+
+    def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
+        assert config.http is not None
+        self._config = config
+        self._http = config.http
+        self._environment = environment
+        address = resolve_reference(config.http.url, environment, "http.url", config.name) or ""
+        self._url = address
+        shape = _address_url(_EXPRESSION.sub("x", address), config.name)
+        self._base = shape.with_user(None)
+        self._login = aiohttp.encode_basic_auth(shape.user, shape.password or "") if shape.user else None
+        self._secrets = tuple(url_secrets(address))
+        self._where = self._base.host_port_subcomponent or ""
+        self._pool: aiohttp.ClientSession | None = None
+        self.exchange: Exchange | None = None
+        """Where the next question and its reply are to be noted, for whoever checks the target."""
+        _check_settings(config.http, config)
+
+    async def ask(self, request: Request) -> Reply:
+        """The answer to one request, or TargetError; one attempt, within the target's timeout."""
+        values = variables_in(self._config, self._environment)
+        failures = Failures(
+            self._where, self._environment, (*self._secrets, *values.values(), *filter(None, [self._login])), SERVICE
+        )
+        try:
+            sent = self._sent(request, values)
+        except (TemplateError, ValueError) as problem:
+            raise TargetError(
+                "agentRequestFailed",
+                f"the request of {self._config.name} cannot be made: {problem}",
+                unbilled=True,
+            ) from None
+        if self.exchange is not None:
+            self.exchange.sent = _sent_text(sent, failures)
+        self._pool = self._pool or new_pool(self._config, self._base, self._environment)
+        found, began = _Found(), time.perf_counter()
+        reader = StreamReader(self._http.stream) if self._http.stream else None
+
+        def seen(piece: bytes) -> None:
+            if self.exchange is not None:
+                self.exchange.received = failures.hidden(self.exchange.received + piece.decode("utf-8", "replace"))
+            for event in reader.feed(piece) if reader is not None else ():
+                self._take_event(event, found, failures, began)
+
+        try:
+            async with self._pool.request(
+                sent.method,
+                sent.url,
+                data=sent.body if sent.multipart is None else _multipart(sent.multipart),
+                headers=sent.headers,
+                allow_redirects=False,
+            ) as response:
+                limit = MAX_BODY if response.ok else MAX_ERROR_BODY
+                body = await read_body(response, limit, failures, seen if reader is not None else None)
+        except TimeoutError:
+            raise failures.timed_out(self._config.timeout) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise connection_error(failures, error) from None
+        if self.exchange is not None:
+            self.exchange.received = _received_text(response, body or b"", failures)
+        self._demand_success(response, body, failures)
+        for event in reader.end() if reader is not None else ():
+            self._take_event(event, found, failures, began)
+        return self._reply(body or b"", found, failures)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
+
+    def check(self) -> str | None:
+        """The address at which somebody has to listen, None behind a proxy; ConfigurationError where a key is missing.
+
+        Nothing is sent.
+        """
+        variables_in(self._config, self._environment)
+        return str(self._base) if proxy_of(self._base, self._environment) is None else None
+
+    # -- the question
+
+    def _sent(self, request: Request, variables: Mapping[str, str]) -> Sent:
+        http, values = self._http, _template_values(request, self._config)
+        headers = dict(self._headers(values, variables))
+        body, multipart, kind = None, None, ""
+        if http.body is not None:
+            body, kind = self._body(values), "application/json"
+        elif http.form is not None:
+            body = urlencode(list(_fields(http.form, values)), errors="replace").encode()
+            kind = "application/x-www-form-urlencoded"
+        elif http.multipart is not None:
+            multipart = dict(_fields(http.multipart, values))
+        names = {name.lower() for name in headers}
+        if kind and "content-type" not in names:
+            headers["Content-Type"] = kind
+        if http.stream == "sse" and "accept" not in names:
+            headers["Accept"] = "text/event-stream"
+        if self._login and "authorization" not in names:
+            headers["Authorization"] = self._login
+        method = http.method or ("GET" if body is None and multipart is None else "POST")
+        return Sent(method, self._address(values), headers, body, multipart)
+
+    def _address(self, values: Mapping[str, Any]) -> URL:
+        """The address with what is filled in quoted, so that it stays one part of a path or one value of a query."""
+        if "{{" not in self._url:
+            return self._base
+        filled = _EXPRESSION.sub(
+            lambda match: quote(_text(_value(match[1], values)) or "", "", errors="replace"), self._url
+        )
+        return URL(filled, encoded=True).with_user(None)
+
+    def _headers(self, values: Mapping[str, Any], variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        known = {**values, _REFERENCES: dict(variables)}
+        for name, text in self._config.headers.items():
+            if any(mark in text for mark in _MARKS):
+                # The variables are filled in as values: a value that looks like a reference or a template is neither.
+                text = replace_references(text, lambda variable: f"{{{{ {_REFERENCES}.{variable} }}}}")
+                filled = _filled(text, known)
+                if filled is None:
+                    continue
+            else:
+                filled = replace_references(text, variables.__getitem__)
+            filled = _text(filled) or ""
+            if not filled.isprintable():
+                raise ValueError(f"the header {name} would hold a line break or another character that no header can")
+            yield name, filled
+
+    def _body(self, values: Mapping[str, Any]) -> bytes:
+        body = self._http.body
+        if not isinstance(body, str):
+            return json.dumps(_filled(body, values)).encode()
+        text = _rendered(body, values)
+        is_json = body.lstrip().startswith(("{", "["))
+        if is_json and not any(name.lower() == "content-type" for name in self._config.headers):
+            try:
+                json.loads(text)
+            except ValueError as problem:
+                raise ValueError(
+                    f"http.body makes no JSON of it ({problem}); write {{{{ prompt | tojson }}}} without quotes around "
+                    "it, or body as a table"
+                ) from None
+        return text.encode("utf-8", "replace")
+
+    # -- the reply
+
+    def _demand_success(self, response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> None:
+        if body is None:
+            raise failures.too_long()
+        if 200 <= response.status < 300:
+            return
+        text = body.decode("utf-8", "replace")
+        retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
+        with suppress(ValueError, RecursionError, PathError):
+            said = find_by_path(self._http.error, json.loads(text)) if self._http.error else ()
+            text = json.dumps({"error": _text(said[0])}) if said and said[0] else text
+        raise failures.refused(response.status, retry_after, text, location)
+
+    def _take_event(self, event: tuple[str, str], found: _Found, failures: Failures, began: float) -> None:
+        """Take in what one event of a stream says."""
+        name, data = event
+        if data.strip() == "[DONE]":
+            return
+        try:
+            document = json.loads(data)
+        except (ValueError, RecursionError):
+            if self._http.answer is not None or self._http.stream == "jsonl":
+                raise failures.unreadable(data) from None
+            document = data
+        if name == "error":
+            raise _said_error(self._config, failures, document)
+        self._take(document, data, found, failures)
+        if found.first is None and any(found.texts):
+            found.first = time.perf_counter() - began
+
+    def _take(self, document: Any, written: str, found: _Found, failures: Failures) -> None:
+        """Take in what a document says, which is the whole reply or one event of it, as it was `written`."""
+        http = self._http
+        try:
+            if http.error and (said := [one for one in find_by_path(http.error, document) if one]):
+                raise _said_error(self._config, failures, said[0])
+            if http.answer is None:
+                found.texts.append(written)
+                found.matched.add("answer")
+            elif texts := find_by_path(http.answer, document):
+                found.texts += [_text(each) or "" for each in texts]
+                found.matched.add("answer")
+            if http.tool_calls and (calls := find_by_path(http.tool_calls, document)):
+                found.tool_calls += [one for each in calls for one in (each if isinstance(each, list) else [each])]
+                found.matched.add("tool_calls")
+            if counts := _counts(http.usage, document):
+                found.counts |= counts
+                found.matched.add("usage")
+            if http.session and (sessions := find_by_path(http.session, document)) and sessions[0] is not None:
+                found.session = parse_session(sessions[0])
+                found.matched.add("session")
+        except PathError as problem:
+            raise TargetError("agentResponseUnparseable", f"{self._config.name}: {problem}") from None
+        except ValueError as problem:
+            raise TargetError("agentResponseUnparseable", f"the reply of {failures.where}: {problem}") from None
+        if len(found.matched) < self._wanted:
+            found.places |= dict.fromkeys(places_in(document))
+
+    @property
+    def _wanted(self) -> int:
+        """How many paths are to find something."""
+        return sum(bool(getattr(self._http, name)) for name in _PATHS if name != "error")
+
+    def _reply(self, body: bytes, found: _Found, failures: Failures) -> Reply:
+        if not (found.matched or found.places or found.texts):  # it was not streamed, or is no stream at all
+            text = body.decode("utf-8", "replace")
+            self._take(self._document(text, failures), text, found, failures)
+        unmatched = {name: self._unmatched(name, found, failures) for name in _PATHS if self._is_missing(name, found)}
+        if self.exchange is not None:
+            self.exchange.unmatched = list(unmatched.values())
+        if "answer" in unmatched and not found.tool_calls:
+            raise TargetError("agentResponseUnparseable", unmatched["answer"])
+        try:
+            calls = parse_tool_calls([call for call in found.tool_calls if call is not None])
+        except (ValueError, TypeError) as problem:
+            raise TargetError(
+                "agentResponseUnparseable", f"the reply of {failures.where}, at http.tool_calls: {problem}"
+            ) from None
+        usage, cost, note = _usage(found.counts)
+        return Reply(
+            text="".join(found.texts),
+            tool_calls=calls,
+            usage=usage,
+            cost=cost,
+            session=found.session,
+            first_token_seconds=found.first,
+            diagnostics={"usage": note} if note else None,
+        )
+
+    def _document(self, text: str, failures: Failures) -> Any:
+        """The reply as JSON where a path is to be followed in it, else as it is."""
+        if not any(getattr(self._http, name) for name in _PATHS):
+            return text
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise failures.unreadable(text) from None
+
+    def _is_missing(self, name: str, found: _Found) -> bool:
+        return name != "error" and bool(getattr(self._http, name)) and name not in found.matched
+
+    def _unmatched(self, name: str, found: _Found, failures: Failures) -> str:
+        path = getattr(self._http, name)
+        shown = path if isinstance(path, str) else ", ".join(path.values())
+        places = list(found.places)
+        there = ", ".join(places[:_MOST_PLACES]) + (" …" if len(places) > _MOST_PLACES else "")
+        has = f"the reply has {failures.readable(there)}" if there else "the reply has no values"
+        return f"http.{name}: the path {shown} matched nothing in the reply of {failures.where}; {has}"
+
+
+def _address_url(address: str, name: str) -> URL:
+    try:
+        url = URL(address)
+    except ValueError:
+        url = URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigurationError(f"The http.url of the target {name} must look like https://host/path.")
+    return url
+
+
+def _check_settings(http: HttpService, config: TargetConfig) -> None:
+    """ConfigurationError where a template or a path cannot be read."""
+    written = {f"http.{name}": getattr(http, name) for name in ("url", "body", "form", "multipart")}
+    for setting, value in {**written, "headers": config.headers}.items():
+        for text in _texts(value):
+            try:
+                template_variables(text)
+            except TemplateError as problem:
+                raise ConfigurationError(f"targets.{config.name}.{setting}: {problem}") from None
+    for name in _PATHS:
+        path = getattr(http, name)
+        for one in (path.values() if isinstance(path, Mapping) else [path]) if path else ():
+            try:
+                find_by_path(one, None)
+            except PathError as problem:
+                raise ConfigurationError(f"targets.{config.name}.http.{name}: {problem}") from None
+    if isinstance(http.usage, Mapping) and (unknown := http.usage.keys() - _COUNTS.keys()):
+        known = ", ".join(_COUNTS)
+        raise ConfigurationError(f"targets.{config.name}.http.usage counts no {min(unknown)}; known are {known}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+
+
+def _template_values(request: Request, config: TargetConfig) -> dict[str, Any]:
+    """What templates may use: the question and all that belongs to it; an item's variables by their own names too."""
+    variables = dict(request.variables)
+    form = request.response_format
+    return {
+        **variables,
+        "prompt": last_question(request.messages),
+        "messages": [dict(message) for message in request.messages],
+        "session": request.session,
+        "variables": variables,
+        "params": {**config.params, **request.params},
+        "tools": [dict(tool) for tool in request.tools],
+        "response_format": dict(form) if isinstance(form, Mapping) else form,
+        "item": request.item,
+        "turn": request.turn,
+        "repeat": request.repeat,
+    }
+
+
+def _value(expression: str, values: Mapping[str, Any]) -> Any:
+    if (name := expression.strip()) in values:  # most are a name and no more, which takes no rendering
+        return values[name]
+    return json.loads(_rendered(f"{{{{ ({expression}) | tojson }}}}", values))
+
+
+def _rendered(template: str, values: Mapping[str, Any]) -> str:
+    """A template filled in; it is given what it needs alone, because all that it is given is weighed."""
+    needed = template_variables(template)
+    if all(name in values for name in needed):
+        return render_template(template, {name: values[name] for name in needed})
+    return render_template(template, values)
+
+
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """A value of the configuration with its templates filled in; one expression alone keeps its kind."""
+    if isinstance(value, str):
+        if not any(mark in value for mark in _MARKS):
+            return value
+        alone = _ALONE.fullmatch(value)
+        return _value(alone[1], values) if alone else _rendered(value, values)
+    if isinstance(value, Mapping):
+        return {name: _filled(part, values) for name, part in value.items()}
+    return [_filled(part, values) for part in value] if isinstance(value, list) else value
+
+
+def _fields(written: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The fields of a form; one whose value is null is left out."""
+    for name, template in written.items():
+        if (text := _text(_filled(template, values))) is not None:
+            yield name, text
+
+
+def _text(value: Any) -> str | None:
+    """A value as text: what is none already as JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _multipart(fields: Mapping[str, str]) -> aiohttp.MultipartWriter:
+    """The fields of a form in parts, for a call that is made once."""
+    writer = aiohttp.MultipartWriter("form-data")
+    for name, text in fields.items():
+        part = writer.append(text.encode("utf-8", "replace").decode())
+        part.set_content_disposition("form-data", name=name)
+    return writer
+
+
+def _said_error(config: TargetConfig, failures: Failures, said: Any) -> TargetError:
+    """The error that a reply states itself."""
+    message = said.get("message", said) if isinstance(said, Mapping) else said
+    return TargetError(
+        "agentRequestFailed", f"{failures.where} says it failed: {failures.readable(_text(message) or 'an error')}"
+    )
+
+
+def _counts(usage: str | Mapping[str, str] | None, document: Any) -> dict[str, Any]:
+    """What a document says was used, by our names."""
+    if usage is None:
+        return {}
+    if isinstance(usage, str):
+        found = find_by_path(usage, document)
+        stated = found[0] if found and isinstance(found[0], dict) else {}
+        named = {ours: [stated[name] for name in theirs if name in stated] for ours, theirs in _COUNTS.items()}
+    else:
+        named = {ours: list(find_by_path(path, document)) for ours, path in usage.items()}
+    return {ours: values[0] for ours, values in named.items() if values and values[0] is not None}
+
+
+def _usage(counts: Mapping[str, Any]) -> tuple[Usage | None, float | None, str]:
+    """The tokens and the cost that were stated, and a note where they cannot be counts."""
+    cost = counts.get("cost")
+    is_cost = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_COST
+    tokens = {name: count for name, count in counts.items() if name != "cost"}
+    wrong = [name for name, count in tokens.items() if type(count) is not int or not 0 <= count <= MAX_TOKENS]
+    notes = [*wrong, *(["cost"] if cost is not None and not is_cost else [])]
+    note = f"not counted: {', '.join(notes)}" if notes else ""
+    usage = None
+    if not wrong and {"input_tokens", "output_tokens"} <= tokens.keys():
+        usage = Usage(**tokens)
+    return usage, float(cost) if is_cost and cost is not None else None, note
+
+
+def places_in(document: Any, path: str = "$") -> Iterator[str]:
+    """The paths of the values in a document, of each list its first, as far as anybody would read."""
+    waiting: list[tuple[str, Any]] = [(path, document)]
+    for _ in range(4 * _MOST_PLACES):
+        if not waiting:
+            return
+        path, value = waiting.pop(0)
+        if isinstance(value, dict) and value:
+            waiting += [(f"{path}.{name}" if _is_plain(name) else f"{path}[{name!r}]", value[name]) for name in value]
+        elif isinstance(value, list) and value:
+            waiting.append((f"{path}[0]", value[0]))
+        else:
+            yield path
+
+
+def _is_plain(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_]\w*", name) is not None
+
+
+def _sent_text(sent: Sent, failures: Failures) -> str:
+    if sent.multipart is not None:
+        body = "\n".join(f"{name}: {text}" for name, text in sent.multipart.items())
+    else:
+        body = (sent.body or b"").decode("utf-8", "replace")
+    return _shown(failures, f"{sent.method} {sent.url}", sent.headers, body)
+
+
+def _received_text(response: aiohttp.ClientResponse, body: bytes, failures: Failures) -> str:
+    kind = response.headers.get("Content-Type")
+    head = {"Content-Type": kind} if kind else {}
+    return _shown(failures, f"{response.status} {response.reason or ''}", head, body.decode("utf-8", "replace"))
+
+
+def _shown(failures: Failures, first: str, headers: Mapping[str, str], body: str) -> str:
+    """A question or a reply with every secret hidden, a body cut where it is long."""
+    lines = [first, *(f"{name}: {value}" for name, value in headers.items())]
+    text = failures.hidden("\n".join([*lines, "", body]).rstrip())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _open(config: TargetConfig, context: TargetContext) -> Service:
+    return Service(config, context.environment)
+
+
+KIND = TargetKind(
+    form="http:ADDRESS", open=_open, asks_model=True, check=lambda config, context: _open(config, context).check()
+)
