@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -222,6 +222,14 @@ class CheckedDataset:
 
     dataset: Dataset
     portable: bool
+
+
+Rubric = Literal["strict", "m365"]
+
+
+def rubric_of(portable: bool) -> Rubric:
+    """What the levels of ratings mean: as Microsoft has them where the dataset is one that its tool takes as well."""
+    return "m365" if portable else "strict"
 
 
 def checked_dataset(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> CheckedDataset:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
+from tui_evals.datasets.validate import Rubric
 from tui_evals.evaluators.base import EMBEDDER, Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.store.records import PlannedAnswer
@@ -23,7 +24,6 @@ TYPICAL_ANSWER_TOKENS = 250
 
 
 Blame = Literal["arguments", "configuration"]
-Rubric = Literal["strict", "m365"]
 
 
 class CannotPlan(Exception):

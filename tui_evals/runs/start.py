@@ -14,7 +14,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import CheckedDataset, checked_dataset, document_of_data
+from tui_evals.datasets.validate import CheckedDataset, checked_dataset, document_of_data, rubric_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.store.reader import Reader
@@ -37,7 +37,7 @@ from .gates import GateResults, Gates, check_gates
 from .judgeable import check_judgeable
 from .known import known_turns
 from .opening import demand_price, items_of, opened, price_for
-from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan, Rubric, estimate
+from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
@@ -225,7 +225,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     checked = checked_dataset(document, registry.catalogue, registry.own)
     plan = Plan(
         dataset=checked.dataset,
-        rubric=rubric_of(checked),
+        rubric=rubric_of(checked.portable),
         targets=_target_configs(words, settings),
         registry=registry,
         judge=_target_configs([judge], settings)[0] if judge else None,
@@ -265,11 +265,6 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         ready=request.ready,
         allow_unjudged=request.allow_unjudged,
     )
-
-
-def rubric_of(checked: CheckedDataset) -> Rubric:
-    """What the levels of ratings mean: as Microsoft has them where the dataset is one that its tool takes as well."""
-    return "m365" if checked.portable else "strict"
 
 
 _NAMED_ITEMS = 10
@@ -399,7 +394,7 @@ def judged_again(
     plan, settings = job.plan, project.settings
     if dataset is not None or evaluators is not None:
         judging = _judging_dataset(run, reader, plan, dataset, evaluators)
-        plan = replace(plan, dataset=judging.dataset, rubric=rubric_of(judging))
+        plan = replace(plan, dataset=judging.dataset, rubric=rubric_of(judging.portable))
     if word := judge or settings.judge:
         plan = replace(plan, judge=find_typed(word, settings))
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))

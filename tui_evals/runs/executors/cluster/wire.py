@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
+from tui_evals.datasets.validate import Rubric
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.plan import Plan, Rubric
+from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import kept_prompt, prompt_kept
 from tui_evals.store.records import CallRecord, ScoreRecord
 from tui_evals.store.rows import CALL_COLUMNS, answer_record, body_of, plain, score_record, score_values
