@@ -114,3 +114,32 @@ def test_validate_knows_the_projects_evaluators_and_the_prompts_metrics(shell, p
         (project / "d.json").write_text(json.dumps({**document, "prompt_file": name}))
         done = shell("validate", "d.json")
         assert done.code == 2 and said in done.out and "prompt_file" in done.out
+
+
+def test_what_a_judge_is_asked_is_a_page(shell):
+    page = shell("evaluators", "Faithfulness", "--prompt").out
+    for part in (
+        "Faithfulness · faithfulness 1",
+        "system:",
+        "user:",
+        "result_2>\nrefunded 2490 cents",
+        "chunk_1>",
+        '"supported"',
+    ):
+        assert part in page
+    (asked,) = json.loads(shell("evaluators", "Relevance", "--prompt", "--json").out)
+    assert asked["rubric"] == "relevance 2" and [one["role"] for one in asked["messages"]] == ["system", "user"]
+    done = shell("evaluators", "Equals", "--prompt")
+    assert done.code == 2 and "Equals asks no judge" in done.err
+
+
+def test_a_judge_is_checked_for_each_evaluator_in_a_table(shell):
+    done = shell("judge", "check", "demo", "--evaluator", "Relevance", "--evaluator", "GoalReached")
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["evaluator", "known", "verdicts", "too", "kind", "too", "harsh", "unread"]
+    assert [line.split()[1] for line in lines if line[:1] in "✓✗" and line[:1]] == ["Relevance", "GoalReached"]
+    told = json.loads(shell("judge", "check", "demo", "--evaluator", "GoalReached", "--json").out)
+    (one,) = told["evaluators"]
+    assert (one["evaluator"], one["total"]) == ("GoalReached", 2) and len(told["canaries"]) == 2
+    done = shell("judge", "check", "demo", "--evaluator", "GoalReachd")
+    assert done.code == 2 and "did you mean 'GoalReached'" in done.err

@@ -4,29 +4,32 @@ import re
 
 import pytest
 
-from tests.evaluators.test_rubrics import fenced
+from tests.evaluators.scripted_judge import question_of, shown, verdict
 from tui_evals.evaluators.base import CannotJudge, Question
 from tui_evals.evaluators.canaries import canaries, check_judge
+from tui_evals.evaluators.registry import built_in
+
+RATINGS = ("Relevance", "Similarity", "Groundedness", "Coherence")
 
 
 def rating(score: int) -> str:
     return json.dumps({"reason": "so it is", "score": score})
 
 
-def shown(question: Question) -> str:
-    return "\n".join(message["content"] for message in question.messages)
-
-
-VERDICTS = {(canary.evaluator.name, canary.answer): canary.expected for canary in canaries()}
+KNOWN = {shown(question_of(canary)): canary.expected == "pass" for canary in canaries()}
 
 
 async def sound(question: Question) -> str:
-    """Reads what stands between the fences, and knows what is right."""
-    name = re.search(r"Rate how (relevant|close|well|coherent)", shown(question))
-    assert name
-    evaluator = {"relevant": "Relevance", "close": "Similarity", "well": "Groundedness", "coherent": "Coherence"}
-    wanted = VERDICTS[evaluator[name[1]], fenced(question)["answer"]]
-    return rating(5 if wanted == "pass" else 1)
+    """Knows what is right."""
+    return verdict(question, KNOWN[shown(question)])
+
+
+async def kind(question: Question) -> str:
+    return verdict(question, True)
+
+
+async def strict(question: Question) -> str:
+    return verdict(question, False)
 
 
 async def obedient(question: Question) -> str:
@@ -67,7 +70,7 @@ def test_a_sound_judge_is_trusted() -> None:
     assert report.sentence == f"The judge gave the known verdict on all {len(report.rows)} canaries."
 
 
-WANTED = {row.name: row.expected for row in canaries()}
+WANTED = {row.name: row.expected for row in canaries(RATINGS)}
 ORDERS = {"an order to the judge", "a false end of the material"}
 
 
@@ -84,7 +87,7 @@ ORDERS = {"an order to the judge", "a false end of the material"}
     ],
 )
 def test_a_judge_that_is_not_sound_is_found_out(judge, wrong: set[str], got: str) -> None:
-    report = asyncio.run(check_judge(judge))
+    report = asyncio.run(check_judge(judge, RATINGS))
     assert not report.trusted
     assert {row.name for row in report.rows if not row.passed} == wrong
     assert {row.result for row in report.rows if not row.passed} == {got}
@@ -93,16 +96,32 @@ def test_a_judge_that_is_not_sound_is_found_out(judge, wrong: set[str], got: str
 
 
 def test_a_row_keeps_what_the_judge_said() -> None:
-    rows = asyncio.run(check_judge(harsh)).rows
+    rows = asyncio.run(check_judge(harsh, RATINGS)).rows
     assert {row.reply for row in rows} == {rating(1)}
-    assert {row.reply for row in asyncio.run(check_judge(mute)).rows} == {":"}
-    assert {row.reply for row in asyncio.run(check_judge(broken)).rows} == {"the judge took too long"}
+    assert {row.reply for row in asyncio.run(check_judge(mute, RATINGS)).rows} == {":"}
+    assert {row.reply for row in asyncio.run(check_judge(broken, RATINGS)).rows} == {"the judge took too long"}
 
 
-def test_the_canaries_cover_both_verdicts_and_every_trick() -> None:
+def test_every_judged_evaluator_has_canaries_of_both_verdicts() -> None:
     found = canaries()
     assert len({canary.name for canary in found}) == len(found)
-    for evaluator in {canary.evaluator for canary in found}:
-        assert {canary.expected for canary in found if canary.evaluator is evaluator} == {"pass", "fail"}
+    judged = {kind.name for kind in built_in().values() if kind.judged and not kind.embeds}
+    for name in judged:
+        assert {canary.expected for canary in found if canary.evaluator.name == name} == {"pass", "fail"}, name
     rubric = next(canary for canary in found if canary.name == "the rubric as answer")
     assert "5 - Fully: every part of the request" in rubric.answer and "{{answer}}" in rubric.answer
+
+
+@pytest.mark.parametrize(("judge", "fault"), [(sound, None), (kind, "too_kind"), (strict, "too_harsh")])
+def test_a_judge_of_each_quality_is_told_apart_for_each_evaluator(judge, fault: str | None) -> None:
+    for one in asyncio.run(check_judge(judge)).by_evaluator:
+        faults = {"too_kind": one.too_kind, "too_harsh": one.too_harsh, "unread": one.unread}
+        assert faults.pop(fault, 1) > 0 and not any(faults.values()), one
+        assert (one.known == one.total) == (fault is None)
+
+
+def test_no_evaluator_reads_a_reply_of_another_form() -> None:
+    async def chatty(question: Question) -> str:
+        return "Well, it depends."
+
+    assert all(one.unread == one.total for one in asyncio.run(check_judge(chatty)).by_evaluator)

@@ -701,3 +701,20 @@ def test_the_examples_of_the_manual_run(project: Path) -> None:
     third = judged_by(project, examples[2], tool_calls=calls, alternatives=("search", "buy"))
     assert [record.result for record in (first, second, third)] == ["fail", "pass", "pass"]
     assert (first.reason, second.reason, third.score) == ("2 words", "off by 0.4", 0.5)
+
+
+def test_a_prompt_of_ones_own_may_name_the_evidence(project: Path) -> None:
+    prompty = "user:\nThe chunks:\n{{chunks}}\nAll else:\n{{evidence}}\nThe group: {{group}}\nThe answer:\n{{response}}"
+    code = doing("self.settings['model_config'].ask_prompty(response=given['response'])")
+    judge = Judge("fine")
+    call = ToolCall("find", {}, "found")
+    record = judged_by(project, code, prompty=prompty, judge=judge, chunks=("one", "two"), tool_calls=(call,))
+    assert record.score == 1 and str(record.details["rubric"]).startswith("prompt ")
+    assert [name in judge.prompt for name in ("chunk_2>\ntwo", "result_1>\nfound", "(none given)")] == [True] * 3
+    assert judge.prompt.index("chunk_1") < judge.prompt.index("All else") < judge.prompt.index("call_1")
+
+
+def test_a_function_is_given_chunks_and_results(project: Path) -> None:
+    code = "def score(chunks, tool_calls):\n    return chunks == ['one'] and tool_calls[0]['result'] == 'found'\n"
+    record = judged_by(project, code, chunks=("one",), tool_calls=(ToolCall("find", {}, "found"),))
+    assert record.result == "pass", record

@@ -98,7 +98,8 @@ def test_an_unreadable_reply_is_asked_for_once_more(grade: Any) -> None:
     assert len(judge.questions) == 2
     assert "expected" in judge.prompt
     judge = Judge("hm")
-    assert grade(judge).details == {"code": "judgeOutputUnparseable", "reply": "hm"}
+    details = grade(judge).details
+    assert details == {"code": "judgeOutputUnparseable", "reply": "hm", "rubric": details["rubric"]}
     assert len(judge.questions) == 2
 
 
@@ -206,7 +207,7 @@ def test_the_claims_are_asked_for_by_a_schema_and_with_room_for_many() -> None:
     [
         (summary, {"prompt": "text", "expected": "reference", "response": "candidate"}),
         (correctness, {"prompt": "question", "context": "context", "response": "answer"}),
-        (hallucination, {"prompt": "request", "context": "context", "response": "answer"}),
+        (hallucination, {"prompt": "request", "context": "source", "response": "answer"}),
     ],
 )
 def test_the_judge_sees_every_text_fenced_as_data(grade: Any, shown: dict[str, str]) -> None:

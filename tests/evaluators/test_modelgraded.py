@@ -272,7 +272,8 @@ def test_scores_and_results(
 ) -> None:
     record = graded({**INLINE, **options}, reply)
     assert (record.label, record.score, record.result) == (label, expected, result)
-    assert record.details == {"metrics": {"choice": {"choice": label, "score": expected, "reply": reply}}}
+    assert record.details["metrics"] == {"choice": {"choice": label, "score": expected, "reply": reply}}
+    assert str(record.details["rubric"]).startswith("inline ")
     assert record.reason.removeprefix("negated: ").startswith(f"the judge chose {label}")
 
 

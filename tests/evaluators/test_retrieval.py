@@ -317,7 +317,7 @@ def test_the_judge_decides_each_item_and_names_the_hit() -> None:
     ]
     assert record.details["missing_items"] == [{"extractMatch": "unicorn", "reason": "nothing says so"}]
     assert [question.judge for question in judge.questions] == ["strict", "strict"]
-    texts = {"claim": "the claim", "extracts": "Hit 1\nfirst\n\nHit 2\nsecond"}
+    texts = {"claim": "the claim", "hit_1": "first", "hit_2": "second"}
     assert fenced(judge.questions[0]) == texts
     assert '"supported": <true or false>' in judge.prompt
 

@@ -298,9 +298,8 @@ def test_injected_text_stays_inside_its_fence(injection: str, evaluator: type[Ev
 
 @given(st.text(st.characters(exclude_categories=()), min_size=1))
 def test_any_answer_can_be_read_back_from_its_fence(answer: str) -> None:
-    assert (
-        fenced(judge_question("relevance", {"conversation": "", "request": "r", "answer": answer}))["answer"] == answer
-    )
+    texts = {"conversation": "", "request": "r", "answer": answer}
+    assert fenced(judge_question("coherence_m365", texts, {"examples": ""}))["answer"] == answer
 
 
 @pytest.mark.parametrize("injection", INJECTIONS)

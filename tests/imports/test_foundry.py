@@ -191,7 +191,7 @@ async def verdict_of(assertion, response_format=None, **evidence):
         for one in resolve_evaluators(dataset, item)
     ]
     found = Evidence(**{"tool_calls": (), "json_response": data.get("response_format") == "json", **evidence})
-    judged = await judge(assigned, found, SimpleNamespace(without_judges=False, dataset=dataset), item)
+    judged = await judge(assigned, found, SimpleNamespace(without_judges=False, dataset=dataset), item, 0)
     return judged.records[0].result, judged.status, judged.score
 
 
@@ -304,7 +304,7 @@ async def test_weights_and_threshold_make_score_and_status():
         for one in resolve_evaluators(dataset, item)
     ]
     plan = SimpleNamespace(without_judges=False, dataset=dataset)
-    judged = await judge(assigned, Evidence(response="answer"), plan, item)
+    judged = await judge(assigned, Evidence(response="answer"), plan, item, 0)
     assert (judged.status, judged.score) == ("pass", 25.0)
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.targets import record_demo
+from tui_evals.cli.judge.evaluators import _example_json
 from tui_evals.datasets.document import load
 from tui_evals.evaluators.registry import built_in, load_registry
 from tui_evals.evaluators.rows import RowScorer
@@ -179,7 +180,7 @@ async def judged(row, seed=1):
 
 
 JUDGED = [kind for kind in dict.fromkeys(built_in().values()) if kind.judged and not kind.embeds]
-ROWS = {kind.name: {**kind.example, "judge_reply": None, "evaluator": kind.name} for kind in JUDGED} | {
+ROWS = {kind.name: {**_example_json(kind.example), "judge_reply": None, "evaluator": kind.name} for kind in JUDGED} | {
     file.stem: {
         "evaluator": "ModelGraded",
         "options": {"spec": file.stem},

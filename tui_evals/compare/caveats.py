@@ -33,8 +33,15 @@ def caveats(comparison: Comparison) -> Iterator[str]:
     placed = len({line.item for line in comparison.lines if line.how == "position"})
     if placed:
         yield f"{_items(placed)} matched by position only; check that they are the same, or give them a testId."
-    for (name, side), difference in zip(named[1:], comparison.against, strict=True):
-        if difference.judged_otherwise:
+    every = comparison.rubrics or ({},) * len(comparison.against)
+    for (name, side), difference, rubrics in zip(named[1:], comparison.against, every, strict=True):
+        for key, (first_rubric, later_rubric) in rubrics.items():
+            yield (
+                f"{key} was judged by the rubric {_listed(sorted(first_rubric))} in A and by "
+                f"{_listed(sorted(later_rubric))} in {name}, so that the answers it judged are not compared; "
+                f"`rubric` in its options says which it is to be."
+            )
+        if difference.judged_otherwise and not rubrics:
             yield _rescore_offer(comparison.sides[0], name, side, difference.judged_otherwise)
     edited = len({line.item for line in comparison.lines if line.edited})
     if edited:

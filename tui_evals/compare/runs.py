@@ -25,6 +25,7 @@ from .sides import (
     Usage,
     answers_expect_otherwise,
     defaults_differ,
+    other_rubrics,
     same_expectations,
     shared_numbers,
 )
@@ -95,6 +96,8 @@ class Comparison:
     against: tuple[RunDifference, ...]
     categories: Mapping[str, tuple[Rate, ...]]
     """The rates of every run in each category; empty without categories."""
+    rubrics: tuple[Mapping[str, tuple[frozenset[str], frozenset[str]]], ...] = ()
+    """Of each later run: the evaluators that judged by another rubric than in the first, with both rubrics."""
 
 
 def compare_runs(
@@ -110,6 +113,7 @@ def compare_runs(
     expected_alike = all(same_expectations(one, other) for one, other in pairwise(sides))
     all_otherwise = [not expected_alike and defaults_differ(sides[0], later) for later in sides[1:]]
     rejudged = any(side.rejudged for side in sides)
+    rubrics = [other_rubrics(sides[0], later) for later in sides[1:]]
     lines: list[ComparedLine] = []
     items: tuple[list[ItemAnswers], ...] = tuple([] for _ in runs[1:])
     for group in match_items(_item_keys(sides, same_document)):
@@ -120,6 +124,11 @@ def compare_runs(
                 bool(cells[0] and cells[number])
                 and (all_otherwise[number - 1] or _expects_otherwise(group, sides, number))
                 for number in range(1, len(sides))
+            ]
+        if any(rubrics):
+            otherwise = [
+                other or (sides[0].has_verdict(cells[0], keys) and later.has_verdict(own, keys))
+                for other, keys, later, own in zip(otherwise, rubrics, sides[1:], cells[1:], strict=True)
             ]
         apart = _judged_apart(group, cells, sides, otherwise) if rejudged else {}
         lines += _lines(group, cells, sides, one_column, otherwise, apart)
@@ -146,7 +155,7 @@ def compare_runs(
     ]
     names = sorted({name for side in sides for name in side.categories.values()})
     categories = {name: tuple(side.rate(name) for side in sides) for name in names} if any(names) else {}
-    return Comparison(tuple(final_lines), tuple(map(_side, sides)), tuple(differences), categories)
+    return Comparison(tuple(final_lines), tuple(map(_side, sides)), tuple(differences), categories, tuple(rubrics))
 
 
 def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
@@ -163,6 +172,7 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
                     reader.judged(row.id),
                     reader.judged_by(row, documents[row.snapshot]),
                     labels=reader.label_counts(row.id),
+                    rubrics=reader.rubrics(row.id),
                     rejudged=reader.rejudged(row),
                     totals={None: reader.totals(row.id), **reader.totals_by(row.id, "target")},
                     latencies=reader.latencies(row.id),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import median
@@ -54,6 +54,8 @@ class ComparedRun:
     """What the answers are judged by, where that is not the dataset that was asked."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails."""
+    rubrics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The rubrics by which judges gave the verdicts of an evaluator, where they are recorded."""
     rejudged: Mapping[int, EarlierAttempt] = field(default_factory=dict)
     """Answers by their ids that are judged by another expectation than their run."""
     totals: Mapping[int | None, Totals] = field(default_factory=dict)
@@ -128,6 +130,7 @@ class RunAnswers:
     def __init__(self, ran: ComparedRun, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
         run = self.run = ran.run
         self.labels = ran.labels
+        self.rubrics = ran.rubrics
         self.rejudged = ran.rejudged
         self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
         self.judged_by = ran.judged_by or JudgedBy(ran.document, run.created)
@@ -219,6 +222,10 @@ class RunAnswers:
         own, *turns = _expectation(item)
         return [own, turns[turn] if turns else None], _evaluators(defaults)
 
+    def has_verdict(self, cells: Mapping[CellKey, Answer], keys: Collection[str]) -> bool:
+        """Whether one of these evaluators judged one of these answers."""
+        return any(record.key in keys for answer in cells.values() for record in self.judged.get(answer.id, ()))
+
     def item_keys(self, same_document: bool) -> list[ItemKey]:
         """What each item that was asked is recognised by; its position where all runs have the same document."""
         return [
@@ -236,6 +243,14 @@ def same_expectations(one: RunAnswers, other: RunAnswers) -> bool:
     if one.judged_by.digest:
         return one.judged_by.digest == other.judged_by.digest
     return one.judged_by.document is other.judged_by.document
+
+
+def other_rubrics(one: RunAnswers, other: RunAnswers) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    """The evaluators whose verdicts judges gave by other rubrics in the one run than in the other, with these."""
+    shared = one.rubrics.keys() & other.rubrics.keys()
+    return {
+        key: (one.rubrics[key], other.rubrics[key]) for key in sorted(shared) if one.rubrics[key] != other.rubrics[key]
+    }
 
 
 def defaults_differ(one: RunAnswers, other: RunAnswers) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -218,10 +218,31 @@ def _placed(checks: Sequence[_ItemCheck], name: str) -> list[Problem]:
 
 def dataset_of(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> Dataset:
     """The typed dataset of a valid document; DatasetError holds every problem of an invalid one."""
+    return checked_dataset(document, catalogue, custom).dataset
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDataset:
+    """The typed dataset of a valid document, and whether runevals would take the document as it is."""
+
+    dataset: Dataset
+    portable: bool
+
+
+Rubric = Literal["strict", "m365"]
+
+
+def rubric_of(portable: bool) -> Rubric:
+    """What the levels of ratings mean: as Microsoft has them where the dataset is one that its tool takes as well."""
+    return "m365" if portable else "strict"
+
+
+def checked_dataset(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> CheckedDataset:
+    """The same, with what else the check found."""
     report = validate(document, catalogue, custom)
     if report.dataset is None:
         raise DatasetError(str(document.file), [p for p in report.problems if p.severity == "error"])
-    return report.dataset
+    return CheckedDataset(report.dataset, report.portable)
 
 
 def runevals_refusal(key: str, options: Mapping[str, Any], custom: Iterable[str] = ()) -> str | None:

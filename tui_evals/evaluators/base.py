@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from inspect import isawaitable
@@ -18,6 +19,8 @@ from tui_evals.text.measures import Measure
 from tui_evals.text.tracebacks import last_frames
 
 Result = Literal["pass", "fail", "error", "skipped"]
+Scope = Literal["answer", "group", "thread"]
+"""What is judged at once: an answer, the answers of one item together, or a conversation, at its last turn."""
 EMPTY_ANSWER = "the answer is empty"
 
 
@@ -53,8 +56,12 @@ class Evidence:
     """How often a simulated user spoke; None where none did."""
     user: Mapping[str, Any] | None = None
     """How a simulated user ended the conversation: the `goal` as it stood then, and the last `message`."""
+    transcript: tuple[Mapping[str, Any], ...] = ()
+    """Those steps: what the model said in each, and what the tools gave to its calls."""
     tools: tuple[Mapping[str, Any], ...] = ()
-    """The tools that the answer could call."""
+    """The definitions of the tools that the model could call."""
+    chunks: tuple[str, ...] = ()
+    """The texts a search brought for the answer, best first, where the item holds them."""
     diagnostics: Mapping[str, Any] | None = None
     latency_ms: float | None = None
     first_token_ms: float | None = None
@@ -237,6 +244,26 @@ class Question:
     max_tokens: int = 1024
     repeat: int = 0
     """Which of several replies to the same question is wanted."""
+    rubric: str = ""
+    """The prompt that asks, and its version, as records keep it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consulted:
+    """By which rubrics an evaluator had something judged, and by which models; noted while it scores."""
+
+    rubrics: dict[str, None] = field(default_factory=dict)
+    judges: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def details(self) -> dict[str, object]:
+        """What of it a record keeps."""
+        named = {"rubric": ", ".join(self.rubrics), "judge_model": ", ".join(self.judges)}
+        return {name: text for name, text in named.items() if text}
+
+
+consulted: ContextVar[Consulted | None] = ContextVar("consulted", default=None)
+"""Of what is scored just now."""
 
 
 Ask = Callable[[Question], Awaitable[str]]
@@ -253,10 +280,12 @@ class Evaluator:
     aliases: ClassVar[tuple[str, ...]] = ()
     family: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ("response",)
-    scope: Literal["answer", "group"] = "answer"
+    scope: Scope = "answer"
     groups: ClassVar[bool] = False
     """Whether options can make it judge the answers of a group together."""
     judged: ClassVar[bool] = False
+    levelled: ClassVar[bool] = False
+    """Whether an option `rubric` says what its levels mean, which depends on the dataset where it is left open."""
     lowest: ClassVar[float] = 0.0
     """The score of the worst answer, where a judge gives the scores."""
     may_ask: ClassVar[bool] = False
@@ -336,6 +365,14 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         and (empty := evaluator.empty_score())
     ):
         return empty
+    asked = Consulted()
+    consulted.set(asked)
+    record = await _scored(evaluator, evidence)
+    return replace(record, details={**record.details, **asked.details}) if asked.details else record
+
+
+async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
+    """What an evaluator makes of evidence that it has."""
     try:
         outcome = evaluator.score(evidence)
         record = await outcome if isawaitable(outcome) else outcome

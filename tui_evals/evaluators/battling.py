@@ -13,7 +13,7 @@ from tui_evals.text.chats import chat_to_text
 
 from .base import Ask, Evidence, Question
 from .judging import ask_judge, judge_question, required_verdict
-from .rubrics import reference_text
+from .shown import reference_text
 
 DEFAULT_CRITERIA = (
     "The better answer is the one that serves the person who asked better: it is correct first, then complete, then "

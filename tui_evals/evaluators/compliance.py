@@ -28,6 +28,7 @@ from .base import (
     verdict_score,
 )
 from .judging import UnreadableReply, ask_judge, judge_question, shipped_prompt
+from .shown import HEADINGS, evidence_for_prompt
 from .unit_tests import strip_code_fence
 
 Outcome = Literal["ok", "err", "unknown"]
@@ -199,7 +200,8 @@ def _read_prompty(path: Path) -> Prompty:
 
 
 def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
-    """The question of a metric: the values its prompt names, fenced; unknown names are variables of the item."""
+    """The question of a metric: the values its prompt names, fenced; unknown names are variables of the item, or parts
+    of the evidence."""
     if not prompt.sections:
         raise PromptyError("there is no text below its front matter")
     known = {
@@ -214,8 +216,10 @@ def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> 
     names = template_variables(prompt.body)
     item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in names}
     texts = {name: as_text(value) for name, value in {**item, **known}.items() if value}
-    named_texts = {name: text for name, text in texts.items() if name in names}
-    return judge_question(prompt, named_texts, {name: "" for name in names if name not in named_texts}, judge=judge)
+    shown = {name: text for name, text in texts.items() if name in names}
+    parts, absent = evidence_for_prompt(evidence, shown)
+    trusted = {**{name: "" for name in names if name not in shown and name != "evidence"}, **absent}
+    return judge_question(prompt, shown, trusted, parts=parts, headings=HEADINGS, judge=judge)
 
 
 def _without_roles(template: str) -> str:

@@ -6,9 +6,10 @@ the dataset comes by its own name) and returns True or False, a number, either w
 and called with `prompt`, `response`, `expected_response` and `context` (what is absent is an empty string); it returns
 `{"score": ..., "reason": ...}` or `{"error": ...}`. One with a `.prompty` is also given `model_config`, through which
 it reaches its judge and no key: `model_config.ask(messages)` returns the reply to chat messages (or one text),
-`model_config.ask_prompty(**values)` the reply to its `.prompty`, parsed where that asks for JSON. `promptflow`'s
-`load_flow` does the same, so evaluators written for it run unchanged. The code runs on a copy of its folder, in a
-process of its own, once it is trusted.
+`model_config.ask_prompty(**values)` the reply to its `.prompty`, parsed where that asks for JSON; where the prompt
+names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code gives no such value, the
+evidence stands there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged.
+The code runs on a copy of its folder, in a process of its own, once it is trusted.
 """
 
 from __future__ import annotations
@@ -44,8 +45,10 @@ from .base import (
     skipped_score,
     verdict_score,
 )
+from .chunks import chunks_of
 from .custom_source import source_fault
 from .judging import ask_judge, ask_once, judge_question, reply_object
+from .shown import HEADINGS, call_data, evidence_for_prompt
 from .trust import Trust, TrustError, code_files
 
 FOLDER = "custom-evaluators"
@@ -163,7 +166,7 @@ class CustomEvaluator(Evaluator):
             },
             "evidence": {**_function_arguments(evidence), "threshold": self._threshold(function=True)},
         }
-        answer = _JudgeChannel(self.ask, options.judge) if self.judged else None
+        answer = _JudgeChannel(self.ask, options.judge, evidence) if self.judged else None
         try:
             outcome, printed = await sandbox.run_job(job, files, LIMITS, answer)
         except sandbox.CodeStopped as stopped:
@@ -223,7 +226,8 @@ def _function_arguments(evidence: Evidence) -> dict[str, Any]:
         "context": evidence.context or "",
         "history": evidence.history,
         "variables": evidence.variables,
-        "tool_calls": [{"name": call.name, "arguments": call.arguments} for call in evidence.tool_calls or ()],
+        "tool_calls": [call_data(call) for call in evidence.tool_calls or ()],
+        "chunks": chunks_of(evidence),
         "diagnostics": evidence.diagnostics or {},
         "latency_ms": evidence.latency_ms,
         "cost": evidence.cost,
@@ -242,8 +246,8 @@ def _plain(value: object) -> object:
 class _JudgeChannel:
     """Answers the questions of a judged custom evaluator with the judge it was given."""
 
-    def __init__(self, ask: Ask, judge: str | None) -> None:
-        self._ask, self._judge = ask, judge
+    def __init__(self, ask: Ask, judge: str | None, evidence: Evidence) -> None:
+        self._ask, self._judge, self._evidence = ask, judge, evidence
         self._left = MAX_ASKS
 
     async def __call__(self, request: Mapping[str, Any]) -> object:
@@ -263,7 +267,8 @@ class _JudgeChannel:
             texts = {
                 name: as_text(value) for name, value in {**_input_defaults(prompt.front), **request["values"]}.items()
             }
-            question = judge_question(prompt, texts, judge=self._judge)
+            parts, absent = evidence_for_prompt(self._evidence, texts)
+            question = judge_question(prompt, texts, absent, parts=parts, headings=HEADINGS, judge=self._judge)
         except (PromptyError, TemplateError) as problem:
             raise Misconfigured(f"its .prompty cannot be used: {problem}") from None
         if not _wants_json(prompt.front):

@@ -10,6 +10,7 @@ from tui_evals.text.nearest import did_you_mean
 
 ARGUMENTS = (
     *("response", "expected", "references", "prompt", "context", "history", "variables", "tool_calls", "diagnostics"),
+    "chunks",
     *("latency_ms", "cost", "tokens", "threshold", "options"),
     *("expected_response", "output", "answer", "reference", "input"),
 )

@@ -19,13 +19,17 @@ from .base import (
     Evaluator,
     Evidence,
     JudgedOptions,
+    Misconfigured,
     Question,
     Score,
     error_score,
     measured_score,
     verdict_score,
 )
+from .checklists import LONG_REPLY
+from .grounding import no_source
 from .judging import UnreadableReply, ask_judge, ask_once, judge_question, reply_text, required_verdict
+from .shown import source_of
 from .values import quoted_list
 
 REPLY_TOKENS = 150
@@ -232,15 +236,15 @@ def _is_claim_list(value: object) -> bool:
 class Hallucination(Evaluator):
     """Passes when the context supports every claim the answer makes.
 
-    A judge splits the answer into claims and looks each of them up in the context; the score is 1 when all are
-    supported, else 0, and the details list those that are not. An answer without claims passes. Labels:
-    `no hallucination`, `hallucination`.
+    A judge splits the answer into claims and looks each of them up in the item's context, the retrieved chunks and
+    what tools gave; the score is 1 when all are supported, else 0. The details count the claims and list those that
+    are not supported. An answer without claims passes. Faithfulness gives the share. Labels: `no hallucination`,
+    `hallucination`.
     """
 
     name = "Hallucination"
     aliases = ("hallucination",)
     family = "Arthur Bench"
-    needs = ("response", "context")
     judged = True
     Options = JudgedOptions
     example: ClassVar = {
@@ -252,14 +256,16 @@ class Hallucination(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Whether all claims are supported."""
-        texts = {
-            "context": evidence.context or "",
-            "request": evidence.prompt,
-            "answer": evidence.response or "",
-        }
-        question = judge_question("hallucination", texts, schema=CLAIMS_SCHEMA, judge=self.options.judge)
+        sources, names = source_of(evidence)
+        if not sources:
+            raise Misconfigured(no_source(self.name))
+        texts = {"request": evidence.prompt, "answer": evidence.response or ""}
+        question = judge_question(
+            "hallucination", texts, parts={"context": sources}, schema=CLAIMS_SCHEMA, judge=self.options.judge
+        )
+        judged = (*texts.values(), *(piece.text for piece in sources))
         claims, reply = await ask_judge(
-            self.ask, replace(question, max_tokens=4096), partial(read_claims, judged=texts.values())
+            self.ask, replace(question, max_tokens=LONG_REPLY), partial(read_claims, judged=judged)
         )
         unsupported = [claim["claim"] for claim in claims if not claim["supported"]]
         if not claims:
@@ -269,6 +275,6 @@ class Hallucination(Evaluator):
         else:
             reason = f"the context supports every claim ({len(claims)})"
         label = "hallucination" if unsupported else "no hallucination"
-        return verdict_score(
-            not unsupported, reason, label=label, claims=len(claims), unsupported=unsupported, reply=reply
-        )
+        counts = {"claims": len(claims), "supported": len(claims) - len(unsupported), "unsupported": unsupported}
+        shown = {**counts, "checked": claims, "grounded_in": names}
+        return verdict_score(not unsupported, reason, label=label, **shown, reply=reply)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -198,7 +200,8 @@ def grading_question(
         raise Misconfigured(f"the grading prompt of {spec.name} cannot be filled: {problem}") from None
     if instruction:
         messages[-1]["content"] += f"\n\n{instruction}"
-    return Question(messages=with_fence_notice(mark, messages), judge=judge)
+    version = hashlib.sha256(json.dumps([*spec.messages, instruction]).encode()).hexdigest()[:8]
+    return Question(messages=with_fence_notice(mark, messages), judge=judge, rubric=f"{spec.name} {version}")
 
 
 def require_fields(spec: Spec, values: Mapping[str, object]) -> None:

@@ -8,14 +8,15 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Generic, TypeVar
 
 from tui_evals.text.endings import ENDINGS, ending_word
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
+from tui_evals.text.templates import template_variables
 
-from .base import Ask, CannotJudge, Question
+from .base import Ask, CannotJudge, Question, consulted
 
 MAX_SHOWN = 500_000  # characters of dataset and answers together
 
@@ -49,6 +50,18 @@ _NOTICE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text of its own among several, such as a result of a tool; its name is one word of ours, such as `result_2`."""
+
+    name: str
+    text: str
+
+
+Parts = Mapping[str, Sequence[Piece]]
+"""Evidence in pieces, by the name of the part; each piece is fenced by itself, so that none passes for another."""
+
+
 def fenced_text(mark: str, name: str, text: str) -> str:
     """An untrusted text between its marks, or a note that there is none."""
     return f"<data-{mark} {name}>\n{text}\n</data-{mark}>" if text else "(none given)"
@@ -77,15 +90,64 @@ def judge_question(
     texts: Mapping[str, str],
     trusted: Mapping[str, object] | None = None,
     *,
+    parts: Parts | None = None,
+    headings: Mapping[str, str] | None = None,
     schema: Mapping[str, Any] | None = None,
     judge: str | None = None,
 ) -> Question:
-    """A judge prompt, or the shipped one of a name, with every untrusted text fenced under its own name."""
-    check_shown_size(texts.values())
-    mark = fence_mark(texts)
-    values = {**(trusted or {}), **{name: fenced_text(mark, name, text) for name, text in texts.items()}}
-    messages = render_messages(shipped_prompt(prompt) if isinstance(prompt, str) else prompt, values)
-    return Question(messages=with_fence_notice(mark, messages), schema=schema, judge=judge)
+    """A judge prompt, or the shipped one of a name, with every untrusted text fenced under its own name.
+
+    A part stands where the prompt names it; those it does not name stand together where it says `evidence`, each
+    below its heading.
+    """
+    prompty, parts = shipped_prompt(prompt) if isinstance(prompt, str) else prompt, parts or {}
+    pieces = {f"{name} {place}": one.text for name, part in parts.items() for place, one in enumerate(part)}
+    check_shown_size((*texts.values(), *pieces.values()))
+    mark = fence_mark({**texts, **pieces})
+    blocks = {name: _fenced_pieces(mark, part) for name, part in parts.items()}
+    named = _named_in(prompty.body) if parts else ()
+    sections = [
+        f"{(headings or {}).get(name, name)}\n{block}"
+        for name, block in blocks.items()
+        if name not in named and parts[name]
+    ]
+    values = {
+        "evidence": "\n\n".join(sections),
+        **(trusted or {}),
+        **blocks,
+        **{name: fenced_text(mark, name, text) for name, text in texts.items()},
+    }
+    messages = render_messages(prompty, values)
+    rubric = rubric_id(prompt if isinstance(prompt, str) else str(prompty.front.get("name", "prompt")), prompty)
+    return Question(messages=with_fence_notice(mark, messages), schema=schema, judge=judge, rubric=rubric)
+
+
+@lru_cache(maxsize=64)
+def _named_in(template: str) -> frozenset[str]:
+    return frozenset(template_variables(template))
+
+
+def rubric_id(name: str, prompty: Prompty) -> str:
+    """A prompt and its version: the number it has, else a hash of its text."""
+    version = prompty.front.get("version")
+    return f"{name} {version or hashlib.sha256(prompty.body.encode()).hexdigest()[:8]}"
+
+
+MAX_PIECE = 20_000
+"""Characters of one piece of evidence that a judge is shown."""
+
+
+def _fenced_pieces(mark: str, pieces: Sequence[Piece]) -> str:
+    if not pieces:
+        return "(none given)"
+    return "\n".join(_fenced_piece(mark, piece) for piece in pieces)
+
+
+def _fenced_piece(mark: str, piece: Piece) -> str:
+    """A piece between marks, even where it is empty; what it is cut by stands outside of them."""
+    more = len(piece.text) - MAX_PIECE
+    shown = f"<data-{mark} {piece.name}>\n{piece.text[:MAX_PIECE]}\n</data-{mark}>"
+    return shown if more <= 0 else f"{shown}\n({more:,} more characters are not shown)"
 
 
 CUT_OFF = ("length", "content_filter")
@@ -137,8 +199,15 @@ def _is_object(reply: str) -> bool:
         return False
 
 
+def _note_rubric(question: Question) -> None:
+    asked = consulted.get()
+    if asked is not None and question.rubric:
+        asked.rubrics[question.rubric] = None
+
+
 async def ask_once(ask: Ask, question: Question) -> tuple[str, str]:
     """What the judge said and its whole reply, for those who read it themselves and ask no second time."""
+    _note_rubric(question)
     reply = await ask(question)
     try:
         return spoken_text(reply, question), reply
@@ -170,6 +239,7 @@ async def noting(work: Awaitable[T]) -> Noted[T]:
 
 async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> tuple[T, str]:
     """The verdict and the reply it was read from; after one repair call CannotJudge (`judgeOutputUnparseable`)."""
+    _note_rubric(question)
     reply = await ask(question)
     try:
         return read(spoken_text(reply, question)), reply

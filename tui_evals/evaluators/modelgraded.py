@@ -40,6 +40,7 @@ from .choices import (
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
 from .judging import ask_once
 from .oaieval import fields_as_there, question_as_there, shown_as_there
+from .shown import EVIDENCE, shown_parts
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
@@ -122,6 +123,14 @@ def effective_spec(options: ModelGradedOptions) -> Spec:
     if options.choice_strings is not None or options.choice_scores is not None:
         overrides["passing"] = None  # the spec's passing choices may mean something else now, or be gone
     return replace(spec, **overrides)
+
+
+def _evidence_pieces(evidence: Evidence, fields: Sequence[str]) -> dict[str, Sequence[str]]:
+    """The evidence that a prompt names beside the conversation and the answers; each piece is fenced by itself."""
+    names = [name for name in EVIDENCE if name in fields]
+    parts = shown_parts(evidence, names)
+    named = {name: [f"{piece.name}: {piece.text}" for piece in parts.get(name, ())] or [""] for name in names}
+    return {**named, **({"context": [evidence.context]} if evidence.context and "context" in fields else {})}
 
 
 def answers_at_once(options: ModelGradedOptions, spec: Spec) -> int | Literal["from_models"]:
@@ -252,7 +261,7 @@ class ModelGraded(Evaluator):
     ) -> Question:
         """The question of one call, with a fence around all that is judged."""
         variables = {name: (_prompt_text(value),) for name, value in evidence.variables.items()}
-        texts = {**self._inputs(evidence), **answers, **variables}
+        texts = {**_evidence_pieces(evidence, self.spec.fields), **self._inputs(evidence), **answers, **variables}
         templates = {name: template for name in answers.keys() - variables.keys() if (template := self._template(name))}
         instruction = "" if self.spec.eval_type else answer_instruction(choices, self._eval_type)
         return grading_question(self.spec, texts, trusted, templates, instruction, self.options.judge)

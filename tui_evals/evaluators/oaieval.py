@@ -5,6 +5,8 @@ Nothing fences what is judged here, so an answer can speak to the judge, as it c
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -53,7 +55,8 @@ def question_as_there(
     check_shown_size(fields[name] for name in spec.fields if name in fields)
     for message in messages:
         message["content"] = _filled(spec, message["content"], fields)
-    return Question(messages=tuple(messages), judge=judge)
+    version = hashlib.sha256(json.dumps([*spec.messages, eval_type]).encode()).hexdigest()[:8]
+    return Question(messages=tuple(messages), judge=judge, rubric=f"{spec.name} {version} as in oaieval")
 
 
 @cache

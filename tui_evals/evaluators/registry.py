@@ -24,6 +24,9 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "matching": ("ExactMatch", "PartialMatch", "Citations"),
     "rubrics": ("Relevance", "Coherence", "Groundedness", "Similarity", "Rubric"),
     "retrieval": ("RetrievalQuery", "RetrievalResult"),
+    "grounding": ("ContextPrecision", "ContextRelevance", "ContextRecall", "Faithfulness", "AnswerCorrectness"),
+    "agents": ("TaskCompletion", "TrajectoryMatch", "PlanKept", "ToolCorrectness", "StepsWasted"),
+    "conversations": ("ConversationCompleteness", "RoleAdherence", "KnowledgeRetention", "GoalReached"),
     "tools": (
         *("ToolCallSelection", "ToolCallExecution", "ToolCalled", "TOOL_CALLED"),
         *("ToolCalledWith", "TOOL_CALLED_WITH", "ValidToolCalls"),

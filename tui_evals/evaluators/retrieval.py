@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Options, Score, measured_score
-from .judging import ask_judge, judge_question, required_verdict
+from .chunks import object_rows
+from .judging import Piece, ask_judge, judge_question, required_verdict
 from .values import quoted, quoted_list
 
 Text = Annotated[str, Field(min_length=1)]
@@ -66,18 +67,13 @@ class Hit:
     folded: tuple[str, ...]
 
 
-def _object_rows(value: object) -> list[Mapping[str, Any]]:
-    """The objects in a list; whatever else stands there counts as absent."""
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
-
-
 def _executions(evidence: Evidence, capability: str, code: str) -> list[Mapping[str, Any]]:
     """The executions of a capability, from the diagnostics of the answer."""
     executions = (evidence.diagnostics or {}).get("retrieval_executions")
     if not isinstance(executions, list | tuple):
         reason = "the diagnostics hold no list of retrieval_executions, so what was retrieved is not known"
         raise Misconfigured(reason, diagnostic_code=code)
-    return [row for row in _object_rows(executions) if row.get("capability") == capability]
+    return [row for row in object_rows(executions) if row.get("capability") == capability]
 
 
 def _all_failed(executions: Sequence[Mapping[str, Any]]) -> bool:
@@ -117,7 +113,7 @@ class RetrievalQuery(Evaluator):
         """Look at the queries."""
         options = self.options
         executions = _executions(evidence, options.capability, "retrieval_failure")
-        values = [query.get("queryString") for row in executions for query in _object_rows(row.get("queries"))]
+        values = [query.get("queryString") for row in executions for query in object_rows(row.get("queries"))]
         queries = [query for query in values if isinstance(query, str)]
         matched = [query for query in queries if options.selector.casefold() in query.casefold()]
         texts = [query.casefold() for query in matched]
@@ -144,9 +140,9 @@ def _hits(executions: Sequence[Mapping[str, Any]], max_rank: int) -> list[Hit]:
     """The hits up to a rank, best first; a hit without a rank has the rank of its place."""
     hits = []
     for row in executions:
-        for place, hit in enumerate(_object_rows(row.get("retrievalHits")), 1):
+        for place, hit in enumerate(object_rows(row.get("retrievalHits")), 1):
             rank, url = hit.get("rank"), hit.get("webUrl")
-            extracts = [extract.get("text") for extract in _object_rows(hit.get("extracts"))]
+            extracts = [extract.get("text") for extract in object_rows(hit.get("extracts"))]
             texts = tuple(text for text in extracts if isinstance(text, str))
             folded = tuple(map(str.casefold, texts))
             hits.append(Hit(rank if type(rank) is int else place, url if isinstance(url, str) else None, texts, folded))
@@ -246,12 +242,16 @@ class RetrievalResult(Evaluator):
             return Finding(claim, False, None, "there is no hit to look in")
         if mode == "substring":
             return _find_text(claim, hits)
-        hit_texts = [f"Hit {number}\n" + "\n".join(hit.extracts) for number, hit in enumerate(hits, 1)]
-        texts = {"claim": claim, "extracts": "\n\n".join(hit_texts)}
-        question = judge_question("entailment", texts, schema=ENTAILMENT_SCHEMA, judge=self.options.judge)
-        (supported, number, reason), _ = await ask_judge(
-            self.ask, question, partial(read_entailment, judged=texts.values())
+        extracts = [Piece(f"hit_{number}", "\n".join(hit.extracts)) for number, hit in enumerate(hits, 1)]
+        question = judge_question(
+            "entailment",
+            {"claim": claim},
+            parts={"extracts": extracts},
+            schema=ENTAILMENT_SCHEMA,
+            judge=self.options.judge,
         )
+        judged = (claim, *(piece.text for piece in extracts))
+        (supported, number, reason), _ = await ask_judge(self.ask, question, partial(read_entailment, judged=judged))
         hit = hits[number - 1] if supported and number and 0 < number <= len(hits) else None
         return Finding(claim, supported, hit, reason)
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from tui_evals.text.chats import chat_to_text
 
 from .base import Ask, Evaluator, Evidence, Question, Score, ToolCall, error_score, evaluate
+from .chunks import chunk_texts
 from .registry import Registry, UnknownEvaluator
 
 _TEXT_FIELDS = {
@@ -61,6 +62,11 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         fields["alternatives"] = references
         if "expected" not in fields and references:
             fields["expected"] = references[0]
+    if "chunks" in present:
+        fields["chunks"] = chunk_texts(_require_list(present["chunks"], "chunks"))
+    for key in ("transcript", "tools"):
+        if key in present:
+            fields[key] = tuple(_require_object(one, key) for one in _require_list(present[key], key))
     if "completions" in present:
         fields["completions"] = _require_texts(present["completions"], "completions")
     for key in ("variables", "diagnostics", "user"):

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from tui_evals.text.chats import chat_to_text
 from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
-from .judging import UnreadableReply, ask_judge, judge_question, reply_text, score_line, stated_number, verdict_object
+from .judging import (
+    Parts,
+    UnreadableReply,
+    ask_judge,
+    judge_question,
+    reply_text,
+    score_line,
+    shipped_prompt,
+    stated_number,
+    verdict_object,
+)
+from .shown import EVIDENCE, HEADINGS, reference_text, request_texts, shown_parts, source_of
 
 RATING_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -21,6 +31,8 @@ RATING_SCHEMA: Mapping[str, Any] = {
     "required": ["reason", "score"],
     "additionalProperties": False,
 }
+RUBRICS = ("strict", "m365")
+"""What the levels of Relevance, Coherence and Groundedness mean: as we have them, or as Microsoft's evaluators do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +43,40 @@ class Rating:
     reason: str
 
 
+class Example(BaseModel):
+    """An answer with the score it earns, which the judge is shown."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    score: float = Field(ge=1, le=5, description="The score it earns.")
+    answer: str = Field(min_length=1, description="The answer.")
+    about: str = Field("", description="What it answers, such as its request; it holds for those that follow too.")
+    reason: str = Field("", description="Why it earns that.")
+
+    @property
+    def line(self) -> str:
+        """How a judge is shown it."""
+        about, reason = f"{self.about.strip()}\n" if self.about else "", f" - {self.reason}" if self.reason else ""
+        return f"{about}{self.score:g}: {self.answer.strip()}{reason}"
+
+
 class RatingOptions(JudgedOptions):
     """For evaluators that rate from 1 to 5."""
 
     threshold: float = Field(3.0, ge=1, le=5, description="The lowest rating, from 1 to 5, that passes.")
+    examples: list[Example] | None = Field(
+        None, description="Answers with the score each earns, instead of ours: [{score, answer, about, reason}, ...]."
+    )
+
+
+class LevelledOptions(RatingOptions):
+    """For evaluators whose levels another tool has under the same name."""
+
+    rubric: Literal["strict", "m365"] | None = Field(
+        None,
+        description="What the levels mean: strict is ours, m365 that of Microsoft's evaluator. Without it m365 in a "
+        "dataset that runevals takes as it is, else strict.",
+    )
 
 
 class RubricOptions(RatingOptions):
@@ -66,12 +108,11 @@ def _is_one_object(text: str) -> bool:
     return text.startswith("{") and text.endswith("}")
 
 
-def reference_text(evidence: Evidence) -> str:
-    """The acceptable references as one text, numbered when there are several."""
-    references = evidence.references
-    if len(references) < 2:
-        return "".join(references)
-    return "\n\n".join(f"Reference {number}\n{text}" for number, text in enumerate(references, 1))
+def examples_text(prompt: str, own: Sequence[Example] | None) -> str:
+    """The examples a judge is shown: those of the options, else those that come with the prompt."""
+    shipped: Any = shipped_prompt(prompt).front.get("examples", ())
+    examples = [Example.model_validate(one) for one in shipped] if own is None else own
+    return "\n".join(example.line for example in examples) or "(none given)"
 
 
 async def rate_answer(
@@ -79,14 +120,28 @@ async def rate_answer(
     evidence: Evidence,
     texts: Mapping[str, str] | None = None,
     trusted: Mapping[str, object] | None = None,
+    *,
+    parts: Parts | None = None,
+    shows: Collection[str] = ("steps",),
     **details: Any,
 ) -> Score:
-    """The record of a rating by the prompt that bears the evaluator's name."""
-    judged_texts = {"conversation": chat_to_text(evidence.history), "request": evidence.prompt, **(texts or {})}
-    judged_texts["answer"] = evidence.response or ""
+    """The record of a rating by the prompt that bears the evaluator's name, with the parts of the evidence it shows."""
     options = evaluator.options
-    question = judge_question(evaluator.name.lower(), judged_texts, trusted, schema=RATING_SCHEMA, judge=options.judge)
-    rating, reply = await ask_judge(evaluator.ask, question, partial(read_rating, judged=judged_texts.values()))
+    rubric = getattr(options, "rubric", None) or "strict"
+    prompt = evaluator.name.lower() + ("" if rubric == "strict" else f"_{rubric}")
+    judged_texts = {**request_texts(evidence), **(texts or {})}
+    parts = {**shown_parts(evidence, shows), **(parts or {})}
+    question = judge_question(
+        prompt,
+        judged_texts,
+        {"steps": "(none given)", "examples": examples_text(prompt, options.examples), **(trusted or {})},
+        parts=parts,
+        headings=HEADINGS,
+        schema=RATING_SCHEMA,
+        judge=options.judge,
+    )
+    judged = [*judged_texts.values(), *(piece.text for part in parts.values() for piece in part)]
+    rating, reply = await ask_judge(evaluator.ask, question, partial(read_rating, judged=judged))
     reason = rating.reason.strip() or f"the judge gave {rating.score:g} of 5 and no reason"
     return measured_score(rating.score, options.threshold, reason, **details, reply=reply)
 
@@ -104,7 +159,8 @@ class Relevance(Evaluator):
     needs = ("response", "prompt")
     judged = True
     lowest = 1.0
-    Options = RatingOptions
+    levelled = True
+    Options = LevelledOptions
     example: ClassVar = {
         "options": {"threshold": 4},
         "prompt": "What is the capital of Australia?",
@@ -129,7 +185,8 @@ class Coherence(Evaluator):
     measure = Measure("at least")
     judged = True
     lowest = 1.0
-    Options = RatingOptions
+    levelled = True
+    Options = LevelledOptions
     example: ClassVar = {
         "prompt": "How do I file expenses?",
         "response": "First collect the receipts. Then open the form and attach them.",
@@ -144,8 +201,9 @@ class Coherence(Evaluator):
 class Groundedness(Evaluator):
     """Passes when what the answer claims is supported by the context.
 
-    A judge rates from 1 (unsupported) over 3 (partly supported) to 5 (every claim is supported). The source is the
-    item's `context`; without one, its expected response.
+    A judge rates from 1 (unsupported) over 3 (partly supported) to 5 (every claim is supported); by the rubric m365 3
+    says nothing that needs a source, and what is not supported is 2. The sources are the item's `context`, the chunks
+    that were retrieved and what tools gave; without any, its expected response.
     """
 
     name = "Groundedness"
@@ -153,7 +211,8 @@ class Groundedness(Evaluator):
     measure = Measure("at least")
     judged = True
     lowest = 1.0
-    Options = RatingOptions
+    levelled = True
+    Options = LevelledOptions
     example: ClassVar = {
         "prompt": "How many days may I work from home?",
         "context": "Staff may work from home up to three days a week.",
@@ -163,12 +222,15 @@ class Groundedness(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Rate the grounding."""
-        sources = {"context": evidence.context or "", "expected": reference_text(evidence)}
-        for name, source in sources.items():
-            if source.strip():
-                return await rate_answer(self, evidence, {"source": source}, grounded_in=name)
-        reason = "Groundedness needs context or an expected response to hold the answer against, and there is neither"
-        raise Misconfigured(reason)
+        sources, grounded_in = source_of(evidence)
+        if not sources and (reference := reference_text(evidence)).strip():
+            return await rate_answer(self, evidence, {"source": reference}, shows=(), grounded_in="expected")
+        if not sources:
+            raise Misconfigured(
+                "Groundedness needs something to hold the answer against (context, chunks, what tools gave or an "
+                "expected response), and there is nothing"
+            )
+        return await rate_answer(self, evidence, parts={"source": sources}, shows=(), grounded_in=grounded_in)
 
 
 class Similarity(Evaluator):
@@ -201,7 +263,8 @@ class Rubric(Evaluator):
     """Passes when the answer meets criteria you write in your own words.
 
     A judge rates from 1 (no criterion met) over 3 (some that matter are met) to 5 (all met), unless the criteria say
-    themselves what earns which score. It also sees the expected response and the context where there are any.
+    themselves what earns which score. It also sees what there is of the expected response, the context, tool calls
+    with their results, retrieved chunks and diagnostics.
     """
 
     name = "Rubric"
@@ -220,4 +283,4 @@ class Rubric(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """Rate against the criteria."""
         texts = {"reference": reference_text(evidence), "context": evidence.context or ""}
-        return await rate_answer(self, evidence, texts, {"criteria": self.options.criteria})
+        return await rate_answer(self, evidence, texts, {"criteria": self.options.criteria}, shows=EVIDENCE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tui_evals.evaluators.base import EMBEDDER, Ask, CannotJudge, Misconfigured, Question
+from tui_evals.evaluators.base import EMBEDDER, Ask, CannotJudge, Misconfigured, Question, consulted
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
@@ -73,6 +73,8 @@ class Judges:
             code = _CODES.get(problem.code, "evaluatorError")
             raise CannotJudge(code, f"the judge {judge.config.name} gave no verdict: {problem}") from None
         scripted.set(kept.scripted or scripted.get())
+        if (asked := consulted.get()) is not None:
+            asked.judges[kept.model or judge.config.model] = None
         return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)
 
     def _embedder(self, judge: PricedTarget) -> PricedTarget:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
+from tui_evals.datasets.validate import Rubric
 from tui_evals.evaluators.base import EMBEDDER, Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.store.records import PlannedAnswer
@@ -86,6 +87,8 @@ class Plan:
     prompts: tuple[PromptUnderTest, ...] = ()
     repeats: int = 1
     only: frozenset[int] | None = None
+    rubric: Rubric = "strict"
+    """What the levels of ratings mean whose options do not say it."""
     embedder: TargetConfig | None = None
     """The target of kind embedding, where an evaluator needs the run's own."""
     only_judging: bool = False
@@ -152,9 +155,20 @@ class Plan:
     def assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
         """One evaluator, made and given its judge."""
         kind = self.registry.find(entry.evaluator)
-        options = kind.Options.model_validate(entry.settings)
+        default = {"rubric": self.rubric} if kind.levelled else {}
+        options = kind.Options.model_validate({**default, **entry.settings})
         ask = ask_of(kind.asked_target(entry.settings)) if kind.judged or kind.may_ask else None
         return Assigned(entry.key, kind(options, ask), options.weight)
+
+    def judges_thread(self, item: Item, turn: int, key: str) -> bool:
+        """Whether an evaluator of whole conversations judges here: at the last turn that has it."""
+        later = range(turn + 1, len(item.units))
+        return not any(entry.key == key for number in later for entry in self.resolved(item, number))
+
+    def asks_judge(self, entry: EffectiveEvaluator, item: Item, turn: int) -> bool:
+        """Whether an evaluator of a unit has a judge asked about the answer to it."""
+        kind = self.registry.find(entry.evaluator)
+        return kind.is_judged(entry.settings) and (kind.scope != "thread" or self.judges_thread(item, turn, entry.key))
 
     def judges_groups(self) -> bool:
         """Whether some evaluator may judge the answers of an item together, which its options decide."""
@@ -307,7 +321,7 @@ def estimate(
             tokens += exchanges * _TYPICAL_EXCHANGE_TOKENS
         for entry in () if plan.without_judges else plan.resolved(plan.dataset.items[answer.item], answer.turn):
             kind = plan.registry.find(entry.evaluator)
-            if kind.is_judged(entry.settings):
+            if plan.asks_judge(entry, plan.dataset.items[answer.item], answer.turn):
                 judge_calls += 1
                 read, written = (estimate_tokens(unit.reference or ""), 0) if kind.embeds else (tokens + 600, 80)
                 bill.add(judges[kind.asked_target(entry.settings)], read + TYPICAL_ANSWER_TOKENS, written)

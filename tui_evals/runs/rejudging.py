@@ -191,7 +191,7 @@ async def _rejudge_one(work: Rejudging, row: AnswerRow, judges: Judges, reader: 
     evidence = evidence_for(
         plan, item, row.turn, plan.asked_prompts[row.prompt], _chat(plan, row, said), said[row.turn]
     )
-    judged = await judge(plan.evaluators(item, row.turn, judges.ask_of), evidence, plan, item)
+    judged = await judge(plan.evaluators(item, row.turn, judges.ask_of), evidence, plan, item, row.turn)
     if not writer.rejudge(row, run.scoring_pass, judged.records, judged.status, judged.score, work.expected):
         raise CannotPlan(f"the answer to {row.name} changed meanwhile; judge it again")
 

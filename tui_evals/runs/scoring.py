@@ -10,6 +10,7 @@ from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
+from tui_evals.evaluators.chunks import CHUNKS, chunk_texts
 from tui_evals.evaluators.rows import tool_call
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
@@ -84,9 +85,11 @@ def evidence_for(
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
         steps=len(answer.steps) or None,
+        transcript=() if any("asked" in step for step in answer.steps) else answer.steps,  # else the history has it
         turns=sum("asked" in step for step in answer.steps) or None,
         user=answer.steps[-1].get("user") if answer.steps else None,
-        tools=tuple(item.tools or plan.dataset.tools or ()),
+        tools=tuple(answer.request.get("tools") or item.tools or plan.dataset.tools or ()),
+        chunks=chunk_texts((unit.extensions or {}).get(CHUNKS)),
         diagnostics=answer.diagnostics,
         latency_ms=answer.latency_ms,
         first_token_ms=answer.first_token_ms,
@@ -118,11 +121,22 @@ def _generated_text(plan: Plan, item: Item, name: str) -> str | None:
 
 
 async def judge(
-    evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, item: Item, said: Sequence[ScoreRecord] = ()
+    evaluators: Sequence[Assigned],
+    evidence: Evidence,
+    plan: Plan,
+    item: Item,
+    turn: int,
+    said: Sequence[ScoreRecord] = (),
 ) -> Judgement:
-    """Put an answer to its evaluators; what some of them `said` of it already stands."""
+    """Put an answer to its evaluators; what some of them `said` of it already stands.
+
+    Those that judge whole conversations do so at the last turn that has them.
+    """
     kept = {record.key: record for record in said}
-    own = [assigned for assigned in evaluators if assigned.evaluator.scope == "answer"]
+    waiting = {
+        one.key for one in evaluators if one.evaluator.scope == "thread" and not plan.judges_thread(item, turn, one.key)
+    }
+    own = [one for one in evaluators if one.evaluator.scope != "group" and one.key not in waiting]
     records = [kept.get(one.key) or await recorded(one, evidence, plan.without_judges) for one in own]
     format_record = await form_record(evidence, item, plan.dataset)
     if format_record is not None:
@@ -131,7 +145,8 @@ async def judge(
     if format_record is not None and format_record.result == "fail":
         return Judgement(tuple(records), "fail", 0.0)
     together = any(
-        assigned.evaluator.scope == "group" and not (plan.without_judges and assigned.evaluator.judged)
+        (assigned.evaluator.scope == "group" or assigned.key in waiting)
+        and not (plan.without_judges and assigned.evaluator.judged)
         for assigned in evaluators
     )
     return Judgement(tuple(records), status_of(records, threshold, together=together), score_of(records))

@@ -16,7 +16,7 @@ from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import dataset_of, document_of_data
+from tui_evals.datasets.validate import CheckedDataset, checked_dataset, document_of_data, rubric_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.store.reader import Reader
@@ -46,7 +46,7 @@ from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
 from .selection import ItemSelection, chosen_positions, find_run, select_items
-from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
+from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
 from .toolbox import open_toolbox
@@ -231,8 +231,10 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     registry = project.registry
     if request.own_evaluators:
         registry = replace(registry, by_name={**registry.by_name, **request.own_evaluators})
+    checked = _dataset_to_ask(document, asked, registry)
     plan = Plan(
-        dataset=_dataset_to_ask(document, asked, registry),
+        dataset=checked.dataset,
+        rubric=rubric_of(checked.portable),
         targets=swept(_target_configs(words, settings), request.sweep),
         registry=registry,
         judge=_target_configs([judge], settings)[0] if judge else None,
@@ -283,10 +285,10 @@ def _folder_of(document: Document, project: Project) -> str:
 _NAMED_ITEMS = 10
 
 
-def _dataset_to_ask(document: Document, asked: Document, registry: Registry) -> Dataset:
+def _dataset_to_ask(document: Document, asked: Document, registry: Registry) -> CheckedDataset:
     """The typed dataset of a run; what is wrong is said of the file, before its matrix is expanded."""
-    dataset = dataset_of(document, registry.catalogue, registry.own)
-    return dataset if asked is document else Dataset.model_validate(asked.data)
+    checked = checked_dataset(document, registry.catalogue, registry.own)
+    return checked if asked is document else replace(checked, dataset=Dataset.model_validate(asked.data))
 
 
 def _check_asks(plan: Plan) -> None:
@@ -431,7 +433,8 @@ def judged_again(
     job = stored_job(run, reader, project)
     plan, settings = job.plan, project.settings
     if dataset is not None or evaluators is not None:
-        plan = replace(plan, dataset=_judging_dataset(run, reader, plan, dataset, evaluators))
+        judging = _judging_dataset(run, reader, plan, dataset, evaluators)
+        plan = replace(plan, dataset=judging.dataset, rubric=rubric_of(judging.portable))
     plan = replace(plan, only_judging=True)
     if word := judge or settings.judge:
         plan = replace(plan, judge=find_typed(word, settings))
@@ -476,7 +479,9 @@ def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
     if kept.get("dataset"):
         plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
     judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
-    plan = replace(plan, judge=judge, without_judges=kept["without_judges"], only_judging=True)
+    rubric = kept.get(RUBRIC, plan.rubric)
+    without_judges = kept["without_judges"]
+    plan = replace(plan, judge=judge, without_judges=without_judges, rubric=rubric, only_judging=True)
     plan = replace(plan, embedder=_kept_embedder(kept, project.settings, project.environment))
     plan.check_evaluators()
     return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
@@ -488,7 +493,7 @@ def _judging_dataset(
     plan: Plan,
     dataset: Document | None,
     evaluators: Mapping[str, Mapping[str, Any]] | None,
-) -> Dataset:
+) -> CheckedDataset:
     """The dataset that was asked, with the evaluators that are to judge it now."""
     registry = plan.registry
     if dataset is not None and evaluators is not None:
@@ -497,7 +502,7 @@ def _judging_dataset(
         data = {**reader.snapshot(run.snapshot), "default_evaluators": dict(evaluators or {})}
         dataset = document_of_data(data, Path(run.source))
     judging = _dataset_to_ask(dataset, expanded(dataset)[0], registry)
-    if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.items]:
+    if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.dataset.items]:
         raise CannotPlan(
             "the dataset has other items or turns than the run, so its evaluators do not fit its answers", "arguments"
         )
@@ -636,6 +641,7 @@ def _run_config(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dic
         **({"embedder": _named_identity(plan.embedder, environment)} if plan.embedder else {}),
         "without_judges": plan.without_judges,
         "repeats": plan.repeats,
+        RUBRIC: plan.rubric,
         "only": sorted(plan.only) if plan.only is not None else None,
         "prompts": prompts,
         "terms": asdict(terms),
@@ -674,6 +680,7 @@ def stored_plan(
         embedder=_kept_embedder(kept, settings, environment),
         prompts=prompts,
         repeats=kept["repeats"],
+        rubric=kept.get(RUBRIC, "strict"),
         only=frozenset(kept["only"]) if kept["only"] is not None else None,
     )
 
@@ -770,6 +777,7 @@ def _pass_config(
         "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         **({"embedder": _named_identity(plan.embedder, environment)} if plan.embedder else {}),
         "without_judges": plan.without_judges,
+        RUBRIC: plan.rubric,
         "dataset": None if own else writer.snapshot(judging, run.source),
         "terms": {"use_cache": terms.use_cache},
     }
@@ -783,9 +791,13 @@ def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
         if row.status in ("pending", "running") or row.code is not None:
             continue
         item = plan.dataset.items[row.item]
-        kinds = [plan.registry.find(entry.evaluator) for entry in plan.resolved(item, row.turn)]
-        calls += sum(kind.embeds for kind in kinds)
-        judged = sum(kind.judged and not kind.embeds for kind in kinds)
+        asking = [
+            plan.registry.find(entry.evaluator)
+            for entry in plan.resolved(item, row.turn)
+            if plan.asks_judge(entry, item, row.turn)
+        ]
+        calls += sum(kind.embeds for kind in asking)
+        judged = sum(not kind.embeds for kind in asking)
         calls += judged
         if price is not None:
             read = estimate_tokens(item.units[row.turn].prompt or "") + (row.output_tokens or TYPICAL_ANSWER_TOKENS)

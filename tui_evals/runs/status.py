@@ -21,6 +21,8 @@ DESTINATIONS = "destinations"
 """The key in the config of a run for where its targets and judges send questions and keys, by name."""
 UNJUDGED_TOO = "unjudged too"
 """The key in the config of a run that goes on where evaluators cannot judge."""
+RUBRIC = "rubric"
+"""The key in the config of a run or pass for what the levels of ratings mean whose options do not say it."""
 RECORDED = "recorded"
 """The key in the config of a run that another tool made."""
 

@@ -214,6 +214,18 @@ def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
     return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
 
 
+def rubrics(ask: Ask, run: int, number: int) -> dict[str, frozenset[str]]:
+    """The rubrics by which judges gave the verdicts of each evaluator in a pass, where they are recorded."""
+    found: dict[str, set[str]] = {}
+    query = (
+        "SELECT DISTINCT s.key, s.details ->> '$.rubric' AS rubric FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ? AND s.pass = ? AND s.details <> '{}' AND rubric IS NOT NULL"
+    )
+    for key, rubric in ask(query, [run, number]):
+        found.setdefault(key, set()).add(rubric)
+    return {key: frozenset(rubrics) for key, rubrics in found.items()}
+
+
 _PAGE = 2_000
 """How many answers are looked at in one query."""
 

@@ -485,6 +485,10 @@ class Reader:
         """How often each evaluator gave each label without a verdict, in the scoring that counts."""
         return figures.label_counts(self.query, run, self.run(run).scoring_pass)
 
+    def rubrics(self, run: int) -> dict[str, frozenset[str]]:
+        """By which rubrics judges gave the verdicts of each evaluator, in the scoring that counts."""
+        return figures.rubrics(self.query, run, self.run(run).scoring_pass)
+
     def judged(self, run: int, number: int | None = None) -> Iterator[figures.Judged]:
         """The scores of a pass (None: the one that counts) as a comparison needs them, paged."""
         return figures.judged(self.query, run, number or self.run(run).scoring_pass)

@@ -442,6 +442,7 @@ async def shared_out(
         judges=((None, judge),) if judge else (),
         prompts=(),
         without_judges=judge is None,
+        rubric="strict",
         use_cache=True,
         budget=money.most,
         root=str(root),

@@ -43,13 +43,18 @@ def evaluators_command(ctx: click.Context, as_json: bool) -> None:
 
 @evaluators_command.command("show", short_help="Show one; the word may be left out.")
 @click.argument("name")
+@click.option("--prompt", is_flag=True, help="What it asks a judge, and which evidence it shows, with a sample item.")
+@_trusting
 @_as_json
 @click.pass_obj
-def show_command(as_json_before: bool, name: str, as_json: bool) -> None:
+def show_command(as_json_before: bool, name: str, prompt: bool, trusting: bool, as_json: bool) -> None:
     """Show one with its options, the evidence it needs and an example; `show` may be left out."""
-    from .evaluators import show_evaluators
+    from .evaluators import show_evaluators, show_prompt
 
-    show_evaluators(name, as_json or as_json_before)
+    if prompt:
+        show_prompt(name, trusting, as_json or as_json_before)
+    else:
+        show_evaluators(name, as_json or as_json_before)
 
 
 @evaluators_command.command("packages", short_help="List the metrics of installed libraries.")

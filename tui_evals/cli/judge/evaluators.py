@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel
+from pydantic import AliasChoices, BaseModel, ValidationError
 
 from tui_evals.cli import inputs
 from tui_evals.cli.approving import show_agreed, show_page
@@ -24,7 +24,8 @@ from tui_evals.evaluators.custom import write_new_evaluator
 from tui_evals.evaluators.libraries.listing import CannotList, installed_libraries
 from tui_evals.evaluators.libraries.location import LIBRARIES, VECTOR_METRICS, asks_model, python_of
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
-from tui_evals.evaluators.rows import Refusal, RowScorer, record_of
+from tui_evals.evaluators.rows import Refusal, RowScorer, options_problem, record_of
+from tui_evals.evaluators.sample import sample_questions
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.generate.session import remembered_targets
 from tui_evals.runs.approving import agree, missing_of_project, missing_of_targets, model_permissions
@@ -54,6 +55,34 @@ def show_evaluators(name: str | None, as_json: bool) -> None:
         _show(kind)
 
 
+def show_prompt(name: str, trusting: bool, as_json: bool) -> None:
+    """What an evaluator asks a judge about the sample item, message by message."""
+    try:
+        kind = inputs.evaluators(trusting).find(name)
+    except UnknownEvaluator as problem:
+        raise Stop(str(problem)) from None
+    if kind.embeds or not (kind.judged or kind.may_ask):
+        raise Stop(f"{kind.name} asks no judge, so it has no prompt; `tui-evals evaluators {kind.name}` shows the rest")
+    keep_output_to_ourselves()
+    try:
+        asked = asyncio.run(sample_questions(kind))
+    except ValidationError as problem:
+        raise Stop(f"{kind.name} has no example with the options it needs: {options_problem(problem)}") from None
+    if not asked:
+        raise Stop(f"{kind.name} asked its judge nothing about the sample item; `tui-evals score {kind.name}` says why")
+    if as_json:
+        say_json([{"rubric": one.rubric, "messages": list(one.messages), "schema": one.schema} for one in asked])
+        return
+    for question in asked:
+        say(f"{kind.name} · {question.rubric}" if question.rubric else kind.name, bold=True)
+        for message in question.messages:
+            say(f"\n{message['role']}:", bold=True)
+            say(message["content"])
+        if question.schema is not None:
+            say("\nThe reply has to fit:", bold=True)
+            say(strictjson.dumps(question.schema))
+
+
 def begin_evaluator(name: str) -> None:
     """Write an evaluator of the user's own and its test, and say how it comes to judge."""
     root = project_root(Path.cwd())
@@ -81,7 +110,7 @@ def _list(registry: Registry, as_json: bool) -> None:
         for kind in kinds:
             asks = "vectors" if kind.embeds else "judge" if kind.judged else ""
             say(f"  {kind.name:<20} {asks:<7} {summary(kind)}")
-    say("\n`tui-evals evaluators NAME` shows options, evidence and an example.")
+    say("\n`tui-evals evaluators NAME` shows options, evidence and an example, with --prompt what its judge is asked.")
 
 
 def show_packages(python: str | None, as_json: bool) -> None:
@@ -186,7 +215,8 @@ def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
 def _example_json(value: Any) -> Any:
     """An example as JSON: tool calls as objects, tuples as lists."""
     if isinstance(value, ToolCall):
-        return {"name": value.name, "arguments": value.arguments}
+        result = {} if value.result is None else {"result": value.result}
+        return {"name": value.name, "arguments": value.arguments, **result}
     if isinstance(value, Mapping):
         return {key: _example_json(part) for key, part in value.items()}
     return [_example_json(part) for part in value] if isinstance(value, tuple | list) else value

@@ -197,9 +197,12 @@ def judge_command() -> None:
 @click.argument("name", required=False)
 @environment
 @trusting
+@click.option("--evaluator", "evaluators", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
 @_as_json
-def judge_check_command(name: str | None, env_name: str | None, trusting: bool, as_json: bool) -> int:
-    """Put answers with known verdicts to a judge, among them some that try to talk it round."""
+def judge_check_command(
+    name: str | None, env_name: str | None, trusting: bool, evaluators: tuple[str, ...], as_json: bool
+) -> int:
+    """Put answers with known verdicts to a judge, among them some that try to talk it round, for each evaluator."""
     from .targets import check_judge_named
 
-    return check_judge_named(name, env_name, trusting, as_json)
+    return check_judge_named(name, env_name, trusting, evaluators, as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +12,7 @@ from tui_evals.cli.approving import approve
 from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json
 from tui_evals.evaluators.base import Question
-from tui_evals.evaluators.canaries import CanaryReport, check_judge
+from tui_evals.evaluators.canaries import CanaryReport, canaries, check_judge
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.opening import items_of, price_for
@@ -35,6 +36,7 @@ from tui_evals.targets.service import Exchange, Service
 from tui_evals.targets.takes import judging_params
 from tui_evals.targets.tools.source import defined_name
 from tui_evals.text.money import money
+from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.safe import safe_line
 from tui_evals.text.vectors import unpack_vector
 
@@ -210,8 +212,16 @@ async def _probed(config: TargetConfig, here: Project, seen: Exchange) -> Probed
         await target.close()
 
 
-def check_judge_named(name: str | None, env_name: str | None, trusting: bool, as_json: bool) -> int:
+def check_judge_named(
+    name: str | None, env_name: str | None, trusting: bool, evaluators: Sequence[str], as_json: bool
+) -> int:
     """Put the canaries to a judge; exit 1 when it does not give every known verdict."""
+    known = list(dict.fromkeys(canary.evaluator.name for canary in canaries()))
+    for wanted in evaluators:
+        if wanted not in known:
+            raise Stop(
+                f"there are no canaries for '{wanted}'{did_you_mean(wanted, known)}; there are {', '.join(known)}"
+            )
     here = open_project(env_name, trusting)
     word = name or here.settings.judge
     if word is None:
@@ -220,37 +230,48 @@ def check_judge_named(name: str | None, env_name: str | None, trusting: bool, as
     approve(missing_of_targets(here, [config]), here.root)
     keep_output_to_ourselves()
     try:
-        report, problems = asyncio.run(_canaries(config, here))
+        report, problems = asyncio.run(_canaries(config, here, evaluators))
     except ConfigurationError as problem:
         raise Stop(f"✗ {config.name} ({config.model}): {problem}", 3) from None
     told = [f"{count}× no reply: {problem}" for problem, count in problems.items()]
     if sum(problems.values()) >= len(report.rows):  # it never replied, so nothing is known of its verdicts
         raise Stop("\n".join(f"✗ {config.name} ({config.model}): {problem}" for problem in problems), 3)
     if as_json:
-        canaries = [asdict(row) for row in report.rows]
-        say_json({"trusted": report.trusted, "canaries": canaries, "problems": told})
+        rows = [asdict(row) for row in report.rows]
+        tables = [asdict(one) for one in report.by_evaluator]
+        say_json({"trusted": report.trusted, "evaluators": tables, "canaries": rows, "problems": told})
     else:
-        for row in report.rows:
-            say(
-                f"{'✓' if row.passed else '✗'} {row.name:<28} wanted {row.expected}, got {row.result}",
-                fg=None if row.passed else "red",
-            )
+        _say_canaries(report)
         for line in told:
             say(line, fg="red")
         say(report.sentence, bold=True)
     return 0 if report.trusted else 1
 
 
-async def _canaries(config: TargetConfig, here: Project) -> tuple[CanaryReport, Counter[str]]:
+def _say_canaries(report: CanaryReport) -> None:
+    """A line for each evaluator, and below it the canaries that got another verdict than the known one."""
+    say(f"  {'evaluator':<26} {'known verdicts':>14} {'too kind':>9} {'too harsh':>10} {'unread':>7}", bold=True)
+    for one in report.by_evaluator:
+        wrong = [row for row in report.rows if row.evaluator == one.evaluator and not row.passed]
+        figures = f"{f'{one.known} of {one.total}':>14} {one.too_kind:>9} {one.too_harsh:>10} {one.unread:>7}"
+        say(f"{'✗' if wrong else '✓'} {one.evaluator:<26} {figures}", fg="red" if wrong else None)
+        for row in wrong:
+            say(f"    {row.name}: wanted {row.expected}, got {row.result or 'no verdict'}", fg="red")
+
+
+async def _canaries(
+    config: TargetConfig, here: Project, evaluators: Sequence[str]
+) -> tuple[CanaryReport, Counter[str]]:
     """The report, and each reason why the judge gave no reply with how often it did not."""
     target = _open(config, here)
     problems: Counter[str] = Counter()
+    room = asyncio.Semaphore(config.concurrency)
 
     async def ask(question: Question) -> str:
         params = judging_params(config, question.max_tokens)
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
-            async with attempt_clock(target, config.timeout):
+            async with room, attempt_clock(target, config.timeout):
                 reply = await target.ask(request)
         except (TargetError, ConfigurationError, TimeoutError) as problem:
             problems[str(problem) or f"no answer within {config.timeout:g} s"] += 1
@@ -258,6 +279,6 @@ async def _canaries(config: TargetConfig, here: Project) -> tuple[CanaryReport, 
         return whole_reply(reply.text, reply.finish_reason, config.name)
 
     try:
-        return await check_judge(ask), problems
+        return await check_judge(ask, evaluators), problems
     finally:
         await target.close()

@@ -201,6 +201,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
         "references": list(evidence.references) or None,
         "alternatives": list(evidence.alternatives) or None,
         "context": evidence.context,
+        "chunks": list(evidence.chunks) or None,
         "history": [dict(message) for message in evidence.history] or None,
         "chat": [dict(message) for message in evidence.chat] or None,
         "tool_calls": None if evidence.tool_calls is None else [asdict(call) for call in evidence.tool_calls],

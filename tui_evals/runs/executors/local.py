@@ -161,7 +161,7 @@ class LocalExecutor:
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
                 questions.set(JudgeQuestions(f"answer {answer}", again=turn in cell.known))
                 said, evaluators = cell.scores.get(turn, ()), self._evaluators(cell.item, turn)
-                judged = await judge(evaluators, evidence, self._plan, cell.item, said)
+                judged = await judge(evaluators, evidence, self._plan, cell.item, turn, said)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
             so_far.go_on(record, len(messages))
             messages += messages_of_answer(record)

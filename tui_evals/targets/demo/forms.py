@@ -186,10 +186,24 @@ def _filled(schema: Mapping[str, Any], texts: Mapping[str, str], good: bool, rea
         return {"reason": reason, "winner": _preferred(texts)}
     if "supported" in properties:
         return {"reason": reason, "supported": good, "hit": 1 if good else None}
-    if "claims" in properties:
-        claim = texts.get("answer", "").split("\n")[0][:200]
-        return {"claims": [{"claim": claim, "evidence": reason, "supported": good}]}
-    return instance(schema, reason)
+    lists = {key: _checked(part, texts, good, reason) for key, part in properties.items()}
+    return lists if lists and all(lists.values()) else instance(schema, reason)
+
+
+def _checked(schema: Mapping[str, Any], texts: Mapping[str, str], good: bool, reason: str) -> list[dict[str, Any]]:
+    """A list of verdicts: on each numbered piece of the material, or a single one on the first line of the answer."""
+    fields = schema.get("items", {}).get("properties", {})
+    about = next(iter(fields), "")
+    if not any(part.get("type") == "boolean" for part in fields.values()):
+        return []
+    found: list[Any] = [texts.get("answer", "").split("\n")[0][:200]]
+    if fields[about].get("type") == "integer":
+        pattern = re.compile(rf"{about}_(\d+){'_assistant' if about == 'message' else ''}")
+        found = [int(match[1]) for name in texts if (match := pattern.fullmatch(name))]
+    said = {"boolean": good, "string": reason}
+    return [
+        {name: one if name == about else said.get(part.get("type")) for name, part in fields.items()} for one in found
+    ]
 
 
 def _preferred(texts: Mapping[str, str]) -> str:

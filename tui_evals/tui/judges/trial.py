@@ -16,7 +16,9 @@ from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.paths import Data, get_at
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.resolve import EffectiveEvaluator
+from tui_evals.datasets.validate import document_of_data, rubric_of, validate
 from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate
+from tui_evals.evaluators.chunks import CHUNKS
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
@@ -154,7 +156,10 @@ def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> 
         **_about(place),
         **_asked(chat or _question(place.unit)),
         "response": answer.text,
-        "tool_calls": list(answer.tool_calls),
+        "tool_calls": [call for step in answer.steps for call in step["calls"]] or list(answer.tool_calls),
+        "steps": len(answer.steps) or None,
+        "transcript": list(answer.steps),
+        "tools": list(answer.request.get("tools") or ()),
         "diagnostics": answer.diagnostics,
         "latency_ms": answer.latency_ms,
         "tokens": sum(tokens) if tokens else None,
@@ -205,6 +210,7 @@ def _about(place: _Unit) -> dict[str, Any]:
         "expected": unit.get("expected_response"),
         "ideal": unit.get("ideal"),
         "context": unit.get("context"),
+        "chunks": _list(_dict(unit.get("extensions")).get(CHUNKS)),
         "variables": {name: "" if value is None else value for name, value in variables.items()},
         "json_response": (item.get("response_format") or data.get("response_format") or "text") != "text",
         **{name: known[key] for key, name in _PROMPTPEX.items() if isinstance(known.get(key), str)},
@@ -273,7 +279,8 @@ async def try_evaluator(trial: Trial) -> TrialResult:
     """
     try:
         kind = trial.registry.find(trial.entry.evaluator)
-        options = kind.Options.model_validate(trial.entry.settings)
+        default = {"rubric": _rubric(trial)} if kind.levelled else {}
+        options = kind.Options.model_validate({**default, **trial.entry.settings})
         subject = subject_of(trial.here)
         evidence = evidence_of(subject.row)
         judge = _judge_config(trial, kind, options)
@@ -294,6 +301,12 @@ async def try_evaluator(trial: Trial) -> TrialResult:
     if scripted:
         score = replace(score, reason=f"scripted: {score.reason}")
     return TrialResult(trial.entry, score, subject.of)
+
+
+def _rubric(trial: Trial) -> str:
+    """What the levels of a rating mean in a run of the dataset as it is."""
+    document = document_of_data(dict(trial.here.data), trial.here.file)
+    return rubric_of(validate(document, trial.registry.catalogue, trial.registry.own).portable)
 
 
 def _judge_config(trial: Trial, kind: type[Evaluator], options: Any) -> TargetConfig | None:

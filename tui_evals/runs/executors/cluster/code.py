@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, error_score
+from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Scope, Score, error_score
 from tui_evals.evaluators.compliance import SUFFIX, MetricEvaluator, metric_evaluator
 from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read_evaluator_files
 from tui_evals.evaluators.libraries.metric import LibraryMetric
@@ -42,7 +42,7 @@ class MissingEvaluator(_Model):
     """An evaluator that cannot be sent: how it behaves, and why it cannot judge on a worker that lacks it."""
 
     judged: bool
-    scope: Literal["answer", "group"]
+    scope: Scope
     why: str
 
 
@@ -305,7 +305,7 @@ class _StandIn(Evaluator):
         return error_score("evaluatorLoadError", self.why)
 
 
-def _stand_in(name: str, judged: bool, why: str, scope: str = "answer") -> type[Evaluator]:
+def _stand_in(name: str, judged: bool, why: str, scope: Scope = "answer") -> type[Evaluator]:
     return type(name, (_StandIn,), {"name": name, "judged": judged, "scope": scope, "why": why, "__doc__": why})
 
 

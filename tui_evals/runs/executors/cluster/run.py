@@ -62,6 +62,7 @@ async def cluster_executor(
         judges=tuple((name, _agreed(priced.config)) for name, priced in judges.items()),
         prompts=dump_prompts(plan),
         without_judges=plan.without_judges,
+        rubric=plan.rubric,
         use_cache=use_cache,
         budget=budget.most,
         root=str(where.root),

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
+from tui_evals.datasets.validate import Rubric
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import kept_prompt, prompt_kept
@@ -39,6 +40,7 @@ class Order:
     judges: tuple[tuple[str | None, TargetConfig], ...]
     prompts: tuple[Mapping[str, Any], ...]
     without_judges: bool
+    rubric: Rubric
     use_cache: bool
     budget: float | None
     root: str
@@ -89,7 +91,7 @@ def worker_plan(order: Order, registry: Any) -> Plan:
     header = Dataset.model_validate({**order.header, "items": [{"prompt": "-"}]}).model_copy(update={"items": []})
     judge = dict(order.judges).get(None)
     prompts = tuple(map(prompt_kept, order.prompts))
-    return Plan(header, order.targets, registry, judge, order.without_judges, prompts)
+    return Plan(header, order.targets, registry, judge, order.without_judges, prompts, rubric=order.rubric)
 
 
 def dump_cells(cells: Sequence[Cell]) -> str:
