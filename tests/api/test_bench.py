@@ -195,8 +195,33 @@ def test_data_that_do_not_make_a_suite_are_refused_and_nothing_is_kept(project, 
     assert isinstance(caught.value, ArthurError) and keeping.names(project) == []
 
 
-@pytest.mark.parametrize("name", ["", " ", "a/b", "a\\b", "..", "a..b", ".a", "-a", " a", "a\n", "x" * 101, "é" * 101])
-def test_names_that_no_file_can_have_are_refused(project, name):
+FREE_NAMES = ["QA: v1/v2?", "../x", "a\\b", ".a", "-a", "a..b", "猫" * 90, "x" * 1000, "a-0123456789ab", 'say "<hi>|"']
+
+
+def test_names_are_free_text_and_each_has_a_file_of_its_own(project):
+    for name in FREE_NAMES:
+        letters(name).run(f"run {name}"[:1000], candidate_output_list=["A", "b", "x"])
+        again = TestSuite(name, "readability")
+        assert (again.name, again.scoring_method, again.input_texts) == (name, "exact_match", INPUTS)
+        with pytest.raises(UserValueError, match="give this run another name"):
+            again.run(f"run {name}"[:1000], candidate_output_list=REFERENCES)
+    assert keeping.names(project) == sorted(FREE_NAMES)
+    assert [one.name for one in keeping.every(project)] == sorted(FREE_NAMES)
+    files = [file for file in project.rglob("*") if file.suffix == ".json"]
+    assert len(files) == 2 * len(FREE_NAMES)
+    assert all(file.is_relative_to(project / ".evals" / "suites") for file in files)
+
+
+@pytest.mark.soak
+def test_a_frame_of_a_hundred_thousand_rows_becomes_a_suite(project):
+    rows = [str(number) for number in range(100_000)]
+    frame = pytest.importorskip("pandas").DataFrame({"input": rows, "reference_output": rows})
+    suite = TestSuite("large", "exact_match", reference_data=frame)
+    assert len(TestSuite("large", "exact_match").input_texts) == len(suite.reference_outputs) == 100_000
+
+
+@pytest.mark.parametrize("name", ["", " ", " a", "a\n", "a\x1b[2J", "x" * 1001])
+def test_names_that_are_no_line_of_text_are_refused(project, name):
     with pytest.raises(UserValueError, match="the name of a suite"):
         letters(name)
     with pytest.raises(UserValueError, match="the name of a run"):

@@ -20,6 +20,7 @@ STARTS = {
     "json": "{",
     "jsonl": "{",
     "oaieval-log": '{"spec": ',
+    "inspect": '{"version": 2, ',
 }
 
 

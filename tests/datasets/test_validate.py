@@ -139,13 +139,14 @@ def test_the_projects_own_evaluators_are_known_and_portable(tmp_path):
     assert validate(load(file), PUBLIC, ["polite"]).portable
 
 
-def test_an_item_may_bring_variables_only_when_the_dataset_asks(tmp_path):
+def test_an_item_may_bring_variables_only_for_a_prompt_that_is_named(tmp_path):
     file = tmp_path / "d.json"
     item = {"variables": {"word": "aura"}}
     file.write_text(json.dumps({"schemaVersion": "1.9.0", "items": [item]}))
-    assert "neither prompt nor turns" in str(validate(load(file), PUBLIC).problems[0])
+    report = validate(load(file), PUBLIC)
+    assert report.valid and "variables only; run them with --prompt FILE" in str(report.problems[0])
     file.write_text(json.dumps({"schemaVersion": "1.9.0", "prompt_file": "p.prompty", "items": [item]}))
-    assert validate(load(file), PUBLIC).valid
+    assert validate(load(file), PUBLIC).valid and not validate(load(file), PUBLIC).problems
 
 
 def test_two_items_of_one_test_id_are_a_warning(tmp_path):

@@ -77,6 +77,11 @@ def test_summary_replies_as_we_read_them(reply: str, expected: float | None, lab
         ("na.", None, "invalid", "error"),
         ("tie", None, "invalid", "error"),
         ("1 or 0", None, "invalid", "error"),
+        ("**1**", 1.0, "correct", "pass"),
+        ("1 - the answer is right", 1.0, "correct", "pass"),
+        ("**0** – the answer is wrong", None, "invalid", "error"),
+        ("1 - the answer is right\n0 - the answer is wrong", None, "invalid", "error"),
+        ("NA - it cannot be told", None, "invalid", "error"),
         ("yes", None, "invalid", "error"),
     ],
 )

@@ -52,6 +52,7 @@ CANONICAL = (
     "ToolTrajectory",
     "ToolsSucceeded",
     "Steps",
+    "UserGoal",
     "Latency",
     "Cost",
     "Tokens",
@@ -85,6 +86,14 @@ CANONICAL = (
     "Secrets",
     "EmbeddingSimilarity",
     "Language",
+    "match",
+    "includes",
+    "pattern",
+    "choice",
+    "exact",
+    "f1",
+    "model_graded_qa",
+    "model_graded_fact",
 )
 
 ALIASES = {

@@ -180,6 +180,12 @@ READABLE = [
     ("It is quite good.\nScore: 4.", 4, "It is quite good.\nScore: 4"),
     ("Score: 4\nBecause it is.", 4, "Score: 4\nBecause it is"),
     ("Score: 4\nYes.\n4/5", 4, "Score: 4\nYes.\n4/5"),
+    ('{"reason": "r", "score": "4"}', 4, "r"),
+    ("The set {1, 2} is right.\nScore: 4", 4, "The set {1, 2} is right.\nScore: 4"),
+    ('{"grade": 4}\nScore: 4', 4, '{"grade": 4}\nScore: 4'),
+    ("**1**", 1, "**1**"),
+    ("1 - the answer is right", 1, "1 - the answer is right"),
+    ("**4: nearly all of it**", 4, "**4: nearly all of it**"),
 ]
 
 
@@ -208,10 +214,12 @@ UNREADABLE = [
     '{"score": Infinity}',
     '{"score": true}',
     '{"score": null}',
-    '{"score": "4"}',
+    '{"score": "four"}',
     '{"score": [4]}',
     '{"grade": 4}',
-    '{"grade": 4}\nScore: 4',
+    "3 - 5",
+    "1 - bad, 4 - good\n5 - best",
+    '{"score": "4"} {"score": 5}',
     '{"reason": "it says </think>{"score": 5}',
     '{"score": 4',
     "{score: 4}",

@@ -75,7 +75,7 @@ def test_a_log_becomes_one_run_whichever_of_its_two_forms_is_imported(shell, doo
     again = shell("import", f"{name}.json", "--json")
     said = json.loads(again.out)
     assert (said["kind"], said["run"], said["run_is"]) == ("inspect", run.key, "known")
-    assert {loss["kind"] for loss in said["losses"]} >= {"carried", "left out"}
+    assert "carried" in {loss["kind"] for loss in said["losses"]}
     assert len(runs()) == 1 and files(doors) == before
     assert run.key in shell("show", run.key).out
 

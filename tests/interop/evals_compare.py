@@ -52,7 +52,8 @@ def judged(registry: Registry, name: str, run: Mapping[str, Any]) -> tuple[Rows,
         sample = item.testId or ""
         calls = [call for call in run["all"] if call["sample"] == sample]
         asked = [call for call in calls if call["role"] == "target"]
-        if any(_chat(call["prompt"]) != _asked(item) for call in asked):
+        repeats = len(item.other_questions or ()) + 1
+        if any(_chat(call["prompt"]) != _asked(item.asking(place % repeats)) for place, call in enumerate(asked)):
             others.append(sample)
         replies = [call["answer"] for call in calls if call["role"] == "judge"]
         score = asyncio.run(_scored(dataset, item, [call["answer"] for call in asked], replies))

@@ -3,6 +3,7 @@
 Run by hand, in an environment that has `evals`; nothing is fetched and no model is asked:
 
     python tests/interop/evals_registry.py tests/imports/registries/example > tests/imports/registries/example.json
+    python tests/interop/evals_registry.py tests/imports/registries/letter > tests/imports/registries/letter.json
 
 For each name it writes the full name the package finds, for each set the evals it would run, and for each eval that it
 can run with answers of our own every call in the order in which it is made (the sample's id, the prompt, the parameters
@@ -17,12 +18,16 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 ANSWERS = ("Paris: GREEN {it is}.", "Lima", "White, the snow!", "Nairobi and blackness", "redder", "Bagdad", "Ndjamena")
 JSON = ('{"b": 0, "g": 0, "r": 255.0}', '{"b": 254}', "null")
 JUDGED = ("It is kind.\n\nYes", "No", "Yes.\nWell, No", "Perhaps")
+LETTER = ("", "Paris", " Paris", "{x} and {{y}}", "Lima!", "paris\n", "LIMA")
+LETTER_JSON = ('{"a": 1.0}', "[1, 1]", "null", "NaN", "true", " {} ", "")
+LETTER_JUDGED = ("Yes", "I think\nNo.", "", "B\nMaybe", "Not sure\n\nReasons", "Y", "N\nC")
 MAX_SAMPLES = 2
 
 
@@ -38,16 +43,43 @@ class Recording:
 
         sample = default_recorder().current_sample_id()
         place, before = int(sample.rsplit(".", 1)[1]), sum(call["sample"] == sample for call in self.calls)
-        answers = (
+        answers = _letters(self.role, sample) or (
             JUDGED if self.role == "judge" else JSON if sample.startswith(("colours-json", "colours-v")) else ANSWERS
         )
         self.answer = answers[(place + before) % len(answers)]
         call = {"role": self.role, "sample": sample, "params": params, "answer": self.answer}
-        self.calls.append(call if self.role == "judge" else {**call, "prompt": prompt})
+        told = self.role != "judge" or sample.startswith("letter")  # those of the package itself are left out
+        self.calls.append({**call, "prompt": deepcopy(prompt)} if told else call)
         return self
 
     def get_completions(self) -> list[str]:
         return [self.answer]
+
+
+def _letters(role: str, sample: str) -> tuple[str, ...]:
+    if not sample.startswith("letter"):
+        return ()
+    if role == "judge":
+        return LETTER_JUDGED
+    return LETTER_JSON if sample.startswith(("letter-json", "letter-valid")) else LETTER
+
+
+def solving(asked: Recording) -> Any:
+    """A solver that asks as the package's own do, with the task before the chat."""
+    from evals.solvers.solver import Solver, SolverResult
+
+    class Solving(Solver):
+        def __init__(self) -> None:
+            super().__init__()
+
+        def copy(self) -> Any:
+            return self
+
+        def _solve(self, state: Any, **params: Any) -> Any:
+            task = {"role": "system", "content": state.task_description}
+            return SolverResult(asked([task, *(part.to_dict() for part in state.messages)]).get_completions()[0])
+
+    return Solving()
 
 
 def described(folder: Path) -> dict[str, Any]:
@@ -83,6 +115,8 @@ def lettered(file: Path) -> Iterator[dict[str, str]]:
 
     from evals.formatting import make_abc
 
+    if not file.is_file():
+        return
     for place, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
         sample, name = json.loads(line), f"quiz.dev.{place}"
         random = Random(f"{name}:20220722".encode())
@@ -100,7 +134,7 @@ def runs(folder: Path, names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]
                 report, events = one_run(folder, name, most, calls)
                 found[key] = calls
                 if most is None:
-                    found["report"] = {part: value for part, value in report.items() if part != "boostrap_std"}
+                    found["report"] = {part: value for part, value in report.items() if not part.endswith("strap_std")}
                     found["recorded"] = [
                         {"sample": event.sample_id, "type": event.type, "data": event.data} for event in events
                     ]
@@ -124,6 +158,8 @@ def one_run(folder: Path, name: str, most: int | None, calls: list[dict[str, Any
     asked: list[Any] = [Recording("target", calls) for _ in range(targets)]
     if "modelgraded_spec" in args:
         asked.append(Recording("judge", calls))
+    if "MatchWithSolvers" in spec.cls:
+        asked = [solving(asked[0])]
     evals.eval.set_max_samples(most)
     made = registry.get_class(spec)(
         completion_fns=asked, name=spec.key, eval_registry_path=spec.registry_path, registry=registry

@@ -124,7 +124,7 @@ async def test_the_policy_allows_our_style_and_script_and_nothing_else(tmp_path,
     (policy,) = [v for tag, name, v in found.values if tag == "meta" and name == "content" and "default-src" in v]
     hashes = {}
     for kind in ("style", "script"):
-        (content,) = found.inside[kind]
+        *_, content = found.inside[kind]  # before the script that runs lie the packed answers, which do not
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         hashes[kind] = f"'sha256-{digest}'"
     assert policy.split("; ") == [

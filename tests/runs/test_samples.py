@@ -31,6 +31,24 @@ def test_a_command_of_the_page_works(project, folder, command):
         assert "finished" in out
 
 
+def test_the_grid_of_prompts_targets_and_temperatures_shows_what_makes_the_difference(project):
+    shutil.copytree(SAMPLES, project.folder / "sample_datasets")
+    folder, command = next(one for one in COMMANDS if "-P temperature" in one[1])
+    there = replace(project, folder=project.folder / folder)
+    there.do(*shlex.split(command))
+    with there.reader() as reader:
+        run = reader.find_run("last")
+        totals = reader.totals_by(run.id, "column")
+    cold = {
+        run.prompts[prompt]: totals[prompt, target].passed
+        for prompt, target in totals
+        if run.targets[target] == "swift@temperature=0"
+    }
+    assert cold == {"number-only": 7, "chatty": 0} and len(totals) == 8
+    between = "swift@temperature=0 · number-only,swift@temperature=1.5 · number-only"
+    assert "B passes 4 fewer of 7 items than A" in there.do("compare", "last", "--columns", between)
+
+
 def test_the_json_service_is_asked_as_its_page_says(project, monkeypatch):
     shutil.copytree(SAMPLES / "json-service", project.folder, dirs_exist_ok=True)
     page = (project.folder / "README.md").read_text()

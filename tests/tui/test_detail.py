@@ -197,6 +197,19 @@ async def test_the_steps_of_an_agent_are_a_section(project):
     assert "Tool calls" not in text and not {"\x1b", "\x07", "\x9b"} & set(text)
 
 
+async def test_a_conversation_with_a_simulated_user_is_read_turn_by_turn(project):
+    said = {"goal": "reached", "message": HOSTILE}
+    steps = (
+        {"asked": "Where is it?", "text": "Which order?", "calls": []},
+        {"asked": "Order 7.", "text": "Paris", "calls": [], "user": said},
+    )
+    await project.answer(0, answered("Paris", steps=steps))
+    text = project.text(0, 120)
+    order = ["Steps", "user: Where is it?", "Which order?", "user: Order 7.", "Paris", "user, whose goal is reached: "]
+    places = [text.find(part, text.find("Steps")) for part in order]
+    assert -1 not in places and places == sorted(places) and not {"\x1b", "\x07", "\x9b"} & set(text)
+
+
 async def test_where_there_is_no_answer_the_reason_and_what_was_expected_stand(project):
     await project.answer(0, answered(None, code="agentTimeout", message="took too long"))
     text = project.text(0)

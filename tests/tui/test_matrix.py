@@ -183,3 +183,15 @@ async def test_a_run_that_asked_nothing_has_no_grid(tmp_path, monkeypatch):
         await person.sees("This run asks nothing.")
         await person.press("space", "l", "enter", "equals_sign", "w")
         assert isinstance(person.app.screen, MatrixScreen)
+
+
+def test_prompts_stand_below_the_targets_where_a_run_has_several_of_both():
+    targets = tuple(f"{name}@temperature={value}" for name in ("swift", "steady") for value in ("0", "0.7"))
+    columns = named_columns(a_run(targets=targets, prompts=("number-only", "chatty")))
+    heads = [row_text(one) for one in head_rows(layout(120, columns, 0, None, 0))]
+    assert heads[1].startswith("prompt") and heads[1].count("number-only") == 4
+    assert len({heads[0][place : place + 12] for place in _starts(heads[1], "number-only")}) == 4
+
+
+def _starts(line, word):
+    return [place for place in range(len(line)) if line.startswith(word, place)]

@@ -8,7 +8,7 @@ from tui_evals.runs.start import PreparedRun
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.config import RunDefaults, Settings
-from tui_evals.tui.runs.starting import fields_of, first_values
+from tui_evals.tui.runs.starting import fields_of, first_values, of_file, run_values, with_prompts
 from tui_evals.tui.widgets.form import DONE, LEAVE
 from tui_evals.tui.widgets.lines import Lines
 
@@ -64,3 +64,37 @@ def test_the_configured_target_is_chosen_and_the_last_one_offered():
     assert first_values(last, Settings()) == last
     targets = fields_of(configured, ("b", "openai/c"))[0]
     assert tuple(targets.choices) == ("a", "b", "openai/c", "demo")
+
+
+async def test_the_form_chooses_prompts_and_varies_parameters(tmp_path):
+    """Items of variables alone are asked by two prompts at two seeds, and the run is asked again as it was."""
+    write(tmp_path / "data.json", {"default_evaluators": {}, "items": [{"variables": {"word": "sea"}}]})
+    for name in ("short", "long"):
+        (tmp_path / f"{name}.prompty").write_text("user:\nSay {{ word }}.\n")
+    configure(tmp_path, '[run]\ntargets = ["demo"]\n')
+    async with at_the_workbench(tmp_path, dataset="data.json", size=(100, 40)) as person:
+        await person.press("r")
+        await person.sees("variables only, and no prompt")
+        form = person.app.screen
+        form.values |= {"prompts": ["long.prompty", "short.prompty"], "parameters": "seed=1"}
+        form.values_changed()
+        await person.sees("2 calls, free")
+        form.values |= {"parameters": "seed"}
+        form.values_changed()
+        await person.sees("names no parameter with its values")
+        form.values |= {"parameters": "seed=1,2"}
+        form.values_changed()
+        await person.sees("4 calls, free")
+        await person.press("ctrl+s")
+        await person.until(lambda: person.app.watching.run is not None)
+        run = person.app.watching.run
+        assert run.targets == ("demo@seed=1", "demo@seed=2") and run.prompts == ("long", "short")
+    offered = ("long.prompty", "short.prompty")
+    assert with_prompts(run_values(run), offered)["prompts"] == ["long.prompty", "short.prompty"]
+
+
+def test_what_is_varied_is_remembered_for_its_dataset_only(tmp_path):
+    last = {"file": str(tmp_path / "a.json"), "targets": ["t"], "prompts": ["p.prompty"], "parameters": "seed=1,2"}
+    assert of_file(last, tmp_path / "b.json") == {"targets": ["t"]}
+    assert of_file(last, tmp_path / "a.json") == {name: value for name, value in last.items() if name != "file"}
+    assert with_prompts({"prompts": ["gone"]}, ("p.prompty",)) == {"prompts": ["gone"]}

@@ -94,6 +94,10 @@ def test_an_unfolded_conversation_does_not_say_its_first_prompt_twice():
     assert preview(turns) == ("1 turn · hello", "dim")
 
 
+def test_an_item_with_a_simulated_user_says_what_the_user_wants():
+    assert preview({"user": {"goal": "a\n refund"}, "name": "Maud"}) == ("a user: a refund", "dim")
+
+
 def test_items_of_which_none_has_a_category_stand_in_no_groups():
     shape = TreeShape(by_category=True)
     shape.lay([{"prompt": "a"}, {"prompt": "b"}], None)

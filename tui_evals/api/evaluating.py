@@ -7,16 +7,16 @@ import inspect
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.datasets.versions import CURRENT_VERSION
-from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
+from tui_evals.evaluators.base import Evaluator
 from tui_evals.present.causes import cause_sentence
 from tui_evals.runs.approving import find_typed
 from tui_evals.runs.plan import CannotPlan
@@ -40,62 +40,8 @@ from tui_evals.targets.function import given_function
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.text.endings import ENDINGS
 
+from .functions import evaluator_of
 from .results import Run, read_run
-
-_EVIDENCE = tuple(field.name for field in fields(Evidence))
-_SYNONYMS: Mapping[str, str] = {"output": "response", "answer": "response", "reference": "expected", "input": "prompt"}
-
-
-def evaluator_of(name: str, function: Callable[..., Any]) -> type[Evaluator]:
-    """The evaluator a function is.
-
-    Its parameters are words of evidence (response or output or answer, expected, prompt, context, variables, …); one
-    that is none keeps its default. True and False are verdicts, a number is a score from 0 to 1 that passes from 0.5,
-    either may come with a reason, as (False, "too long"), and a Score says all there is to say. One that is not async
-    runs in a thread.
-    """
-    parameters = inspect.signature(function).parameters
-    parameter_fields = {parameter: _SYNONYMS.get(parameter, parameter) for parameter in parameters}
-    unknown = [parameter for parameter, field in parameter_fields.items() if field not in _EVIDENCE]
-    if lacking := [parameter for parameter in unknown if parameters[parameter].default is inspect.Parameter.empty]:
-        evidence_names = ", ".join([*_EVIDENCE, *_SYNONYMS])
-        raise TypeError(f"the evaluator {name} asks for {lacking[0]}, which is no evidence; there are {evidence_names}")
-    parameter_fields = {each: field for each, field in parameter_fields.items() if each not in unknown}
-    about = inspect.getdoc(function) or f"Passes when {name} says so."
-    return type(
-        name,
-        (_Function,),
-        {"name": name, "function": staticmethod(function), "parameter_fields": parameter_fields, "__doc__": about},
-    )
-
-
-class _Function(Evaluator):
-    family = "custom"
-    function: ClassVar[Callable[..., Any]]
-    parameter_fields: ClassVar[Mapping[str, str]]
-
-    async def score(self, evidence: Evidence) -> Score:
-        """The function's verdict as a score."""
-        arguments = {parameter: getattr(evidence, field) for parameter, field in self.parameter_fields.items()}
-        function, reason = type(self).function, ""
-        # In a thread, so that one that takes its time holds up neither answers nor other verdicts.
-        verdict = function(**arguments) if _is_async(function) else await asyncio.to_thread(function, **arguments)
-        if inspect.isawaitable(verdict):
-            verdict = await verdict
-        if isinstance(verdict, tuple) and len(verdict) == 2:
-            verdict, reason = verdict[0], str(verdict[1])
-        if isinstance(verdict, Score):
-            return verdict
-        if isinstance(verdict, bool):
-            return verdict_score(verdict, reason or f"{self.name} says {'yes' if verdict else 'no'}")
-        if isinstance(verdict, int | float):
-            return measured_score(float(verdict), 0.5, reason or f"{self.name} gives {verdict:g}")
-        raise TypeError(f"{self.name} returned {type(verdict).__name__}, not True, False, a number or a Score")
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-
 
 Answers = Callable[..., Any]
 """A function that answers: it takes the prompt (or `messages`, or `request`) and returns text, now or when awaited."""
@@ -263,6 +209,7 @@ async def aevaluate(
     chosen, own = _evaluators_and_code(evaluators) if evaluators is not None else (None, {})
     targets = _configurations(_target_list(target), here.settings)
     judges = _configurations([judge] if judge is not None else [], here.settings)
+    _refuse_same_name(targets, judges, judge in _target_list(target))
     request = RunRequest(
         document=document,
         source=dataset_key(str(document.file), here.root),
@@ -353,6 +300,18 @@ def _configurations(targets: Sequence[TargetLike], settings: Settings) -> list[t
     return configured
 
 
+_Configured = tuple[TargetConfig, Target | None]
+
+
+def _refuse_same_name(targets: Sequence[_Configured], judges: Sequence[_Configured], same: bool) -> None:
+    """ConfigurationError where a function that answers and another that judges could not be told apart."""
+    names = {config.name for config, ready in targets if ready is not None}
+    if not same and (twice := next((config.name for config, _ in judges if config.name in names), None)):
+        raise ConfigurationError(
+            f"the target and the judge are both called {twice}; give the functions names of their own"
+        )
+
+
 def _target_of(target: Target | Answers, config: TargetConfig) -> Target:
     if not inspect.iscoroutinefunction(getattr(target, "ask", None)):
         return given_function(cast(Answers, target), config)
@@ -385,4 +344,9 @@ def _evaluators_and_code(evaluators: EvaluatorsLike) -> tuple[dict[str, Any], di
 
 
 def _name_of(evaluator: Any) -> str:
-    return evaluator if isinstance(evaluator, str) else getattr(evaluator, "name", None) or evaluator.__name__
+    if isinstance(evaluator, str):
+        return evaluator
+    if inspect.isroutine(evaluator) or inspect.isclass(evaluator):
+        return str(getattr(evaluator, "name", None) or evaluator.__name__)
+    name = getattr(evaluator, "name", None)
+    return name if isinstance(name, str) and name.isidentifier() else type(evaluator).__name__

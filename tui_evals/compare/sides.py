@@ -31,7 +31,9 @@ _CONTENT = (
     "ideal",
     "context",
     "messages",
+    "attachments",
     "variables",
+    "user",
     "tools",
     "response_format",
 )

@@ -20,7 +20,7 @@ _SEGMENT = r'(?:"[^"]+"|[^".=:]+)'
 _FIELD = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
 _ASSIGNMENT = re.compile(rf"(?P<field>{_FIELD.pattern})(?P<sign>:?=)(?P<text>.*)", re.DOTALL)
 
-_OPEN = ("variables", "extensions", "metadata")
+_OPEN = ("variables", "matrix", "extensions", "metadata")
 """Objects that go when the last thing in them does."""
 
 

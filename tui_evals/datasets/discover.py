@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from tui_evals.atomic_files import write_atomically
@@ -79,6 +80,13 @@ def dataset_files(root: Path) -> Iterator[Path]:
             name for name in folders if not name.startswith(".") and name not in _NO_DATASETS_IN and depth < _DEEPEST
         ]
         yield from (here / name for name in names if name.endswith(_PLAIN_ENDINGS) and _may_hold_items(here / name))
+
+
+def prompt_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """The prompt files beside a dataset and in the folders next to it, without those that judge."""
+    places = (place for place in sorted(folder.glob("*")) if place.is_dir() and not place.name.startswith("."))
+    found = chain(sorted(folder.iterdir()), *(sorted(place.iterdir()) for place in places))
+    return [file for file in found if file.name.endswith(suffixes) and ".metric." not in file.name and file.is_file()]
 
 
 def _may_hold_items(file: Path) -> bool:

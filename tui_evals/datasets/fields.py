@@ -21,7 +21,8 @@ KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("evaluators_mode", "allowed_tools_mode"), "line"),
     **dict.fromkeys(("tags", "ideal", "allowed_tools", "default_allowed_tools", "metadata.tags"), "lines"),
     **dict.fromkeys(("weight", "threshold", "repeats", "max_steps"), "number"),
-    **dict.fromkeys(("variables", "messages", "tools", "tool_results", "mcp"), "json"),
+    **dict.fromkeys(("variables", "matrix", "messages", "attachments", "user", "other_questions"), "json"),
+    **dict.fromkeys(("tools", "tool_results", "mcp"), "json"),
     **dict.fromkeys(("extensions", "metadata.extensions", "metadata"), "json"),
     "response_format": "format",
 }

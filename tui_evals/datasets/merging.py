@@ -20,7 +20,7 @@ class _Absence(Enum):
 ABSENT: Final = _Absence.ABSENT
 """Stands for a value that a side does not have."""
 
-_MAPS = frozenset(("variables", "evaluators", "default_evaluators", "extensions", "metadata"))
+_MAPS = frozenset(("variables", "matrix", "evaluators", "default_evaluators", "extensions", "metadata"))
 """Fields whose entries are merged one by one; every other field is one value."""
 _MOST_COMPARED = 250_000
 

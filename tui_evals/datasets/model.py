@@ -16,6 +16,7 @@ Text = Annotated[str, Field(min_length=1)]
 ToolId = Annotated[str, Field(pattern=r"\S")]
 EvaluatorKey = Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_]*$")]
 Evaluators = dict[EvaluatorKey, dict[str, Any]]
+Matrix = dict[str, Annotated[list[Any], Field(min_length=1)]]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -130,6 +131,50 @@ McpServer = Annotated[str, Field(pattern=r"^(stdio:\s*\S|https?://\S)")]
 MaxSteps = Annotated[int, Field(ge=1, le=1000)]
 
 
+class SimulatedUser(_StrictModel):
+    """Somebody whom a model plays in the place of fixed turns, until a goal is reached."""
+
+    goal: Text = Field(description="What the user wants from the conversation; the target is not told.")
+    persona: Text | None = Field(None, description="Who the user is, knows and how the user speaks.")
+    opening: Text | None = Field(
+        None, description="The first thing the user says; else whoever plays the user says it."
+    )
+    max_turns: Annotated[int, Field(ge=1, le=100)] = Field(
+        8, description="How often the user speaks at most; 8 if absent."
+    )
+    target: Text | None = Field(None, description="The target that plays the user; else the run's judge.")
+
+
+def _check_attachment(value: object) -> object:
+    if isinstance(value, str) and value:
+        return value
+    if not isinstance(value, dict) or not isinstance(value.get("path"), str) or not value["path"]:
+        raise ValueError("must be the path of a file, or an object with its path")
+    if extra := set(value) - {"path", "media_type", "size", "sha256"}:
+        raise ValueError(f"unknown field '{min(extra)}'; a file has path, media_type, size and sha256")
+    return value
+
+
+_ABOUT_FILE = {"path": {"type": "string", "minLength": 1}, "media_type": {"type": "string"}}
+Attachment = Annotated[
+    Any,
+    BeforeValidator(_check_attachment),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "properties": {**_ABOUT_FILE, "size": {"type": "integer"}, "sha256": {"type": "string"}},
+                    "required": ["path"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
 class ErrorObject(_StrictModel):
     """Why an answer, or its judging, is missing."""
 
@@ -165,6 +210,9 @@ class _Unit(_StrictModel):
     extensions: dict[str, Any] | None = Field(None, description="Anything else; echoed to the results.")
     ideal: list[str] | None = Field(None, description="Acceptable references; the first is the expected response.")
     messages: list[Message] | None = Field(None, description="Chat history placed before the prompt.")
+    attachments: list[Attachment] | None = Field(
+        None, description="Files that go along with the prompt: paths from the dataset's folder."
+    )
 
     response: str | None = Field(None, description="What the target said.")
     citations: list[Any] | None = None
@@ -193,6 +241,9 @@ class Turn(_Unit):
     prompt: Text = Field(description="What the target is asked.")
 
 
+Question = Text | Annotated[list[Message], Field(min_length=1)]
+
+
 class Item(_Unit):
     """A test: a single prompt, or a conversation of turns."""
 
@@ -200,12 +251,14 @@ class Item(_Unit):
     turns: Annotated[list[Turn], Field(min_length=1, max_length=MAX_TURNS)] | None = Field(
         None, description="The turns of a conversation, in order; not together with prompt."
     )
+    user: SimulatedUser | None = Field(None, description="A user whom a model plays; in the place of prompt and turns.")
     name: str | None = Field(None, description="Display name.")
     description: str | None = None
     testId: str | None = Field(None, description="Stable identifier, for comparing runs across versions.")
     category: str | None = Field(None, description="Groups items in views and totals.")
     notes: str | None = Field(None, description="Free text, such as a linked bug.")
     variables: dict[str, Any] | None = Field(None, description="Values for the template of the prompt under test.")
+    matrix: Matrix | None = Field(None, description="Variables with several values each: one item per combination.")
     tools: list[dict[str, Any]] | None = Field(None, description="Tool definitions sent to the model.")
     tool_results: list[ToolResult] | None = Field(
         None, description="What its tools give, written beforehand; these are looked at before the dataset's."
@@ -217,6 +270,11 @@ class Item(_Unit):
     weight: Share | None = Field(None, description="Share of the item in the run's score; 1 when absent.")
     threshold: Share | None = Field(None, description="Share of evaluators that must pass; 1 when absent.")
     repeats: Annotated[int, Field(ge=1)] | None = Field(None, description="How often the item is asked.")
+    other_questions: Annotated[list[Question], Field(min_length=1)] | None = Field(
+        None,
+        description="Further questions, text or messages, each asked in a conversation of its own; "
+        "the answers are judged together.",
+    )
     conversation_id: str | None = None
     summary: Summary | None = None
 
@@ -224,6 +282,15 @@ class Item(_Unit):
     def units(self) -> tuple[Item | Turn, ...]:
         """The exchanges to ask and judge in order: the turns, or the item itself."""
         return (self,) if self.turns is None else tuple(self.turns)
+
+    def asking(self, repeat: int) -> Item:
+        """The item as one of its conversations asks it: each of the other questions takes the place of the first."""
+        if not self.other_questions or not 0 < repeat <= len(self.other_questions):
+            return self
+        other = self.other_questions[repeat - 1]
+        asked = {"prompt": other} if isinstance(other, str) else {"messages": other}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("prompt", "messages")}
+        return Item.model_construct(**kept, **asked)
 
 
 for _model in (Item, Turn):
@@ -262,6 +329,7 @@ class Dataset(_StrictModel):
     )
     default_allowed_tools: list[ToolId] | None = None
     variables: dict[str, Any] | None = Field(None, description="Values for the template, where an item has none.")
+    matrix: Matrix | None = Field(None, description="The same of every item, where it gives no value itself.")
     messages: list[Message] | None = Field(None, description="The prompt under test as chat messages.")
     prompt_file: Text | None = Field(None, description="The prompt under test as a .prompty file beside this one.")
     tools: list[dict[str, Any]] | None = None
@@ -288,10 +356,10 @@ PORTABLE_TURNS = 20
 """Turns of a conversation that the published schema takes."""
 SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Item: frozenset(
-        {"testId", "category", "notes", "variables", "messages", "ideal", "tools", "response_format"}
-        | {"tool_results", "max_steps"}
-        | {"weight", "threshold", "repeats"}
+        {"testId", "category", "notes", "variables", "matrix", "messages", "ideal", "tools", "response_format"}
+        | {"attachments", "tool_results", "max_steps", "user"}
+        | {"weight", "threshold", "repeats", "other_questions"}
     ),
-    Turn: frozenset({"messages", "ideal"}),
+    Turn: frozenset({"messages", "attachments", "ideal"}),
 }
 """Fields the published schema refuses; it knows `name` on conversations only, and its root is open."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .matrix import item_in_file
+
 Unit = Mapping[str, Any]
 
 
@@ -16,6 +18,7 @@ def units(item: Unit) -> Sequence[Unit]:
 
 def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
     """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
+    item = item_in_file(item)
     name, questions = item.get("testId"), _question_of(item)
     there = items[position] if position < len(items) else None
     is_there = isinstance(there, dict) and there.get("testId") == name and _question_of(there) == questions
@@ -35,5 +38,11 @@ def _question_of(item: Any) -> Any:
     """What of an item is put to a target."""
     if not isinstance(item, dict):
         return None
-    own = [item.get("prompt"), item.get("messages"), item.get("variables")]
-    return own + [[turn.get("prompt"), turn.get("messages")] for turn in units(item)]
+    own = [item.get("prompt"), item.get("messages"), item.get("variables"), item.get("user")]
+    return own + [[turn.get("prompt"), turn.get("messages"), _files_of(turn)] for turn in units(item)]
+
+
+def _files_of(unit: Unit) -> list[Any]:
+    """The paths of its files; a run keeps more of them."""
+    files = unit.get("attachments")
+    return [one.get("path") if isinstance(one, dict) else one for one in files] if isinstance(files, list) else []

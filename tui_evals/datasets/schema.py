@@ -17,7 +17,8 @@ def json_schema() -> dict[str, Any]:
     for part in (schema, *schema["$defs"].values()):
         for name, field in part.get("properties", {}).items():
             part["properties"][name] = _without_null(field)
-    schema["$defs"][Item.__name__]["not"] = {"required": ["prompt", "turns"]}
+    pairs = (("prompt", "turns"), ("prompt", "user"), ("turns", "user"))
+    schema["$defs"][Item.__name__]["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

@@ -20,7 +20,8 @@ from tui_evals.text.nearest import did_you_mean
 from . import portable
 from .document import Document
 from .layout import Path
-from .model import TURN_ONLY_FIELDS, Dataset, Item, ToolResult, Turn
+from .matrix import matrix_problems
+from .model import TURN_ONLY_FIELDS, Dataset, Item, SimulatedUser, ToolResult, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
@@ -90,6 +91,8 @@ class _ItemCheck:
     refused: tuple[Problem, ...]
     refused_evaluators: tuple[Problem, ...]
     test_id: str | None
+    is_bare: bool = False
+    """Whether it has variables only, and the dataset no prompt that they fill in."""
 
 
 _STANDS_FOR_ALL = {"prompt": "an item"}
@@ -123,7 +126,8 @@ class Checker:
             checks = self._checked(data, catalogue, custom)
             if version_problem(data.get("schemaVersion")) is None:  # another version may well have other fields
                 problems += _placed(checks, "fields")
-            problems += [*_null_problems(data, (), Dataset), *_between_items(checks)]
+            problems += [*_null_problems(data, (), Dataset), *_between_items(checks), *_bare_items(checks)]
+            problems += matrix_problems(data, own=False)
             problems += [*_schema_problems(data, self._schemas), *_placed(checks, "schemas")]
             problems += result_problems(data)
             problems += _default_evaluator_problems(data, catalogue, custom)
@@ -165,7 +169,7 @@ class Checker:
             return _ItemCheck(None, fields, (), (), (), (), (), (), None)
         units = list(_units(item, (), item.get("turns")))
         own = [((*path, "evaluators"), unit["evaluators"]) for path, unit in units if "evaluators" in unit]
-        shape = tuple(_shape_problems(item, has_prompt))
+        shape = (*_shape_problems(item, has_prompt), *matrix_problems(item, own=True))
         around = tuple(problem for path, unit in units for problem in _unit_problems(unit, path))
         schemas = tuple(_schema_problems(item, self._schemas))
         evaluators = tuple(_evaluator_problems(own, catalogue, custom, self._known))
@@ -185,6 +189,7 @@ class Checker:
             self._shared.setdefault(refused, refused),
             self._shared.setdefault(refused_evaluators, refused_evaluators),
             test_id if isinstance(test_id, str) else None,
+            not has_prompt and _is_bare(item),
         )
 
 
@@ -386,6 +391,8 @@ def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
         return frozenset(model.model_fields)
     if len(path) >= 2 and path[-2] == "tool_results":
         return frozenset(ToolResult.model_fields)
+    if path[-1:] == ("user",):
+        return frozenset(SimulatedUser.model_fields)
     if len(path) >= 4 and path[2] == "turns":
         return frozenset(Turn.model_fields)
     return frozenset(Item.model_fields)
@@ -433,14 +440,35 @@ def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Pa
 
 
 def _shape_problems(item: dict[str, Any], has_prompt: bool) -> Iterator[Problem]:
+    given = [name for name in ("prompt", "turns", "user") if name in item]
+    if len(given) > 1:
+        yield Problem(f"has both {' and '.join(given)}; keep one of them")
+    for name in ("turns", "user", "repeats"):
+        if "other_questions" in item and name in item:
+            yield Problem(f"has both other_questions and {name}; keep one of them")
     if "turns" not in item:
-        if "prompt" not in item and "messages" not in item and not has_prompt:
-            yield Problem("has neither prompt nor turns; give it one of them")
+        if not (has_prompt or item.keys() & _ASKS or _is_bare(item)):
+            yield Problem("has neither prompt nor turns nor user; give it one of them")
         return
-    if "prompt" in item:
-        yield Problem("has both prompt and turns; keep one of them")
     for name in sorted(TURN_ONLY_FIELDS & item.keys() - {"prompt"}):
         yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about")
+
+
+_ASKS = frozenset(("prompt", "turns", "user", "messages"))
+
+
+def _is_bare(item: Mapping[str, Any]) -> bool:
+    """Whether an item asks nothing by itself, and has variables for a prompt."""
+    return not item.keys() & _ASKS and bool(item.get("variables") or item.get("matrix"))
+
+
+def _bare_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
+    """That items ask nothing by themselves, which is a fault unless a run names a prompt that they fill in; once."""
+    bare = [number for number, check in enumerate(checks) if check.is_bare]
+    if bare:
+        them = "the item has" if len(bare) == 1 else f"{len(bare):,} items have"
+        message = f"{them} variables only; run them with --prompt FILE, or name one as prompt_file of the dataset"
+        yield Problem(message, ("items", bare[0]), severity="warning")
 
 
 def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) -> Iterator[Problem]:

@@ -54,6 +54,10 @@ class Evidence:
     """How often the model was asked until it answered; None where nobody counted."""
     transcript: tuple[Mapping[str, Any], ...] = ()
     """Those steps: what the model said in each, and what the tools gave to its calls."""
+    turns: int | None = None
+    """How often a simulated user spoke; None where none did."""
+    user: Mapping[str, Any] | None = None
+    """How a simulated user ended the conversation: the `goal` as it stood then, and the last `message`."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """The definitions of the tools that the model could call."""
     chunks: tuple[str, ...] = ()
@@ -189,6 +193,14 @@ class ValueOptions(Options):
     )
 
 
+class ReferenceOptions(ValueOptions):
+    """For evaluators that compare with references, of which a dataset may name none on purpose."""
+
+    no_reference: Literal["error", "fail"] = Field(
+        "error", description="What an item without a reference comes to: an error, or a fail as in OpenAI Evals."
+    )
+
+
 class TextOptions(ValueOptions):
     """For evaluators that compare text."""
 
@@ -230,6 +242,8 @@ class Question:
     schema: Mapping[str, Any] | None = None
     judge: str | None = None
     max_tokens: int = 1024
+    repeat: int = 0
+    """Which of several replies to the same question is wanted."""
     rubric: str = ""
     """The prompt that asks, and its version, as records keep it."""
 
@@ -277,6 +291,8 @@ class Evaluator:
     may_ask: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
+    may_embed: ClassVar[bool] = False
+    """Whether it may ask for vectors besides, where the run has such a target."""
     measure: ClassVar[Measure] = Measure()
     """The unit of its scores, and which of them pass; without a direction those from the threshold upwards."""
     Options: ClassVar[type[Options]] = Options
@@ -394,6 +410,8 @@ def _missing_evidence(evaluator: Evaluator, evidence: Evidence) -> Score | None:
         if need == "response":
             if evidence.response is None:
                 return error_score("agentRequestFailed", f"{evaluator.name} has no answer to judge")
+            continue
+        if need == "expected" and getattr(evaluator.options, "no_reference", "error") == "fail":
             continue
         value = evidence.references if need == "expected" else getattr(evidence, need)
         if value is None or value == "" or (value == () and need != "tool_calls"):

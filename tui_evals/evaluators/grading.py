@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -48,9 +49,15 @@ class GradedOptions(JudgedOptions):
     )
 
 
+_MEANING = re.compile(r"(\w+) ?[-–—:] [^\W\d_][^\n]*")
+"""A word with what it means behind it, as prompts list them: `1 - the answer is right`."""
+
+
 def read_word(reply: str, words: Mapping[str, str]) -> str:
-    """The label of a one-word reply: trimmed, one full stop lost, in upper or lower case, and nothing beside it."""
-    word = reply_text(reply).lower()
+    """The label of a one-word reply in upper or lower case, trimmed, bare or in bold, alone or with its meaning."""
+    word = reply_text(reply).lower().strip(" \t*_`\"'")
+    if listed := _MEANING.fullmatch(word):
+        word = listed[1]
     if word not in words:
         raise UnreadableReply(f"one of {', '.join(words)} was expected, and nothing else")
     return words[word]

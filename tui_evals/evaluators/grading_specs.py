@@ -135,7 +135,7 @@ def _file_text(path: str) -> bytes:
 
 def _read_spec(text: str | bytes, source: str, entry: str) -> Spec:
     try:
-        document = load_yaml(text)
+        document = load_yaml(text, repeated=[] if entry else None)  # in a registry the last of two keys counts
     except YamlError as problem:
         raise SpecError(f"the grading spec {source!r} cannot be read: {problem}") from None
     if isinstance(document, dict) and "prompt" not in document:
@@ -182,7 +182,7 @@ def grading_question(
     `texts` are the untrusted values of the fields, each in one piece or several; `templates` say how the pieces of a
     field are joined. `trusted` values win over them. The instruction follows the last message.
     """
-    _require_fields(spec, {**texts, **trusted})
+    require_fields(spec, {**texts, **trusted})
     field_texts = {name: texts[name] for name in spec.fields if name not in trusted}
     check_shown_size(piece for pieces in field_texts.values() for piece in pieces)
     mark = fence_mark(
@@ -204,7 +204,8 @@ def grading_question(
     return Question(messages=with_fence_notice(mark, messages), judge=judge, rubric=f"{spec.name} {version}")
 
 
-def _require_fields(spec: Spec, values: Mapping[str, object]) -> None:
+def require_fields(spec: Spec, values: Mapping[str, object]) -> None:
+    """Refuse to ask where a field of the prompt has no value."""
     if missing := [name for name in spec.fields if name not in values]:
         reason = (
             f"the grading prompt of {spec.name} needs {', '.join(spec.fields)}; "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tui_evals.text.endings import ENDINGS, ending_word
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
@@ -215,6 +216,27 @@ async def ask_once(ask: Ask, question: Question) -> tuple[str, str]:
         raise CannotJudge("judgeOutputUnparseable", reason, reply=reply, repaired=reply) from None
 
 
+@dataclass(frozen=True, slots=True)
+class Noted(Generic[T]):
+    """What came of some work, and the context variables that it set, for whoever waited for it in another task."""
+
+    value: T
+    variables: Mapping[ContextVar[Any], Any]
+
+    def adopt(self) -> T:
+        """The value; what was noted beside it, such as that a reply was scripted, holds here too."""
+        for variable, value in self.variables.items():
+            variable.set(value)
+        return self.value
+
+
+async def noting(work: Awaitable[T]) -> Noted[T]:
+    """Do some work that notes in context variables what has to be known of it."""
+    before = copy_context()
+    value = await work
+    return Noted(value, {each: now for each, now in copy_context().items() if before.get(each) is not now})
+
+
 async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> tuple[T, str]:
     """The verdict and the reply it was read from; after one repair call CannotJudge (`judgeOutputUnparseable`)."""
     _note_rubric(question)
@@ -243,6 +265,9 @@ _NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
 _OF_FIVE = r" ?(?:/|out of) ?5(?:\.0)?"
 _NAMED_SCORE = rf"(?:final |overall )?(?:score|rating)[ *_]{{0,4}}[:=][ *_]{{0,4}}{_NUMBER}(?:{_OF_FIVE})?"
 _SCORE_LINE = re.compile(rf"{_NAMED_SCORE}|{_NUMBER}{_OF_FIVE}", re.IGNORECASE)
+_LEVEL = re.compile(rf"{_NUMBER} ?(?:[-–—:]|\)) [^\W\d_][^\n]*")
+"""A level of a scale as prompts list it, `1 - the answer is right`."""
+_AROUND = " \t*_#>.`"
 
 
 def reply_text(said: str) -> str:
@@ -286,6 +311,13 @@ def required_verdict(
     return verdict
 
 
+def stated_number(value: object) -> float | int | None:
+    """The number a value is, or as text spells."""
+    if isinstance(value, str) and re.fullmatch(_NUMBER, value.strip()):
+        return float(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def reply_object(reply: str) -> dict[str, Any]:
     """The one JSON object of a reply, whatever chatter stands around it."""
     objects = [value for value, _ in _json_objects(reply_text(reply))]
@@ -295,14 +327,17 @@ def reply_object(reply: str) -> dict[str, Any]:
 
 
 def score_line(text: str, judged: Collection[str] = ()) -> float:
-    """The score of a reply without JSON: a bare number, else what its first or last line gives.
+    """The score of a reply without JSON: a bare number or a level of a scale, else what its first or last line gives.
 
     A line within is not looked at, and one that stands in a text that was judged is refused: each may be a quotation.
     """
-    if re.fullmatch(_NUMBER, text):
-        return float(text)
+    if re.fullmatch(_NUMBER, text.strip(_AROUND)):
+        return float(text.strip(_AROUND))
+    if level := _LEVEL.fullmatch(text.strip(_AROUND)):
+        _refuse_quotation(level[0], judged)
+        return float(level[1])
     lines = text.splitlines()
-    matches = [match for line in lines[:1] + lines[-1:] if (match := _SCORE_LINE.fullmatch(line.strip(" \t*_#>.")))]
+    matches = [match for line in lines[:1] + lines[-1:] if (match := _SCORE_LINE.fullmatch(line.strip(_AROUND)))]
     scores = {float(match[1] or match[2]) for match in matches}
     if len(scores) != 1:
         raise UnreadableReply("it gives more than one score" if scores else "it gives no score")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +20,7 @@ from .base import (
     Evidence,
     JudgedOptions,
     Misconfigured,
+    Question,
     Result,
     Score,
     as_text,
@@ -38,6 +39,7 @@ from .choices import (
 )
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
 from .judging import ask_once
+from .oaieval import fields_as_there, question_as_there, shown_as_there
 from .shown import EVIDENCE, shown_parts
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
@@ -88,12 +90,18 @@ class ModelGradedOptions(JudgedOptions):
     multicomp_n: int | Literal["from_models"] | None = Field(
         None, description="How many answers of the group stand in one prompt; from_models: all, two at least."
     )
-    invalid: Literal["exclude", "lowest"] = Field(
-        "exclude", description="A reply without a choice is an error without score; lowest: the lowest score, a fail."
+    invalid: Literal["exclude", "lowest"] | None = Field(
+        None,
+        description="A reply without a choice: exclude (an error without score; so unless compat), or lowest (the "
+        "lowest score, a fail; so with compat).",
     )
     passing: list[str] | None = Field(None, description="The choices that pass.")
     threshold: float | None = Field(None, description="The score from which it passes.")
-    compat: bool = Field(False, description="Read the reply exactly as OpenAI Evals does.")
+    compat: bool = Field(
+        False,
+        description="Ask and read to the letter of OpenAI Evals, so that figures compare; nothing keeps an answer from "
+        "speaking to the judge then.",
+    )
     metaeval: bool = Field(False, description="Compare the choice with the item's variable `choice`.")
 
     @model_validator(mode="after")
@@ -224,24 +232,58 @@ class ModelGraded(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Ask the judge once for every combination of args."""
+        metrics = {}
+        choices: Sequence[str] = ()
+        for metric, question, choices in self.questions(evidence):
+            expected = self._expected(metric, evidence)
+            metrics[metric] = self._metric(*await ask_once(self.ask, question), choices, expected)
+        return self._record(metrics, choices)
+
+    def questions(self, evidence: Evidence) -> Iterator[tuple[str, Question, Sequence[str]]]:
+        """The name of each metric with the question to the judge and its choices; nobody is asked."""
         answers = self._answers(evidence)
-        variables = {name: (_prompt_text(value),) for name, value in evidence.variables.items()}
-        texts = {**_evidence_pieces(evidence, self.spec.fields), **self._inputs(evidence), **answers, **variables}
-        templates = {name: template for name in answers.keys() - variables.keys() if (template := self._template(name))}
         n = len(answers.get(self.outputs[0], ())) if len(self.outputs) == 1 else 1
         n = n or (self.count if isinstance(self.count, int) else 1)
         try:
             choices = self.spec.choices(n)
         except ValueError as problem:
             raise Misconfigured(str(problem)) from None
-        instruction = "" if self.spec.eval_type else answer_instruction(choices, self._eval_type)
-        metrics = {}
+        question_about = self._question_as_there if self.options.compat else self._question
         for metric, values in self._calls(evidence).items():
-            expected = self._expected(metric, evidence)
-            trusted = {**values, "n": str(n)}
-            question = grading_question(self.spec, texts, trusted, templates, instruction, self.options.judge)
-            metrics[metric] = self._metric(*await ask_once(self.ask, question), choices, expected)
-        return self._record(metrics, choices)
+            yield metric, question_about(evidence, answers, {**values, "n": str(n)}, choices), choices
+
+    def _question(
+        self,
+        evidence: Evidence,
+        answers: Mapping[str, Sequence[str]],
+        trusted: Mapping[str, str],
+        choices: Sequence[str],
+    ) -> Question:
+        """The question of one call, with a fence around all that is judged."""
+        variables = {name: (_prompt_text(value),) for name, value in evidence.variables.items()}
+        texts = {**_evidence_pieces(evidence, self.spec.fields), **self._inputs(evidence), **answers, **variables}
+        templates = {name: template for name in answers.keys() - variables.keys() if (template := self._template(name))}
+        instruction = "" if self.spec.eval_type else answer_instruction(choices, self._eval_type)
+        return grading_question(self.spec, texts, trusted, templates, instruction, self.options.judge)
+
+    def _question_as_there(
+        self,
+        evidence: Evidence,
+        answers: Mapping[str, Sequence[str]],
+        trusted: Mapping[str, str],
+        choices: Sequence[str],
+    ) -> Question:
+        """The question of one call as OpenAI Evals puts it."""
+        chat = dict.fromkeys(("input", *self.spec.input_outputs), shown_as_there(evidence.chat))
+        references = list(evidence.alternatives) or evidence.expected
+        ideal = {} if references is None else {"ideal": shown_as_there(references)}
+        fields = fields_as_there(self.spec, {**chat, **ideal}, answers, evidence.variables)
+        eval_type = self.options.eval_type or (None if self.spec.eval_type else self.spec.default_eval_type)
+        return question_as_there(self.spec, {**fields, **trusted}, choices, eval_type, self.options.judge)
+
+    @property
+    def _invalid(self) -> Literal["exclude", "lowest"]:
+        return self.options.invalid or ("lowest" if self.options.compat else "exclude")
 
     @property
     def _eval_type(self) -> EvalType:
@@ -278,7 +320,8 @@ class ModelGraded(Evaluator):
 
     def _calls(self, evidence: Evidence) -> dict[str, dict[str, str]]:
         """The trusted values of each grading call, under the name of its metric."""
-        spec_args = {name: _prompt_text(value) for name, value in self.options.spec_args.items()}
+        shown = shown_as_there if self.options.compat else _prompt_text
+        spec_args = {name: shown(value) for name, value in self.options.spec_args.items()}
         open_args = {
             name: values
             for name, values in self.spec.args.items()
@@ -286,9 +329,7 @@ class ModelGraded(Evaluator):
         }
         calls = expand_args(open_args)
         return {
-            metric if len(calls) > 1 else "choice": {
-                name: _prompt_text(value) for name, (_, value) in combination.items()
-            }
+            metric if len(calls) > 1 else "choice": {name: shown(value) for name, (_, value) in combination.items()}
             | spec_args
             for metric, combination in calls.items()
         }
@@ -307,12 +348,12 @@ class ModelGraded(Evaluator):
         if not options.compat and self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
             choices = sorted(choices, key=len, reverse=True)
         choice = parse_choice(said, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
-        score = choice_score(choice, choice_scores(choices, self.spec.choice_scores), options.invalid)
+        score = choice_score(choice, choice_scores(choices, self.spec.choice_scores), self._invalid)
         agrees = None if expected is None else choice == expected
         return _MetricResult(choice, score, self._result(choice, score), reply, agrees)
 
     def _result(self, choice: str, score: float | None) -> Result | None:
-        if choice == INVALID and self.options.invalid == "exclude":
+        if choice == INVALID and self._invalid == "exclude":
             return "error"
         if self.passing is not None:
             return "pass" if choice in self.passing else "fail"

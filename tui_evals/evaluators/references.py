@@ -14,6 +14,7 @@ from .base import (
     Evaluator,
     Evidence,
     Misconfigured,
+    ReferenceOptions,
     Score,
     TextOptions,
     ValueOptions,
@@ -38,6 +39,10 @@ def _case_folding(options: TextOptions) -> Callable[[str], str]:
     return str.lower if options.ignore_case else str
 
 
+class MatchOptions(TextOptions, ReferenceOptions):
+    """Options of Match and Includes."""
+
+
 class Match(Evaluator):
     """Passes when the answer starts with any reference.
 
@@ -48,7 +53,7 @@ class Match(Evaluator):
     name = "Match"
     family = "OpenAI basic"
     needs = ("response", "expected")
-    Options = TextOptions
+    Options = MatchOptions
     example: ClassVar = {"response": "Paris, of course", "expected": "Paris"}
 
     def score(self, evidence: Evidence) -> Score:
@@ -73,7 +78,7 @@ class Includes(Evaluator):
     name = "Includes"
     family = "OpenAI basic"
     needs = ("response", "expected")
-    Options = TextOptions
+    Options = MatchOptions
     example: ClassVar = {"response": "It is Paris.", "expected": "Paris"}
 
     def score(self, evidence: Evidence) -> Score:

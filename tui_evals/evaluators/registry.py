@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_evals.text.nearest import did_you_mean
 
+from .libraries.location import is_library_metric
 from .trust import Trust
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         *("ToolCalledWith", "TOOL_CALLED_WITH", "ValidToolCalls"),
     ),
     "trajectory": ("NoTools", "ToolOrder", "ToolTrajectory", "ToolsSucceeded", "Steps"),
+    "users": ("UserGoal",),
     "text": (
         *("Equals", "EXACT_MATCH", "exact_match", "StartsWith", "STARTS_WITH", "ContainsAll", "CONTAINS_ALL"),
         *("ContainsAny", "CONTAINS_ANY", "Regex"),
@@ -56,6 +58,10 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "unit_tests": ("PythonUnitTests", "python_unit_testing"),
     "modelgraded": ("ModelGraded", "ModelBasedClassify"),
     "compliance": ("Compliance", "TNC", "accuracy"),
+    "inspect_scorers": (
+        *("match", "includes", "pattern", "choice", "exact", "f1"),
+        *("model_graded_qa", "model_graded_fact"),
+    ),
 }
 """The names and aliases in each module, which is imported once somebody asks for an evaluator in it."""
 
@@ -71,10 +77,14 @@ class Registry:
     by_name: Mapping[str, type[Evaluator]]
     own: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    root: Path | None = None
+    """The project, from which on metrics of installed libraries are found; without one there are none of these."""
 
     def find(self, name: str) -> type[Evaluator]:
-        """The evaluator of a name or alias."""
+        """The evaluator of a name or alias, or the metric of a library."""
         if name not in self.by_name:
+            if self.root is not None and is_library_metric(name):
+                return _library_metric(name, self.root)
             hint = did_you_mean(name, self.by_name)
             raise UnknownEvaluator(f"unknown evaluator '{name}'{hint}; `tui-evals evaluators` lists all")
         return self.by_name[name]
@@ -87,7 +97,7 @@ class Registry:
     @cached_property
     def catalogue(self) -> Mapping[str, type[BaseModel]]:
         """The model of the options of every evaluator, which datasets are checked against."""
-        return _Options(self.by_name)
+        return _Options(self.by_name, self.root)
 
     @property
     def kinds(self) -> tuple[type[Evaluator], ...]:
@@ -135,20 +145,28 @@ def family(name: str) -> Mapping[str, type[Evaluator]]:
 class _Options(Mapping[str, "type[BaseModel]"]):
     """The model of the options of each evaluator."""
 
-    def __init__(self, kinds: Mapping[str, type[Evaluator]]) -> None:
-        self._kinds = kinds
+    def __init__(self, kinds: Mapping[str, type[Evaluator]], root: Path | None) -> None:
+        self._kinds, self._root = kinds, root
 
     def __getitem__(self, name: str) -> type[BaseModel]:
+        if name not in self._kinds and self._root is not None and is_library_metric(name):
+            return _library_metric(name, self._root).Options
         return self._kinds[name].Options
 
     def __contains__(self, name: object) -> bool:
-        return name in self._kinds
+        return name in self._kinds or (self._root is not None and is_library_metric(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kinds)
 
     def __len__(self) -> int:
         return len(self._kinds)
+
+
+def _library_metric(name: str, root: Path) -> type[Evaluator]:
+    from .libraries.metric import library_metric  # imported when it is wanted, which is seldom
+
+    return library_metric(name, root)
 
 
 @cache
@@ -171,7 +189,7 @@ def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_f
         else:
             own[name] = custom_evaluator(name, folder, trust)
     kinds = _Kinds({**installed, **own}) if installed or own else built_in()
-    return with_prompt_metrics(Registry(kinds, tuple(own), tuple(problems)), prompt_folder)
+    return with_prompt_metrics(Registry(kinds, tuple(own), tuple(problems), root), prompt_folder)
 
 
 def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Registry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -69,7 +69,7 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
             fields[key] = tuple(_require_object(one, key) for one in _require_list(present[key], key))
     if "completions" in present:
         fields["completions"] = _require_texts(present["completions"], "completions")
-    for key in ("variables", "diagnostics"):
+    for key in ("variables", "diagnostics", "user"):
         if key in present:
             fields[key] = _require_object(present[key], key)
     for key in ("history", "request", "tools"):
@@ -79,10 +79,11 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         fields.setdefault("prompt", chat_to_text(fields["request"]))
     if "tool_calls" in present:
         fields["tool_calls"] = tuple(tool_call(call) for call in _require_list(present["tool_calls"], "tool_calls"))
-    if "steps" in present:
-        if type(present["steps"]) is not int:
-            raise BadRow("steps: a whole number is expected")
-        fields["steps"] = present["steps"]
+    for key in ("steps", "turns"):
+        if key in present:
+            if type(present[key]) is not int:
+                raise BadRow(f"{key}: a whole number is expected")
+            fields[key] = present[key]
     fields["from_cache"] = present.get("from_cache") is True
     fields["json_response"] = present.get("json_response") is True
     return Evidence(**fields)
@@ -113,12 +114,17 @@ def record_of(score: Score) -> dict[str, Any]:
     }
 
 
+Refusal = Callable[[str, Mapping[str, Any]], str]
+"""Why an evaluator with these options may not run here; empty where it may."""
+
+
 class RowScorer:
     """Scores rows; an evaluator with the same options is built once."""
 
-    def __init__(self, registry: Registry, ask: Ask | None = None) -> None:
+    def __init__(self, registry: Registry, ask: Ask | None = None, refusal: Refusal = lambda name, options: "") -> None:
         self._registry = registry
         self._ask = ask
+        self._refusal = refusal
         self._evaluators: dict[str, Evaluator] = {}
 
     async def score(self, row: object) -> Score:
@@ -132,6 +138,8 @@ class RowScorer:
             return error_score("invalidRow", str(problem))
         except ValidationError as problem:
             return error_score("evaluatorConfigurationError", options_problem(problem))
+        if refused := self._refusal(row["evaluator"], row.get("options") or {}):
+            return error_score("evaluatorLoadError", refused)
         return await evaluate(evaluator, evidence)
 
     def _evaluator(self, row: Mapping[str, Any]) -> Evaluator:

@@ -20,6 +20,7 @@ from .judging import (
     reply_text,
     score_line,
     shipped_prompt,
+    stated_number,
     verdict_object,
 )
 from .shown import EVIDENCE, HEADINGS, reference_text, request_texts, shown_parts, source_of
@@ -90,9 +91,11 @@ def read_rating(reply: str, judged: Collection[str] = ()) -> Rating:
     """The rating in a judge's reply to the texts that were judged."""
     try:
         text = reply_text(reply)
-        verdict = verdict_object(text, "score", lambda value: type(value) in (int, float), judged)
-        score = score_line(text, judged) if verdict is None else verdict["score"]
-        if not 1 <= score <= 5:
+        verdict = None
+        if '"score"' in text or "'score'" in text or _is_one_object(text):  # other braces are words of the reason
+            verdict = verdict_object(text, "score", lambda value: stated_number(value) is not None, judged)
+        score = score_line(text, judged) if verdict is None else stated_number(verdict["score"])
+        if score is None or not 1 <= score <= 5:
             raise UnreadableReply(f"its score is {str(score)[:20]}")
     except UnreadableReply as problem:
         form = '{"reason": "...", "score": n}'
@@ -106,6 +109,10 @@ def examples_text(prompt: str, own: Sequence[Example] | None) -> str:
     shipped: Any = shipped_prompt(prompt).front.get("examples", ())
     examples = [Example.model_validate(one) for one in shipped] if own is None else own
     return "\n".join(example.line for example in examples) or "(none given)"
+
+
+def _is_one_object(text: str) -> bool:
+    return text.startswith("{") and text.endswith("}")
 
 
 async def rate_answer(

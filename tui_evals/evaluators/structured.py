@@ -19,6 +19,7 @@ from .base import (
     Misconfigured,
     NoValueToJudge,
     Options,
+    ReferenceOptions,
     Score,
     ValueOptions,
     response_values,
@@ -107,7 +108,7 @@ class JsonMatch(Evaluator):
     name = "JsonMatch"
     family = "JSON"
     needs = ("response", "expected")
-    Options = ValueOptions
+    Options = ReferenceOptions
     example: ClassVar = {"response": '{"a": 1, "b": [2]}', "expected": '{"b": [2], "a": 1}'}
 
     def score(self, evidence: Evidence) -> Score:

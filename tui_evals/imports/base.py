@@ -22,6 +22,7 @@ from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
 
 from .losses import Loss
+from .recording import Recording
 
 _FILE_NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,100}")
 
@@ -230,6 +231,8 @@ class Importer:
     """What the files are, as a list of kinds shows it."""
     recognises: Callable[[Path], bool]
     read: Callable[[ImportRequest], ImportResult]
+    recordings: Callable[[ImportRequest], Sequence[Recording]] | None = None
+    """The finished runs in a path, with nothing kept; None where such files record no verdicts."""
     names: tuple[str, ...] = ()
     """File names that only this tool gives: such a file, or one in the folder, outweighs whatever else is there."""
     order: int = 50

@@ -19,13 +19,13 @@ from tui_evals.runs.suites.cases import ArthurError, Cases, UserValueError
 from tui_evals.runs.suites.running import METADATA
 from tui_evals.runs.suites.suite import (
     CATEGORIES,
-    FOLDER,
     MARK,
     PASSING,
     Method,
     checked_name,
     document_of,
     method_named,
+    suite_file,
 )
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
@@ -48,7 +48,7 @@ from .recording import RecordedAnswer, Recording, Stored, chat_before, digest_of
 
 Data = Mapping[str, Any]
 _LARGEST = 2**30
-_UNFIT = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f]+|\.\.+')
+_UNFIT = re.compile(r"[\x00-\x1f\x7f]+")
 _CALLED: Mapping[type, str] = {str: "text", list: "a list", dict: "an object"}
 
 
@@ -112,13 +112,13 @@ class BenchFile:
 def named_in(file: BenchFile, what: str, losses: Losses) -> str:
     """The name in a file, made one that a file can have here."""
     given = file.get(("name",), str)
-    name = _UNFIT.sub("_", given).strip().lstrip(".-")[:100].strip()
+    name = _UNFIT.sub("_", given).strip()[:1_000].strip()
     try:
         checked_name(name, what)
     except UserValueError as problem:
         file.refuse(str(problem), "name")
     if name != given:
-        losses.changed(f"the name of a {what}, {given!r}, is now {name!r}", str(file.path), "it is also that of a file")
+        losses.changed(f"the name of a {what}, {given!r}, is now {name!r}", str(file.path), "it is one line of text")
     return name
 
 
@@ -158,7 +158,7 @@ def recording_of(
         by=BY,
         digest=digest_of(marked, answers, name, when),
         document=marked,
-        source=(FOLDER / f"{document['metadata']['name']}.json").as_posix(),
+        source=suite_file(Path(), document["metadata"]["name"]).as_posix(),
         name=name,
         targets=(noted.get("model_name", UNKNOWN_MODEL),),
         answers=answers,
@@ -364,15 +364,19 @@ def _built_in(file: BenchFile, name: str, config: Mapping[str, Any], losses: Los
     return method_named(name, options, Registry(built_in()))
 
 
+def _read_all(path: Path) -> tuple[list[dict[str, Any]], list[Recording], Losses]:
+    try:
+        return read(path)
+    except OSError as problem:
+        raise CannotRead(f"{path} is no folder of Arthur Bench that can be read: {problem.strerror}") from None
+
+
 def _import(request: ImportRequest) -> ImportResult:
     """Read every suite and run of a folder, then keep them all."""
     path, project = request.path, request.project
     if request.options != ImportOptions():
         raise WrongOptions("suites are kept in the project under their own names; leave --into, --out and --name out")
-    try:
-        suites, recordings, losses = read(path)
-    except OSError as problem:
-        raise CannotRead(f"{path} is no folder of Arthur Bench that can be read: {problem.strerror}") from None
+    suites, recordings, losses = _read_all(path)
     if not suites:
         raise CannotRead(f"{path} holds no suite of Arthur Bench; name the folder bench_runs, or a suite in it")
     settings, variables = project.configuration()
@@ -437,5 +441,6 @@ IMPORTER = Importer(
     about="a folder bench_runs of Arthur Bench, or a suite in it",
     recognises=recognises,
     read=_import,
+    recordings=lambda request: _read_all(request.path)[1],
     order=30,
 )

@@ -8,6 +8,7 @@ from typing import Any
 from tui_evals.datasets import samples, table
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.layout import pretty_json
+from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.prompts import load_prompt, prompt_of
 from tui_evals.datasets.validate import runevals_refusal
 
@@ -20,8 +21,14 @@ def converted(
 ) -> tuple[str, list[str]]:
     """The text of a valid dataset in another format, and sentences about what became of its parts.
 
-    `own` names the evaluators written in the project; `raw_csv` leaves formulas in cells as they are.
+    `own` names the evaluators written in the project; `raw_csv` leaves formulas in cells as they are. What a matrix
+    stands for is written out, because no other format means the same by one.
     """
+    whole, _ = expanded(source)
+    if whole is not source:
+        count = len(whole.data["items"])
+        text, said = converted(whole, kind, own, raw_csv=raw_csv)
+        return text, [f"changed: matrix (written out as {count:,} items)", *said]
     match kind:
         case "m365":
             document, lost = m365.write(source.data, lambda key, options: runevals_refusal(key, options, own))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.problems import DatasetError
@@ -29,8 +30,11 @@ from .base import (
     WrongOptions,
     WrongSettings,
 )
+from .recording import Recording
 
 GROUP = "tui_evals.importers"
+T = TypeVar("T")
+
 _RUN_KINDS = ("inspect", "results")
 _RUN_ENDINGS = (".eval", ".json", ".json.gz")
 
@@ -106,7 +110,8 @@ def _importer_for(path: Path, kind: str | None) -> Importer:
     except OSError as problem:
         raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
     if importer is None:
-        kinds = "\n".join(f"  {one.kind:<10} {one.about}" for one in table.values())
+        width = max(map(len, table))
+        kinds = "\n".join(f"  {one.kind:<{width}} {one.about}" for one in table.values())
         raise UnknownSource(f"{path} is of no kind that can be read; name a file or folder of these:\n{kinds}")
     return importer
 
@@ -122,8 +127,29 @@ def _recognises(importer: Importer, path: Path) -> bool:
 
 def run_importer(importer: Importer, request: ImportRequest) -> ImportResult:
     """What an importer makes of a path; every error it may raise by its contract becomes an ImportFailed."""
+    return _guarded(importer, lambda: importer.read(request))
+
+
+def recordings_in(path: Path, kind: str | None = None, *, project: ImportProject) -> Sequence[Recording]:
+    """The finished runs that a path holds, with their recorded verdicts; nothing is kept.
+
+    ImportFailed says what is wrong, and where files of such a kind record no verdicts.
+    """
+    importer = _importer_for(path, kind)
+    recordings = importer.recordings
+    if recordings is None:
+        can = ", ".join(one.kind for one in importers().values() if one.recordings is not None)
+        raise WrongOptions(
+            f"{path} is {importer.about}, and holds no verdicts to compare with; name results: --verify RESULTS. Those "
+            f"of these kinds can be checked: {can}"
+        )
+    request = ImportRequest(path, ImportOptions(), project)
+    return _guarded(importer, lambda: recordings(request))
+
+
+def _guarded(importer: Importer, work: Callable[[], T]) -> T:
     try:
-        return importer.read(request)
+        return work()
     except ImportFailed:
         raise
     except DatasetError as problem:

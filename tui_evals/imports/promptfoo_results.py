@@ -22,6 +22,7 @@ from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
 
 from .promptfoo.asserts import Asserts, Judged, label_of, unweighted
+from .promptfoo.cases import TRANSFORMS
 from .promptfoo.files import Source, Spot
 from .promptfoo.filling import SO_FAR, conversation_of, is_conversation
 from .promptfoo.prompts import chat_in, model_of
@@ -185,14 +186,23 @@ def _json(value: object) -> Any:
 def _import(request: ImportRequest) -> ImportResult:
     if request.path.suffix.lower() == ".json":
         return keep_run(request, read)
+    return keep_runs(request, *_of_database(request.path))
+
+
+def _of_database(path: Path) -> tuple[list[Recording], Losses]:
     losses, recordings = Losses(), []
-    for value in _in_database(request.path):
-        recording, told = _read(request.path, value)
+    for value in _in_database(path):
+        recording, told = _read(path, value)
         losses.extend(told)
         recordings.append(recording)
     if not recordings:
-        raise CannotRead(f"{request.path} holds no eval with answers")
-    return keep_runs(request, recordings, losses)
+        raise CannotRead(f"{path} holds no eval with answers")
+    return recordings, losses
+
+
+def _recordings(request: ImportRequest) -> Sequence[Recording]:
+    is_file = request.path.suffix.lower() == ".json"
+    return (read(request.path)[0],) if is_file else _of_database(request.path)[0]
 
 
 def _recording(path: Path, file: _File, rows: Sequence[_Row]) -> tuple[Recording, Losses]:
@@ -246,7 +256,27 @@ def _recording(path: Path, file: _File, rows: Sequence[_Row]) -> tuple[Recording
         about={"eval": file.evalId} if file.evalId else {},
         started=when,
         finished=when,
+        verdicts_only=True,
+        transformed=_transformed(tests, file, places),
     ), losses
+
+
+def _transformed(tests: Sequence[_Row], file: _File, places: Mapping[int, tuple[int, int]]) -> frozenset[int]:
+    """The items whose answers a transform of provider or test had changed before they were recorded."""
+    by_provider = any(_names_transform(one) for one in _listed(file.config.get("providers")))
+    changed = (row for row in tests if by_provider or _names_transform(row.testCase.get("options")))
+    return frozenset(places[row.testIdx][0] for row in changed)
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _names_transform(value: object) -> bool:
+    """Whether a provider, or the options of a test, change answers before they are judged."""
+    if not isinstance(value, dict):
+        return False
+    return any(value.get(name) for name in TRANSFORMS) or any(map(_names_transform, value.values()))
 
 
 def _as_written(shown: _Shown) -> tuple[str, str]:
@@ -406,5 +436,6 @@ IMPORTER = Importer(
     about="results that promptfoo wrote with -o, .json, or its database promptfoo.db",
     recognises=recognises,
     read=_import,
+    recordings=_recordings,
     order=25,
 )

@@ -39,6 +39,8 @@ class RecordedAnswer:
     scores: tuple[ScoreRecord, ...] = ()
     status: Status | None = None
     """As it was recorded; None where it follows from the scores."""
+    score: float | None = field(default=None, compare=False)
+    """As it was recorded; None where it follows from the scores. It tells no recording from another."""
 
     @property
     def cell(self) -> tuple[int, int, int, int]:
@@ -81,6 +83,10 @@ class Recording:
     """What else is known of how it was made, as plain data."""
     started: float | None = None
     finished: float | None = None
+    verdicts_only: bool = False
+    """Whether its scores are on other scales than here, so that only verdicts can be the same."""
+    transformed: frozenset[int] = frozenset()
+    """The items whose answers were recorded as a transform had left them, and not as the model gave them."""
 
     @property
     def repeats(self) -> int:
@@ -96,7 +102,8 @@ def digest_of(*parts: object) -> str:
 
 def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: getattr(value, one.name) for one in fields(value)}  # asdict copies all that is below
+        # asdict copies all that is below
+        return {one.name: getattr(value, one.name) for one in fields(value) if one.compare}
     raise TypeError(f"a {type(value).__name__} is no plain data")
 
 
@@ -299,4 +306,5 @@ def _judgement(one: RecordedAnswer, item: Item, together: bool) -> tuple[Status,
     if any(score.key == FORMAT_KEY and score.result == "fail" for score in one.scores):
         return one.status or "fail", 0.0
     threshold = 1.0 if item.threshold is None else item.threshold
-    return one.status or status_of(one.scores, threshold, together=together), score_of(one.scores)
+    score = score_of(one.scores) if one.score is None else one.score
+    return one.status or status_of(one.scores, threshold, together=together), score

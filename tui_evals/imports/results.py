@@ -390,5 +390,6 @@ IMPORTER = Importer(
     about="results that tui-evals exported (.json)",
     recognises=recognises,
     read=lambda request: keep_run(request, read),
+    recordings=lambda request: (read(request.path)[0],),
     order=70,
 )

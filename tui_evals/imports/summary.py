@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tui_evals.present.figures import counted
+from tui_evals.store.records import ScoreRecord
 from tui_evals.targets.config import FILE
 
 from .base import ImportResult, shown
+from .verifying import Difference, Verification
+
+MOST_DIFFERENCES = 20
+"""How many verdicts that differ are listed one by one."""
 
 _DATASET_IS = {
     "written": "written",
@@ -80,6 +87,66 @@ def kept_lines(result: ImportResult) -> list[str]:
     if result.run is not None and not result.runs:
         lines.append(f"run: {result.run} ({_RUN_IS[result.run_is]})")
     return lines
+
+
+def agreement(found: Verification) -> str:
+    """How many verdicts were repeated."""
+    if not found.repeated:
+        return "no recorded verdict could be repeated here, so nothing is proven"
+    share = f"{found.as_before:,} of {counted(found.repeated, 'assertion')}"
+    differing = len(found.differences)
+    told = f"; {differing:,} differ{'s' if differing == 1 else ''}" if differing else ""
+    return f"{share} judge{'s' if found.as_before == 1 else ''} as before{told}"
+
+
+def difference_lines(found: Verification) -> list[str]:
+    """The verdicts that differ: on which answer, how it was and how it is; a long list is cut with its count."""
+    lines = [_difference(one) for one in found.differences[:MOST_DIFFERENCES]]
+    more = len(found.differences) - len(lines)
+    return [*lines, f"… and {more:,} more; --json lists all"] if more else lines
+
+
+def not_repeated_lines(found: Verification) -> list[str]:
+    """What is in no agreement, and why."""
+    lines = [f"not repeated: {counted(count, 'verdict')}: {reason}" for reason, count in found.cannot.most_common()]
+    if found.by_model:
+        told = f"{counted(found.by_model.total(), 'verdict')}, as a model judges ({_kinds(found.by_model)})"
+        lines.append(f"not repeated: {told}; --judges asks it")
+    if found.no_equal:
+        told = f"{counted(found.no_equal.total(), 'verdict')} without an equal here ({_kinds(found.no_equal)})"
+        lines.append(f"not repeated: {told}")
+    if found.not_asked:
+        lines.append(f"not repeated: {counted(found.not_asked, 'answer')} to what the dataset does not ask")
+    if found.without_path:
+        lines.append(
+            f"{counted(found.without_path, 'verdict')} on what a transform had made of the answer: its path was not "
+            "followed again"
+        )
+    return lines
+
+
+def _difference(one: Difference) -> str:
+    turn = f" turn {one.turn + 1}" if one.turn else ""
+    repeat = f" repeat {one.repeat + 1}" if one.repeat else ""
+    where = ", ".join(part for part in (f"{one.item}{turn}{repeat}", one.prompt, one.target) if part)
+    name = one.key if one.key == one.evaluator else f"{one.key} ({one.evaluator})"
+    return f"{where}: {name}: {_verdict(one.before)} before, {_verdict(one.now)} now" + (
+        f": {_short(one.now.reason)}" if one.now.reason else ""
+    )
+
+
+def _verdict(record: ScoreRecord) -> str:
+    number = "" if record.score is None else f"{record.score:.4g}"
+    return f"{record.result} {number}".strip() if record.result is not None else number
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 120 else f"{line[:119]}…"
+
+
+def _kinds(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
 def _amount(result: ImportResult) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, Label, references
-from tui_evals.text.chats import question_text
+from tui_evals.text.chats import attachment_text, question_text
 from tui_evals.text.endings import BLOCKED, ENDINGS, ending_word
 from tui_evals.text.measures import parse_measure, plain_number, score_figures
 from tui_evals.text.money import money
@@ -165,10 +165,12 @@ def rejudged_change(before: AnswerRow, now: AnswerRow, edited: bool) -> str:
 
 
 def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:
-    """What an item or turn asks: its prompt, else what the chat asks that was sent."""
-    prompt = unit.get("prompt")
+    """What an item or turn asks: its prompt or simulated user, else what the chat asks that was sent."""
+    prompt, files = unit.get("prompt"), unit.get("attachments")
     if isinstance(prompt, str):
-        return prompt
+        return "\n".join([prompt, *map(attachment_text, files if isinstance(files, list) else ())])
+    if isinstance(user := unit.get("user"), dict):
+        return "\n".join(f"{name}: {user[name]}" for name in ("persona", "goal", "opening") if name in user)
     sent = record.request.get("messages") if record else None
     return question_text([one for one in sent if isinstance(one, dict)]) if isinstance(sent, list) else ""
 

@@ -21,6 +21,7 @@ _REMEDIES: Mapping[str, str] = {
     "turnSkipped": "it follows from the turn before it, which has a cause of its own",
     "length": "raise max_tokens of the target; then {again}",
     "content_filter": "look at the question, or at the filter of the provider: {look}",
+    **dict.fromkeys(("max_turns", "given_up"), "read the conversation: {look}"),
     "refusal": "look at the question: {look}",
     "evaluatorError": "{look} shows more; once it is mended, {again}",
     "evaluatorLoadError": "{look} shows more; once it is mended, {again}",

@@ -280,6 +280,19 @@ def _common(first: str, last: str) -> str:
     return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
+def short_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of prompts or targets without what they share: folders or the provider, or what is varied of one target."""
+    if len(names) < 2:
+        return tuple(names)
+    parts = [name.split("@") for name in names]
+    if len({first for first, *_ in parts}) == 1 and all("=" in "".join(rest) for _, *rest in parts):
+        same = set[str].intersection(*(set(rest) for _, *rest in parts))
+        return tuple("@".join(part for part in rest if part not in same) for _, *rest in parts)
+    if len({name.rpartition("/")[0] for name in names}) > 1:
+        return tuple(names)
+    return tuple(name.rpartition("/")[2] for name in names)
+
+
 def told_apart(names: Sequence[str], width: int) -> list[str]:
     """Names as headings of a width, whole where they fit, else without the words that all or some begin with."""
     whole = [safe_line(name, 200) for name in numbered(names)]
@@ -303,14 +316,7 @@ def _cut_heading(name: str, width: int) -> str:
     return beginning(name, width - 1) + "…"
 
 
-def short_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names without the folders or the provider they share."""
-    if len(names) < 2 or len({name.rpartition("/")[0] for name in names}) > 1:
-        return tuple(names)
-    return tuple(name.rpartition("/")[2] for name in names)
-
-
 def _without_common_words(names: Sequence[str]) -> list[str]:
     both = _common(min(names), max(names)) if len(names) > 1 else ""
-    start = max((place + 1 for place, sign in enumerate(both) if sign in "_-. /:"), default=0)
+    start = max((place + 1 for place, sign in enumerate(both) if sign in "_-. /:@"), default=0)
     return [name[start:] or name for name in names]

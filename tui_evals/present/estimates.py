@@ -25,13 +25,16 @@ def estimate_sentence(estimate: Estimate) -> str:
     """What a run will take: calls of its targets and what the cache knows of them, calls of its judges, money."""
     answers, judge_calls = estimate.answers, estimate.judge_calls
     calls = [f"{counted(answers, 'call')}{_known(estimate)}{_further(estimate)}"] if answers or not judge_calls else []
+    if estimate.played:
+        calls.append(f"up to {estimate.played:,} to play users")
     if judge_calls:
         calls.append(f"{judge_calls:,} of the judge" if calls else f"{counted(judge_calls, 'call')} of the judge")
     return f"{' and '.join(calls)}, {estimated_cost(estimate.known_cost, estimate.unpriced)}"
 
 
 def _further(estimate: Estimate) -> str:
-    return f" and up to {estimate.further:,} more after tools" if estimate.further else ""
+    after = "after tools or users" if estimate.played else "after tools"
+    return f" and up to {estimate.further:,} more {after}" if estimate.further else ""
 
 
 def _known(estimate: Estimate) -> str:

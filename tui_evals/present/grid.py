@@ -38,6 +38,8 @@ class GridColumn:
     """The median time to an answer in seconds; None where every one came from the cache."""
     measures: tuple[str, ...] = ()
     """What there is in the place of a rate where nothing in the run can fail."""
+    parts: tuple[str, ...] = ()
+    """The target and the prompt as `short` says them, where the run has several of both."""
 
     @property
     def rate_text(self) -> str:
@@ -72,6 +74,7 @@ def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
             run_cost(totals[column.place]),
             None if (median := latencies.get(column.place)) is None else median / 1000,
             measures.get(column.place, ()),
+            column.parts,
         )
         for column in named_columns(run)
         if column.place in totals
@@ -86,7 +89,8 @@ def named_columns(run: RunRow) -> tuple[GridColumn, ...]:
         parts = [targets[target]] if len(targets) > 1 or not prompts[prompt] else []
         parts += [prompts[prompt] or "no prompt"] if len(prompts) > 1 else []
         short = " · ".join(parts) or name
-        columns.append(GridColumn((prompt, target), name, short, Rate(0, 0), Cost(0.0), None))
+        both = tuple(parts) if len(parts) > 1 else ()
+        columns.append(GridColumn((prompt, target), name, short, Rate(0, 0), Cost(0.0), None, parts=both))
     return tuple(columns)
 
 

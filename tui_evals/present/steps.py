@@ -18,7 +18,7 @@ _SHORTEST = 0.001
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 
-Kind = Literal["step", "said", "call", "result", "failed", "left"]
+Kind = Literal["asked", "step", "said", "call", "result", "failed", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +42,29 @@ class _Counts:
 
 
 def step_lines(record: AnswerRecord | None) -> Iterator[StepLine]:
-    """All steps of an answer; none of one that took no tools."""
+    """All steps of an answer; none of one that took no tools and no simulated user."""
     steps = record.steps if record is not None else ()
     for number, step in enumerate(steps, 1):
+        if "asked" in step:
+            yield StepLine("asked", f"user: {step['asked']}")
         yield StepLine("step", f"step {number} of {len(steps)}", _figures(step))
         said = step.get("text") or ""
-        if number == len(steps) and record is not None and said == record.text and said:
+        last = number == len(steps) and "asked" not in steps[0]
+        if last and record is not None and said == record.text and said:
             yield StepLine("left", "the answer")
         elif said:
             yield StepLine("said", said)
         for call in step.get("calls", ()):
             yield StepLine("call", f"→ {call.get('name')} {arguments_text(call.get('arguments'))}".rstrip())
             yield _result(call)
+        if "user" in step:
+            goal, last = step["user"]["goal"].replace("_", " "), step["user"]["message"]
+            yield StepLine("asked", f"user, whose goal is {goal}{': ' if last else ''}{last}")
 
 
 def transcript(record: AnswerRecord | None) -> str:
     """All steps of an answer as one text."""
-    margin: Mapping[Kind, str] = {"step": "", "call": "  "}
+    margin: Mapping[Kind, str] = {"asked": "", "step": "", "call": "  "}
     return "\n".join(
         f"{margin.get(line.kind, '    ')}{text}{f' · {line.note}' if line.note and not place else ''}"
         for line in step_lines(record)

@@ -25,6 +25,7 @@ from tui_evals.text.safe import safe
 from tui_evals.version import __version__
 
 from .base import ReportKind
+from .results import json_lines
 
 _LARGE = "large.html.j2"
 _PIECES = 400  # pieces of a template that are handed on together
@@ -51,7 +52,8 @@ def _run_page(reader: Reader, run: RunRow) -> tuple[str, dict[str, Any]]:
     given = {"title": run.name, "about": about}
     if run.total <= compact.WHOLE:
         cards_of_all = cards.cards(reader, run, items, about.filters)
-        return "run.html.j2", {**given, "matrix": matrix(reader, run), "cards": cards_of_all}
+        answers = compact.squeezed(json_lines(reader, run))
+        return "run.html.j2", {**given, "matrix": matrix(reader, run), "cards": cards_of_all, "answers": answers}
     choice = compact.choice(reader, run)
     rows = reader.answers_to(run.id, choice.items)
     return _LARGE, {

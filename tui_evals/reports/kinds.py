@@ -26,6 +26,7 @@ _BUILT_IN = {
     "jsonl": "comparison",
     "parquet": "parquet",
     "oaieval-log": "oaieval",
+    "inspect": "inspect_log",
 }
 """The module that declares each kind; it is imported when that kind is wanted, for some of them take their time."""
 
@@ -52,6 +53,9 @@ def kind_of(file: Path) -> str | None:
     """The name of the kind that the ending of a file stands for; a built-in one keeps its endings."""
     ending = file.suffix.lower()
     alike = ending.removeprefix(".")
+    longer = "".join(file.suffixes[-2:]).lower()
+    if longer != ending and (named := next((name for name, kind in _every_kind() if longer in kind.endings), None)):
+        return named
     if alike in _BUILT_IN and ending in report_kind(alike).endings:
         return alike
     return next((name for name, kind in _every_kind() if ending in kind.endings), None)

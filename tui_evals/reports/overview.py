@@ -16,9 +16,11 @@ from .metrics import COMPLIANCE, Measured, Metric, Names, Scores, measured, scor
 
 _NAMES = ("run", "model", "prompt", "scenario")
 _KINDS = ("positive", "negative", "valid", "invalid")
-_FALLIBLE = frozenset(("errors", "tests not judged", "baseline", "baseline compliant", "baseline not judged")) | {
-    f"tests {kind}{end}" for kind in _KINDS for end in ("", " compliant")
-}
+_FALLIBLE = (
+    frozenset(("errors", "baseline", "baseline compliant"))
+    | {f"{name} {column}" for name in ("tests", "baseline") for column in ("compliant of all", "not judged")}
+    | {f"tests {kind}{end}" for kind in _KINDS for end in ("", " compliant")}
+)
 """Columns that are left out where no row has a value in them."""
 _NOTHING = frozenset(("0", "0%", "--", "---"))
 
@@ -106,6 +108,9 @@ def _count_cells(row: Row) -> dict[str, str]:
     for name, counted in (("tests", row.tests), ("baseline", row.baseline)):
         cells[name] = str(counted.answers)
         cells[f"{name} compliant"] = percent(counted.compliant, counted.judged)
+        # PromptPex counts an answer without a verdict as one that does not comply.
+        of_all = percent(counted.compliant, counted.answers) if counted.judged and counted.unjudged else "--"
+        cells[f"{name} compliant of all"] = of_all
         cells[f"{name} not judged"] = str(counted.unjudged)
     for kind in _KINDS:
         counted = getattr(row, kind)

@@ -109,7 +109,8 @@ def _list(items: Iterable[dict[str, Any]]) -> Iterator[str]:
 def _run_extension(reader: Reader, run: RunRow) -> dict[str, Any]:
     """How the run as a whole stands."""
     standing = standing_data(run, reader.totals(run.id), reader.spent(run.id)[1])
-    return {"run": run.key, "name": run.name, **standing}
+    prompts = {"prompts": list(run.prompts)} if any(run.prompts) else {}
+    return {"run": run.key, "name": run.name, **prompts, **standing}
 
 
 def _item(entries: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:
@@ -269,7 +270,8 @@ def _harmless_cell_text(value: object) -> str:
 _PARTS = ("score", "result", "threshold", "reason")
 _EMPTY = (None,) * len(_PARTS)
 _COLUMNS = (
-    *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
+    *("kind", "item", "thread", "turn", "target", "prompt_under_test", "repeat"),
+    *("prompt", "expected_response", "response"),
     *("status", "score", "error_code", "error_message", "latency_ms", "first_token_ms", "from_cache"),
     *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id", "ending"),
     *("cached_tokens", "reasoning_tokens", "attempts"),
@@ -286,6 +288,7 @@ def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[objec
         item.get("name") if "turns" in item else None,
         row.turn + 1,
         run.targets[row.target],
+        run.prompts[row.prompt],
         row.repeat + 1,
         unit.get("prompt"),
         unit.get("expected_response"),

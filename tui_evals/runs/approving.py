@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TypeGuard
 
+from pydantic import ValidationError
+
+from tui_evals.datasets.discover import dataset_files
+from tui_evals.datasets.document import load
+from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Evaluator, ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
-from tui_evals.evaluators.registry import Registry
+from tui_evals.evaluators.libraries.location import LIBRARIES
+from tui_evals.evaluators.libraries.metric import LibraryMetric
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
@@ -103,16 +110,16 @@ def missing_of_targets(
 
 
 def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> list[Permission]:
-    """What the settings and evaluators of a project, and `more` of its targets, would do that awaits a yes."""
+    """What the settings, evaluators and datasets of a project, and `more` targets, would do that awaits a yes."""
     settings = project.settings
     configs = [*settings.targets.values(), *more]
     for word in settings.words - settings.targets.keys():
         with suppress(ConfigurationError):  # said where it is used
             configs.append(find_target(word, settings))
     registry = project.registry
-    more_wanted = dataset_permissions(project.root)
+    loaded = model_permissions(_evaluators_of_datasets(project), registry)
     return [
-        *missing_of_targets(project, configs, more_wanted),
+        *missing_of_targets(project, configs, [*dataset_permissions(project.root), *loaded]),
         *untrusted_evaluators(project, registry.by_name, registry),
     ]
 
@@ -160,16 +167,45 @@ def _cluster_content(cluster: ClusterTerms) -> str:
 
 
 def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry) -> list[Permission]:
-    """What evaluators need a yes for that load a model of the dataset's choice, from a folder or from elsewhere."""
+    """What evaluators need a yes for that load a model or a library of the dataset's choice."""
     wanted = []
     for entry in entries:
-        kind = registry.find(entry.evaluator)
+        kind = registry.by_name.get(entry.evaluator)
+        if kind is None:
+            continue  # whoever needs it says that it is not there
         if issubclass(kind.Options, ModelOptions):
             options = kind.Options.model_validate(entry.settings)
             if options.model != ModelOptions.model_fields["model"].default:
                 does = f"loads the model {one_line(options.model)} for {entry.evaluator}"
                 wanted.append(Permission("address", does, "the dataset"))
+        elif issubclass(kind, LibraryMetric):
+            does, code = kind.approval(entry.settings)
+            wanted.append(Permission("function", one_line(does), "the dataset", code))
     return wanted
+
+
+def _evaluators_of_datasets(project: Project) -> Iterator[EffectiveEvaluator]:
+    """The evaluators that the datasets of a project name, where some of them load something."""
+    for file in dataset_files(project.root):
+        with suppress(OSError, ValueError):  # said where it is opened
+            text = file.read_text(encoding="utf-8") if file.suffix == ".json" else ""
+            if '"model' in text or any(f'"{library}:' in text for library in LIBRARIES):
+                with suppress(DatasetError):
+                    yield from _named_evaluators(load(file).data, project.registry)
+
+
+def _named_evaluators(data: Mapping[str, object], registry: Registry) -> Iterator[EffectiveEvaluator]:
+    """The evaluators that a dataset names with options that are valid; others can load nothing."""
+    items = data.get("items")
+    units = [data, *(item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))]
+    units += [turn for unit in units[1:] for turn in unit.get("turns") or () if isinstance(turn, dict)]
+    for unit in units:
+        given = unit.get("default_evaluators" if unit is data else "evaluators")
+        for key, options in given.items() if isinstance(given, dict) else ():
+            entry = EffectiveEvaluator(key, options, "dataset")
+            with suppress(UnknownEvaluator, ValidationError):
+                registry.find(entry.evaluator).Options.model_validate(entry.settings)
+                yield entry
 
 
 def agree(permissions: Sequence[Permission], root: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.evaluators.judging import CUT_OFF
@@ -32,6 +33,7 @@ from tui_evals.targets.base import (
 from tui_evals.targets.takes import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
 from tui_evals.text.endings import BLOCKED, ending_word
 
+from .attaching import has_files, with_files
 from .budget import BudgetSpent, Reservations, most_it_can_cost, reading_costs
 from .limits import Room, WaitTooLong, one_attempt, persistent
 from .outage import IS_THERE, Outage
@@ -106,6 +108,8 @@ class PricedTarget:
     budget: Reservations
     room: Room
     kind: Literal["target", "judge"] = "target"
+    files: Path | None = None
+    """The folder of the dataset, whose files go along with questions."""
     tools: Toolbox | None = None
     """The tools that the engine calls for it, where there are any that no item brings."""
     cacheable: bool = True
@@ -170,12 +174,13 @@ class PricedTarget:
         """
         if self.stopped is not None:
             raise self.stopped
+        sent = await asyncio.to_thread(with_files, request, self.files) if has_files(request) else request
         answers_before = self.answers
         account = _Account(self, request, ledger, current_answer.get())
         try:
             reply, attempts = await persistent(
                 self.target,
-                request,
+                sent,
                 self.config,
                 self.room.gate,
                 self.outage,

@@ -256,7 +256,7 @@ class Engine:
     def _make_cell(
         self, row: AnswerRow, answers: tuple[int, ...], known: Mapping[int, AnswerRecord], final: frozenset[int]
     ) -> Cell:
-        item = self._plan.dataset.items[row.item]
+        item = self._plan.dataset.items[row.item].asking(row.repeat)
         return Cell(item, row.name, row.item, row.prompt, row.target, row.repeat, answers, known, final)
 
     def _stored_answers(self, rows: Sequence[AnswerRow]) -> dict[int, AnswerRecord]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tui_evals.evaluators.base import Ask, CannotJudge, Question, consulted
+from tui_evals.evaluators.base import EMBEDDER, Ask, CannotJudge, Misconfigured, Question, consulted
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
@@ -31,7 +31,7 @@ def request_for(question: Question, config: TargetConfig) -> Request:
         texts = tuple({"role": "user", "content": text} for text in question.texts)
         return Request(messages=texts, params=config.params)
     params = judging_params(config, question.max_tokens)
-    return Request(messages=question.messages, response_format=question.schema, params=params)
+    return Request(messages=question.messages, response_format=question.schema, params=params, repeat=question.repeat)
 
 
 class Judges:
@@ -64,7 +64,7 @@ class Judges:
 
     async def _reply(self, judge: PricedTarget, question: Question) -> str:
         if question.texts:
-            return await self._vectors(judge, question.texts)
+            return await self._vectors(self._embedder(judge), question.texts)
         request = request_for(question, judge.config)
         key, may_be_kept = self._key(judge, request)
         try:
@@ -76,6 +76,16 @@ class Judges:
         if (asked := consulted.get()) is not None:
             asked.judges[kept.model or judge.config.model] = None
         return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)
+
+    def _embedder(self, judge: PricedTarget) -> PricedTarget:
+        """Who gives vectors where this judge was asked for them."""
+        embedder = judge if judge.config.kind == "embedding" else self._judges.get(EMBEDDER)
+        if embedder is None:
+            raise Misconfigured(
+                "it compares embeddings, and no target gives them: name one whose section of .evals/config.toml says "
+                'kind = "embedding" there as [judge] embedding = "NAME"'
+            )
+        return embedder
 
     def _key(self, judge: PricedTarget, request: Request) -> tuple[str, bool]:
         """Under what a reply is kept, empty where it is not, and whether it may be kept already."""

@@ -66,7 +66,7 @@ def conversations(plan: Plan, project: Project, max_cost: float | None) -> Itera
     for planned in plan.answers():
         if planned.turn or not targets[planned.target].cacheable:
             continue
-        item = plan.dataset.items[planned.item]
+        item = plan.dataset.items[planned.item].asking(planned.repeat)
         try:
             opening = opening_of(plan.dataset, item, plan.asked_prompts[planned.prompt])
         except TemplateError:  # nobody is asked what cannot be put into words
@@ -90,9 +90,9 @@ def _unopened(config: TargetConfig, project: Project, max_cost: float | None) ->
 
 def known_turns(plan: Plan, project: Project, reader: Reader, max_cost: float | None, most: int = _MOST) -> KnownTurns:
     """How many answers of each conversation the cache has, from its beginning on; so many are looked up at most."""
-    # How far the cache knows the steps of an agent is found by taking them.
+    # How far the cache knows the steps of an agent, or what a user says, is found by taking them.
     found = conversations(plan, project, max_cost)
-    more = (one for one in found if not has_tools(plan.dataset, one.item, one.target.config))
+    more = (one for one in found if one.item.user is None and not has_tools(plan.dataset, one.item, one.target.config))
     begun = [(one.key(plan), one) for one in islice(more, most)]
     complete, left = next(more, None) is None, most - len(begun)
     cached = reader.cached_keys([key for key, _ in begun])

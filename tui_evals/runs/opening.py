@@ -47,6 +47,7 @@ def opened(
     target: Target | None = None,
     room: Room | None = None,
     tools: Toolbox | None = None,
+    files: Path | None = None,
 ) -> PricedTarget:
     """A target ready to be asked; ConfigurationError when its price is needed for the budget and not known."""
     if concurrency is not None:
@@ -56,7 +57,9 @@ def opened(
     cacheable = target_kind(config).asks_model
     known = identity(config, environment)
     room = room or room_of(config)
-    return PricedTarget(config, target, known, price, budget, room, kind=kind, tools=tools, cacheable=cacheable)
+    return PricedTarget(
+        config, target, known, price, budget, room, kind=kind, tools=tools, cacheable=cacheable, files=files
+    )
 
 
 def items_of(file: Path) -> Sequence[Mapping[str, Any]]:

@@ -21,6 +21,9 @@ from .prompting import PromptUnderTest, of_dataset
 from .toolbox import most_steps
 
 TYPICAL_ANSWER_TOKENS = 250
+_TYPICAL_SAYING_TOKENS = 60
+"""Of a simulated user."""
+_TYPICAL_EXCHANGE_TOKENS = TYPICAL_ANSWER_TOKENS + _TYPICAL_SAYING_TOKENS
 
 
 Blame = Literal["arguments", "configuration"]
@@ -37,13 +40,18 @@ class CannotPlan(Exception):
 class MissingJudge(CannotPlan):
     """An evaluator is judged by a model, and no judge is named."""
 
-    def __init__(self, evaluator: str) -> None:
+    def __init__(self, evaluator: str, *, plays: bool = False) -> None:
         super().__init__(
-            f"{evaluator} is judged by a model and no judge is named. Name one with --judge TARGET or in "
+            f"{evaluator} is played by a model and no judge is named. Name one with --judge TARGET or in "
+            '.evals/config.toml ([judge] target = ...), or say who plays it: "target" in the user of the item'
+            if plays
+            else f"{evaluator} is judged by a model and no judge is named. Name one with --judge TARGET or in "
             ".evals/config.toml ([judge] target = ...), pass --without-judges to leave such evaluators out, "
             "or choose evaluators that need none (default_evaluators in the dataset)"
         )
         self.evaluator = evaluator
+        self.plays = plays
+        """Whether it is a simulated user, who cannot be left out."""
 
 
 class MissingEmbedder(CannotPlan):
@@ -83,6 +91,8 @@ class Plan:
     """What the levels of ratings mean whose options do not say it."""
     embedder: TargetConfig | None = None
     """The target of kind embedding, where an evaluator needs the run's own."""
+    only_judging: bool = False
+    """Whether nobody is asked for answers, which are there and are judged again."""
 
     @cached_property
     def asked_prompts(self) -> tuple[PromptUnderTest, ...]:
@@ -103,15 +113,15 @@ class Plan:
         return counts
 
     def repeats_of(self, item: Item) -> int:
-        """How often an item is asked: its own number, else the dataset's, else the run's."""
+        """How often an item is asked: once for each of its questions, or its own number, the dataset's or the run's."""
+        if item.other_questions:
+            return 1 + len(item.other_questions)
         return item.repeats or self.dataset.repeats or self.repeats
 
     def answers(self) -> Iterator[PlannedAnswer]:
         """Every answer of the run, the turns of a cell together, prompts and targets of an item together."""
         cell = 0
-        for number, item in enumerate(self.dataset.items):
-            if self.only is not None and number not in self.only:
-                continue
+        for number, item in self.asked_items:
             name, category = self.name_of(number), item.category or ""
             for repeat in range(self.repeats_of(item)):
                 for prompt in range(len(self.asked_prompts)):
@@ -130,9 +140,7 @@ class Plan:
         columns = len(self.asked_prompts) * len(self.targets)
         units: dict[str, Item | Turn] = {}
         counts: dict[str, int] = {}
-        for number, item in enumerate(self.dataset.items):
-            if self.only is not None and number not in self.only:
-                continue
+        for _, item in self.asked_items:
             answers = columns * self.repeats_of(item)
             for unit in item.units:
                 mark = "" if unit.evaluators is None else json.dumps([unit.evaluators, unit.evaluators_mode])
@@ -142,9 +150,10 @@ class Plan:
 
     def evaluators(self, item: Item, turn: int, ask_of: Callable[[str | None], Ask | None]) -> list[Assigned]:
         """The evaluators of a unit, made and given their judge."""
-        return [self._assigned(entry, ask_of) for entry in self.resolved(item, turn)]
+        return [self.assigned(entry, ask_of) for entry in self.resolved(item, turn)]
 
-    def _assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
+    def assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
+        """One evaluator, made and given its judge."""
         kind = self.registry.find(entry.evaluator)
         default = {"rubric": self.rubric} if kind.levelled else {}
         options = kind.Options.model_validate({**default, **entry.settings})
@@ -187,11 +196,27 @@ class Plan:
                     "or beside its prompt, or name other evaluators"
                 ) from None
 
+    @property
+    def asked_items(self) -> Iterator[tuple[int, Item]]:
+        """The items that are asked, with their positions."""
+        return (
+            (number, item) for number, item in enumerate(self.dataset.items) if self.only is None or number in self.only
+        )
+
+    @cached_property
+    def users_needed(self) -> Mapping[str | None, str]:
+        """Each judge that plays a simulated user (None is the run's own), with an item whose user that is."""
+        users: dict[str | None, str] = {}
+        for number, item in () if self.only_judging else self.asked_items:
+            if item.user is not None:
+                users.setdefault(item.user.target, f"the user of {self.name_of(number)}")
+        return users
+
     @cached_property
     def judges_needed(self) -> Mapping[str | None, str]:
-        """Each judge the evaluators ask for (None is the run's own), with an evaluator that needs it."""
-        needed: dict[str | None, str] = {}
-        for entries, _ in self.evaluator_sets:
+        """Each judge that is asked for (None is the run's own), with an evaluator or a user that needs it."""
+        needed = dict(self.users_needed)
+        for entries, _ in () if self.without_judges else self.evaluator_sets:
             for entry in entries:
                 kind = self.registry.find(entry.evaluator)
                 if kind.judged:
@@ -200,10 +225,8 @@ class Plan:
 
     def check_judges(self) -> None:
         """MissingJudge when an evaluator needs a judge and none is named."""
-        if self.without_judges:
-            return
         if self.judge is None and (key := self.judges_needed.get(None)):
-            raise MissingJudge(key)
+            raise MissingJudge(key, plays=None in self.users_needed)
         if self.embedder is None and (key := self.judges_needed.get(EMBEDDER)):
             raise MissingEmbedder(key)
 
@@ -233,7 +256,9 @@ class Estimate:
     all_looked_up: bool = True
     """Whether it may have no more of them."""
     further: int = 0
-    """How many more calls the answers may take at most whose model is asked again after its tools."""
+    """How many more calls the answers may take at most whose model is asked again, after its tools or by a user."""
+    played: int = 0
+    """How many calls it takes at most to play simulated users."""
 
     @property
     def cost(self) -> float | None:
@@ -243,7 +268,7 @@ class Estimate:
     @property
     def calls(self) -> int:
         """How many calls are to be made."""
-        return self.answers - self.cached + self.judge_calls
+        return self.answers - self.cached + self.judge_calls + self.played
 
 
 class _Bill:
@@ -275,17 +300,25 @@ def estimate(
 
     Judges are counted for known answers too: what they would be asked is not known before.
     """
-    answers = judge_calls = cached = further = 0
+    answers = judge_calls = cached = further = played = 0
     known, bill = known or KnownTurns(), _Bill(price_of)
     for answer in plan.answers():
         unit = plan.dataset.items[answer.item].units[answer.turn]
         answers += 1
-        further += most_steps(plan.dataset, plan.dataset.items[answer.item], plan.targets[answer.target]) - 1
+        user, target = plan.dataset.items[answer.item].user, plan.targets[answer.target]
+        exchanges = 1 if user is None else user.max_turns
+        further += exchanges * most_steps(plan.dataset, plan.dataset.items[answer.item], target) - 1
         tokens = estimate_tokens(unit.prompt or "") + 20
         if answer.turn < known.turns.get(answer.cell, 0):
             cached += 1
         else:
-            bill.add(plan.targets[answer.target], tokens, TYPICAL_ANSWER_TOKENS)
+            for before in range(exchanges):
+                bill.add(target, tokens + before * _TYPICAL_EXCHANGE_TOKENS, TYPICAL_ANSWER_TOKENS)
+        if user is not None:
+            for before in range(0 if user.opening is None else 1, exchanges + 1):
+                played += 1
+                bill.add(judges[user.target], 400 + before * _TYPICAL_EXCHANGE_TOKENS, _TYPICAL_SAYING_TOKENS)
+            tokens += exchanges * _TYPICAL_EXCHANGE_TOKENS
         for entry in () if plan.without_judges else plan.resolved(plan.dataset.items[answer.item], answer.turn):
             kind = plan.registry.find(entry.evaluator)
             if plan.asks_judge(entry, plan.dataset.items[answer.item], answer.turn):
@@ -293,7 +326,7 @@ def estimate(
                 read, written = (estimate_tokens(unit.reference or ""), 0) if kind.embeds else (tokens + 600, 80)
                 bill.add(judges[kind.asked_target(entry.settings)], read + TYPICAL_ANSWER_TOKENS, written)
     unpriced = tuple(bill.unpriced)
-    return Estimate(answers, judge_calls, bill.sum, plan.cautions(), unpriced, cached, known.complete, further)
+    return Estimate(answers, judge_calls, bill.sum, plan.cautions(), unpriced, cached, known.complete, further, played)
 
 
 def limited(plan_items: Sequence[int], limit: int | None, seed: int | None) -> list[int]:

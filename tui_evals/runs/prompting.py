@@ -7,10 +7,11 @@ all.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.attachments import PART
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset, Item, Message, Turn
 from tui_evals.datasets.problems import DatasetError, Problem
@@ -81,15 +82,29 @@ def unfilled_items(
     dataset: Dataset,
     prompts: Sequence[PromptUnderTest] | None = None,
     only: Collection[int] | None = None,
+    origins: Sequence[int] | None = None,
 ) -> list[Problem]:
-    """The items that cannot be asked, because a prompt under test needs a value that they do not have."""
+    """The items that cannot be asked, because a prompt under test needs a value that they do not have.
+
+    `origins` are their positions in the file, where those are others.
+    """
     try:
         found = prompts_of(document, dataset) if prompts is None else prompts
     except DatasetError as error:
         return [Problem(f"the prompt under test cannot be used: {error}", ("prompt_file",))]
     numbers = range(len(dataset.items)) if only is None else sorted(only)
     problems = [problem for prompt in found for problem in _unfilled(prompt, dataset, numbers)]
+    if origins is not None:
+        problems = [_in_file(problem, origins) for problem in problems]
     return with_lines(problems, document)
+
+
+def _in_file(problem: Problem, origins: Sequence[int]) -> Problem:
+    """A problem of an item that was expanded, at the item of the file."""
+    match problem.path:
+        case ("items", int(number)):
+            return replace(problem, path=("items", origins[number]))
+    return problem
 
 
 def _unfilled(prompt: PromptUnderTest, dataset: Dataset, numbers: Iterable[int]) -> Iterator[Problem]:
@@ -102,14 +117,15 @@ def _unfilled(prompt: PromptUnderTest, dataset: Dataset, numbers: Iterable[int])
     names = dict.fromkeys(name for text in needed for name in text or ())
     if not names and None not in needed:
         return
-    common = prompt.defaults.keys() | (dataset.variables or {}).keys()
+    common = prompt.defaults.keys() | (dataset.variables or {}).keys() | (dataset.matrix or {}).keys()
     for number in numbers:
         item = dataset.items[number]
-        known = common | (item.variables or {}).keys()
+        known = common | (item.variables or {}).keys() | (item.matrix or {}).keys()
         missing = [name for name in names if name not in known]
         reason = _missing_values(missing, known, called) if missing else None
         if reason is None and None in needed:
-            reason = _why_unrendered(prompt, variables_of(dataset, item), called)
+            firsts = {name: values[0] for name, values in {**(dataset.matrix or {}), **(item.matrix or {})}.items()}
+            reason = _why_unrendered(prompt, {**firsts, **variables_of(dataset, item)}, called)
         if reason is not None:
             yield Problem(f"{item.testId or 'the item'} {reason}", ("items", number))
 
@@ -160,9 +176,17 @@ def opening_of(dataset: Dataset, item: Item, prompt: PromptUnderTest) -> Chat:
 def question_of(unit: Item | Turn) -> list[Mapping[str, Any]]:
     """The messages one unit adds: its own history, then its prompt."""
     messages: list[Mapping[str, Any]] = [*plain(unit.messages or ())]
+    if unit.attachments:
+        told = [{"type": "text", "text": unit.prompt}] if unit.prompt is not None else []
+        return [*messages, {"role": "user", "content": [*told, *map(_file_part, unit.attachments)]}]
     if unit.prompt is not None:
         messages.append({"role": "user", "content": unit.prompt})
     return messages
+
+
+def _file_part(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A file as a part of a message, which is filled in when it is sent."""
+    return {"type": PART, **({"path": given} if isinstance(given, str) else given)}
 
 
 def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -187,11 +211,18 @@ def messages_of_answer(record: AnswerRecord) -> list[Mapping[str, Any]]:
     return [message for step in record.steps for message in messages_of_step(step)]
 
 
+def chat_up_to(record: AnswerRecord, sent: Chat) -> Chat:
+    """What was said before an answer: what was `sent`, and of a conversation with a simulated user all but the last."""
+    is_conversation = bool(record.steps) and "asked" in record.steps[0]
+    return (*sent, *messages_of_answer(record)[:-1]) if is_conversation else sent
+
+
 def messages_of_step(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What the model said in a step, and what tools gave to its calls; calls that were not made are left out."""
+    """What was said to the model and by it in a step, and what tools gave to its calls; calls not made are left out."""
+    asked = [{"role": "user", "content": step["asked"]}] if "asked" in step else []
     made = [call for call in step["calls"] if "result" in call]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": call["result"]} for call in made]
-    return [assistant(step["text"], made), *results]
+    return [*asked, assistant(step["text"], made), *results]
 
 
 _NO_TEMPLATES = ("role", "type", "id", "tool_call_id")

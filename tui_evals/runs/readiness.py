@@ -45,8 +45,8 @@ def check_can_begin(
         return {}
     check_tools(plan.dataset, plan.targets, project.environment, project.root)
     answering = {config.name: config for config in plan.targets if config.name not in ready}
-    needed = () if plan.without_judges else plan.judges_needed
-    judging = {config.name: config for key, config in judges.items() if key in needed and config.name not in ready}
+    needed = [config for key, config in judges.items() if key in plan.judges_needed]
+    judging = {config.name: config for config in needed if config.name not in ready}
     check = _Check(project, apart)
     problems = check.problems({**judging, **answering})
     if problems and use_cache:
@@ -61,15 +61,13 @@ def check_can_begin(
 
 def judge_configs(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     """The judges of a run by the name that evaluators call them, None for its own; ConfigurationError if one is not."""
-    if plan.without_judges:
-        return {}
     configs: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed:
         if name not in (None, EMBEDDER):
             configs[name] = find_target(str(name), settings, "the dataset")
-    if plan.judge is not None:
+    if plan.judge is not None and (not plan.without_judges or None in plan.judges_needed):
         configs[None] = plan.judge
-    if plan.embedder is not None:
+    if plan.embedder is not None and not plan.without_judges:
         configs[EMBEDDER] = plan.embedder
     return configs
 
@@ -79,6 +77,8 @@ def check_roles(plan: Plan, settings: Settings) -> None:
     for target in plan.targets:
         check_role(target, embeds=False, whom="a run")
     configs = judge_configs(plan, settings)
+    for name, whose in plan.users_needed.items():
+        check_role(configs[name], embeds=False, whom=whose)
     for entries, _ in plan.evaluator_sets:
         for entry in entries:
             kind = plan.registry.find(entry.evaluator)
@@ -102,19 +102,26 @@ def check_role(config: TargetConfig, *, embeds: bool, whom: str) -> None:
 
 def with_embedder(plan: Plan, settings: Settings) -> Plan:
     """The plan with the target that gives vectors, where an evaluator needs the run's own."""
-    if settings.embedder is None or plan.without_judges or EMBEDDER not in plan.judges_needed:
+    if settings.embedder is None:
+        return plan
+    if EMBEDDER not in plan.judges_needed and (plan.without_judges or not _any_may_embed(plan)):
         return plan
     return replace(plan, embedder=find_target(settings.embedder, settings))
 
 
 def needed_judges(plan: Plan, settings: Settings) -> list[TargetConfig]:
     """The judges that the evaluators of the planned items will or may ask."""
-    if plan.without_judges:
-        return []
     needed = set(plan.judges_needed)
-    if any(plan.registry.find(entry.evaluator).may_ask for entries, _ in plan.evaluator_sets for entry in entries):
+    used = () if plan.without_judges else (entry for entries, _ in plan.evaluator_sets for entry in entries)
+    if any(plan.registry.find(entry.evaluator).may_ask for entry in used):
         needed.add(None)
+    if not plan.without_judges and _any_may_embed(plan):
+        needed.add(EMBEDDER)
     return [config for key, config in judge_configs(plan, settings).items() if key in needed]
+
+
+def _any_may_embed(plan: Plan) -> bool:
+    return any(plan.registry.find(entry.evaluator).may_embed for entries, _ in plan.evaluator_sets for entry in entries)
 
 
 class _Check:

@@ -181,7 +181,7 @@ async def rejudge(work: Rejudging, writer: Writer) -> list[AnswerRow]:
 
 async def _rejudge_one(work: Rejudging, row: AnswerRow, judges: Judges, reader: Reader, writer: Writer) -> None:
     run, plan = work.job.run, work.job.plan
-    item = plan.dataset.items[row.item]
+    item = plan.dataset.items[row.item].asking(row.repeat)
     said = {
         one.row.turn: one.answer
         for one in reader.told(run, reader.window(run.id, row.pos - row.turn, row.turn + 1))
@@ -198,7 +198,7 @@ async def _rejudge_one(work: Rejudging, row: AnswerRow, judges: Judges, reader: 
 
 def _chat(plan: Plan, row: AnswerRow, said: Mapping[int, AnswerRecord]) -> Chat:
     """What the target was sent for an answer."""
-    item = plan.dataset.items[row.item]
+    item = plan.dataset.items[row.item].asking(row.repeat)
     try:
         messages = [*opening_of(plan.dataset, item, plan.asked_prompts[row.prompt])]
     except TemplateError as problem:

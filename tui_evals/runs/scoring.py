@@ -19,7 +19,7 @@ from tui_evals.text.chats import chat_to_text, split_at_question
 from tui_evals.text.tokens import tokens_per_second
 
 from .plan import Assigned, Plan
-from .prompting import Chat, PromptUnderTest, variables_of
+from .prompting import Chat, PromptUnderTest, chat_up_to, variables_of
 from .status import Status, score_of, status_of, weighted_mean
 
 FORMAT_KEY = "response_format"
@@ -73,7 +73,7 @@ def evidence_for(
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
     calls = [call for step in answer.steps for call in step["calls"]] or answer.tool_calls
-    history, request = split_at_question(chat)
+    history, request = split_at_question(chat_up_to(answer, chat))
     return Evidence(
         prompt=chat_to_text(request),
         response=answer.text,
@@ -86,6 +86,8 @@ def evidence_for(
         tool_calls=tuple(tool_call(call) for call in calls),
         steps=len(answer.steps) or None,
         transcript=answer.steps,
+        turns=sum("asked" in step for step in answer.steps) or None,
+        user=answer.steps[-1].get("user") if answer.steps else None,
         tools=tuple(answer.request.get("tools") or item.tools or plan.dataset.tools or ()),
         chunks=chunk_texts((unit.extensions or {}).get(CHUNKS)),
         diagnostics=answer.diagnostics,
@@ -136,7 +138,7 @@ async def judge(
     }
     own = [one for one in evaluators if one.evaluator.scope != "group" and one.key not in waiting]
     records = [kept.get(one.key) or await recorded(one, evidence, plan.without_judges) for one in own]
-    format_record = await _format(evidence, item, plan.dataset)
+    format_record = await form_record(evidence, item, plan.dataset)
     if format_record is not None:
         records.append(format_record)
     threshold = 1.0 if item.threshold is None else item.threshold
@@ -165,7 +167,7 @@ async def _judged(assigned: Assigned, evidence: Evidence, without_judges: bool) 
     return score
 
 
-async def _format(evidence: Evidence, item: Item, dataset: Dataset) -> ScoreRecord | None:
+async def form_record(evidence: Evidence, item: Item, dataset: Dataset) -> ScoreRecord | None:
     """Whether the answer has the form that was asked for, where a form was asked for."""
     wanted = item.response_format or dataset.response_format
     if wanted in (None, "text"):

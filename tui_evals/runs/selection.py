@@ -35,9 +35,7 @@ def select_items(plan: Plan, selection: ItemSelection, reader: Reader | None) ->
     """The positions from 0 of the items that are asked, None for all; the reader is needed to look at a run."""
     text, limit = selection.only, selection.limit
     if selection.items is not None:
-        if text is not None or limit is not None or selection.run:
-            raise CannotPlan("--items names the items itself; leave out --only, --from and --limit", "arguments")
-        return parse_positions(selection.items, len(plan.dataset.items))
+        return chosen_positions(selection, len(plan.dataset.items))
     if text is None and limit is None:
         return None
     everything = range(len(plan.dataset.items))
@@ -49,6 +47,13 @@ def select_items(plan: Plan, selection: ItemSelection, reader: Reader | None) ->
     if not chosen:
         raise CannotPlan(f"no item of the dataset fits --only {text!r}", "arguments")
     return frozenset(limited(chosen, limit, selection.seed))
+
+
+def chosen_positions(selection: ItemSelection, count: int) -> frozenset[int]:
+    """The positions from 0 that a selection names one by one, of so many items."""
+    if selection.only is not None or selection.limit is not None or selection.run:
+        raise CannotPlan("--items names the items itself; leave out --only, --from and --limit", "arguments")
+    return parse_positions(selection.items or "", count)
 
 
 def find_run(reader: Reader, word: str) -> RunRow:

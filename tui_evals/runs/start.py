@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from tui_evals.datasets.attachments import with_pinned_files
 from tui_evals.datasets.document import Document
+from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
@@ -25,6 +27,7 @@ from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
 from tui_evals.targets.permissions import NotApproved, Permission, destinations
+from tui_evals.targets.sweep import Sweep, base_name, swept
 from tui_evals.text.safe import safe_line
 from tui_evals.text.tokens import estimate_tokens
 
@@ -36,13 +39,14 @@ from .executors.cluster.terms import ClusterTerms, saved_terms
 from .gates import GateResults, Gates, check_gates
 from .judgeable import check_judgeable
 from .known import known_turns
+from .limits import Room
 from .opening import demand_price, items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
-from .selection import ItemSelection, find_run, select_items
-from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO
+from .selection import ItemSelection, chosen_positions, find_run, select_items
+from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO
 from .storing import Storing
 from .suggested import SOURCE, settings_of_run, suggested
 from .toolbox import open_toolbox
@@ -72,6 +76,8 @@ class RunRequest:
     parent: str | None = None
     """The run that this one asks again, as a person names it."""
     targets: tuple[str | TargetConfig, ...] = ()
+    sweep: Sweep = field(default_factory=dict)
+    """Parameters whose values every target takes in turn, each as a column of its own."""
     judge: str | TargetConfig | None = None
     without_judges: bool = False
     evaluators: Mapping[str, Mapping[str, Any]] | None = None
@@ -177,8 +183,9 @@ class Job:
 def _destinations(
     plan: Plan, settings: Settings, environment: Mapping[str, str], ready: Mapping[str, Target]
 ) -> dict[str, dict[str, str | None]]:
-    asked = (*plan.targets, *needed_judges(plan, settings))
-    return destinations((config for config in asked if config.name not in ready), environment)
+    """Where each target sends what, once for all that is varied of it."""
+    asked = [config for config in (*plan.targets, *needed_judges(plan, settings)) if config.name not in ready]
+    return destinations((replace(config, name=base_name(config.name)) for config in asked), environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +219,8 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     document = request.document
     if request.evaluators is not None:
         document = replace(document, data={**document.data, "default_evaluators": dict(request.evaluators)})
+    document, unpinned = with_pinned_files(document), document
+    asked, origins = expanded(document)
     settings, defaults = project.settings, project.settings.run
     words = request.targets or tuple(defaults.targets)
     judge = request.judge or settings.judge
@@ -222,23 +231,24 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     registry = project.registry
     if request.own_evaluators:
         registry = replace(registry, by_name={**registry.by_name, **request.own_evaluators})
-    checked = checked_dataset(document, registry.catalogue, registry.own)
+    checked = _dataset_to_ask(document, asked, registry)
     plan = Plan(
         dataset=checked.dataset,
         rubric=rubric_of(checked.portable),
-        targets=_target_configs(words, settings),
+        targets=swept(_target_configs(words, settings), request.sweep),
         registry=registry,
         judge=_target_configs([judge], settings)[0] if judge else None,
         without_judges=request.without_judges,
         prompts=prompts_from(files),
         repeats=request.repeats or defaults.repeats or 1,
     )
-    plan = replace(plan, only=_selected_positions(plan, request.items, project))
+    plan = replace(plan, only=_selected_positions(plan, request.items, origins, project))
+    _check_asks(plan)
     plan.check_evaluators()
     plan = with_embedder(plan, settings)
     plan.check_judges()
     check_roles(plan, settings)
-    _check_values(document, plan)
+    _check_values(document, plan, origins)
     if not request.allow_unjudged and (request.cluster is None or request.cluster.word.startswith("local")):
         check_judgeable(plan)
     terms = Terms(
@@ -255,24 +265,50 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         "suite": request.suite,
         "parent": _parent_id(request.parent, project),
         "metrics": metrics,
+        "files": None if document is unpinned else _folder_of(document, project),
     }
     return PreparedRun(
         project=project,
         plan=plan,
         terms=terms,
-        document=document.data,
+        document=asked.data,
         about=about,
         ready=request.ready,
         allow_unjudged=request.allow_unjudged,
     )
 
 
+def _folder_of(document: Document, project: Project) -> str:
+    return os.path.relpath(document.file.absolute().resolve().parent, project.root.resolve())
+
+
 _NAMED_ITEMS = 10
 
 
-def _check_values(document: Document, plan: Plan) -> None:
+def _dataset_to_ask(document: Document, asked: Document, registry: Registry) -> CheckedDataset:
+    """The typed dataset of a run; what is wrong is said of the file, before its matrix is expanded."""
+    checked = checked_dataset(document, registry.catalogue, registry.own)
+    return checked if asked is document else replace(checked, dataset=Dataset.model_validate(asked.data))
+
+
+def _check_asks(plan: Plan) -> None:
+    """CannotPlan when items ask nothing by themselves and there is no prompt that their variables fill in."""
+    if plan.prompts or plan.dataset.messages:
+        return
+    numbers = range(len(plan.dataset.items)) if plan.only is None else sorted(plan.only)
+    items = ((number, plan.dataset.items[number]) for number in numbers)
+    bare = [number for number, item in items if not (item.prompt or item.turns or item.user or item.messages)]
+    if bare:
+        more = f" and {len(bare) - 1:,} more" if len(bare) > 1 else ""
+        raise CannotPlan(
+            f"{plan.name_of(bare[0])}{more} of the dataset: variables only, and no prompt for them to fill in. Name "
+            "one with --prompt FILE (or under prompts in the run form), or as prompt_file of the dataset"
+        )
+
+
+def _check_values(document: Document, plan: Plan, origins: Sequence[int]) -> None:
     """DatasetError when a prompt under test needs a value that an item does not have: nothing is paid for it."""
-    problems = unfilled_items(document, plan.dataset, plan.asked_prompts, plan.only)
+    problems = unfilled_items(document, plan.dataset, plan.asked_prompts, plan.only, origins)
     if not problems:
         return
     named, more = problems[:_NAMED_ITEMS], len(problems) - _NAMED_ITEMS
@@ -281,14 +317,17 @@ def _check_values(document: Document, plan: Plan) -> None:
 
 
 def _selected_positions(
-    plan: Plan, items: ItemSelection | frozenset[int] | None, project: Project
+    plan: Plan, items: ItemSelection | frozenset[int] | None, origins: Sequence[int], project: Project
 ) -> frozenset[int] | None:
-    if not isinstance(items, ItemSelection):
-        return items
-    if not items.run:
-        return select_items(plan, items, None)
-    with Reader(project.store) as reader:
-        return select_items(plan, items, reader)
+    """The positions among what is asked; a person means positions in the file, whose items may stand for several."""
+    if isinstance(items, ItemSelection) and items.items is None:
+        if not items.run:
+            return select_items(plan, items, None)
+        with Reader(project.store) as reader:
+            return select_items(plan, items, reader)
+    if isinstance(items, ItemSelection):
+        items = chosen_positions(items, max(origins) + 1)
+    return items and frozenset(number for number, origin in enumerate(origins) if origin in items)
 
 
 def _parent_id(word: str | None, project: Project) -> int | None:
@@ -371,6 +410,7 @@ def rerun_items(
             "tags": parent.tags,
             "parent": parent.id,
             "metrics": parent.config.get(METRICS),
+            "files": parent.config.get(FILES),
         },
         typed=False,
         allow_unjudged=allow_unjudged,
@@ -395,6 +435,7 @@ def judged_again(
     if dataset is not None or evaluators is not None:
         judging = _judging_dataset(run, reader, plan, dataset, evaluators)
         plan = replace(plan, dataset=judging.dataset, rubric=rubric_of(judging.portable))
+    plan = replace(plan, only_judging=True)
     if word := judge or settings.judge:
         plan = replace(plan, judge=find_typed(word, settings))
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
@@ -416,6 +457,7 @@ def some_judged_again(
     Judged by anything else, a run would say of one item by which it was judged and mean another.
     """
     job = replace(stored_job(run, reader, project), judged=frozenset(answers))
+    job = replace(job, plan=replace(job.plan, only_judging=True))
     if run.scoring_pass > 1:
         job = by_pass(job, reader.passes(run.id)[-1].config, reader)
     if not allow_unjudged:
@@ -438,7 +480,8 @@ def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
         plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
     judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
     rubric = kept.get(RUBRIC, plan.rubric)
-    plan = replace(plan, judge=judge, without_judges=kept["without_judges"], rubric=rubric)
+    without = kept["without_judges"]
+    plan = replace(plan, judge=judge, without_judges=without, rubric=rubric, only_judging=True)
     plan = replace(plan, embedder=_kept_embedder(kept, project.settings, project.environment))
     plan.check_evaluators()
     return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
@@ -458,7 +501,7 @@ def _judging_dataset(
     if dataset is None:
         data = {**reader.snapshot(run.snapshot), "default_evaluators": dict(evaluators or {})}
         dataset = document_of_data(data, Path(run.source))
-    judging = checked_dataset(dataset, registry.catalogue, registry.own)
+    judging = _dataset_to_ask(dataset, expanded(dataset)[0], registry)
     if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.dataset.items]:
         raise CannotPlan(
             "the dataset has other items or turns than the run, so its evaluators do not fit its answers", "arguments"
@@ -562,14 +605,15 @@ def store_plan(
     name: str,
     source: str,
     metrics: str | None = None,
+    files: str | None = None,
     destinations: Mapping[str, Mapping[str, str | None]] | None = None,
     allow_unjudged: bool = False,
     **more: Any,
 ) -> RunRow:
     """Commit a plan: from now on the run exists, whole, with every answer pending.
 
-    `metrics` is the folder of the prompt under test, beside which evaluators lie; `destinations` says where questions
-    and keys go.
+    `metrics` is the folder of the prompt under test, beside which evaluators lie; `files` that of the dataset, where
+    files go along with questions; `destinations` says where questions and keys go.
     """
     new = NewRun(
         name=name,
@@ -580,6 +624,7 @@ def store_plan(
         config={
             **_run_config(plan, terms, environment),
             **({METRICS: metrics} if metrics else {}),
+            **({FILES: files} if files else {}),
             **({DESTINATIONS: dict(destinations)} if destinations else {}),
             **({UNJUDGED_TOO: True} if allow_unjudged else {}),
         },
@@ -668,6 +713,9 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     budget = Budget(terms.max_cost)
     budget.of_run(run.id, reader, writer)
     largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
+    rooms: dict[tuple[str, str], Room] = {}  # shared by what is one target with other parameters
+
+    files = project.root / str(run.config[FILES]) if FILES in run.config else None
 
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
@@ -676,7 +724,20 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         tools = None
         if kind == "target" and terms.cluster is None:
             tools = open_toolbox(plan.dataset, config, project.environment, project.root)
-        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target, tools=tools)
+        of = kind, base_name(config.name)
+        made = opened(
+            config,
+            kind,
+            budget,
+            project.environment,
+            project.root,
+            terms.concurrency,
+            target,
+            rooms.get(of),
+            tools=tools,
+            files=files,
+        )
+        rooms[of] = made.room
         made.largest_answer = largest.get((kind, config.name), 0)
         return made
 
@@ -699,6 +760,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
             root=project.root,
             metrics=metrics,
             trusting=project.trusting,
+            files=files,
         )
         elsewhere = partial(cluster_executor, place, plan, targets, judges, budget, terms.use_cache)
     cached = terms.use_cache

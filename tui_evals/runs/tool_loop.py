@@ -48,10 +48,10 @@ class _Refused(Exception):
 
 
 class ToolLoop:
-    """The steps of one turn; `answer` is the id of the answer they lead to."""
+    """The steps of one turn; `answer` names the answer they lead to as no other in the run is called."""
 
     def __init__(
-        self, priced: PricedTarget, tools: TurnTools, ask: AskModel, ledger: Ledger, answer: int, *, caches: bool
+        self, priced: PricedTarget, tools: TurnTools, ask: AskModel, ledger: Ledger, answer: str, *, caches: bool
     ) -> None:
         self._priced = priced
         self._tools = tools
@@ -182,25 +182,9 @@ class ToolLoop:
 
     def _record(self, reply: AnswerRecord) -> AnswerRecord:
         """The last reply as the answer, with what all steps took together."""
-        replies = self._replies
-        cached = all(one.from_cache for one in replies)
-        paid = [one.cost for one in replies if cached or not one.from_cache]
-        retries = sum(one.attempts - 1 for one in replies if not one.from_cache)
-        waited = [one.latency_ms for one in replies if one.latency_ms is not None]
-        return replace(
-            reply,
-            tool_calls=tuple(_call(call) for step in self._steps for call in step["calls"]),
-            input_tokens=_sum(one.input_tokens for one in replies),
-            output_tokens=_sum(one.output_tokens for one in replies),
-            cached_tokens=sum(one.cached_tokens for one in replies),
-            reasoning_tokens=sum(one.reasoning_tokens for one in replies),
-            cost=None if None in paid else sum(cost for cost in paid if cost is not None),
-            latency_ms=sum(waited) + sum(call.get("ms", 0.0) for step in self._steps for call in step["calls"]),
-            attempts=0 if cached else 1 + retries,
-            from_cache=cached,
-            scripted=any(one.scripted for one in replies),
-            steps=tuple(self._steps),
-        )
+        record = together(reply, self._replies, self._steps)
+        in_tools = sum(call.get("ms", 0.0) for step in self._steps for call in step["calls"])
+        return replace(record, latency_ms=(record.latency_ms or 0.0) + in_tools)
 
     def _failed(self, code: str, message: str, traceback: str | None = None) -> AnswerRecord:
         """An error after some steps, which keeps what was said, called and paid until then."""
@@ -208,6 +192,26 @@ class ToolLoop:
         if not self._replies:
             return AnswerRecord(request={}, **failure)
         return replace(self._record(self._replies[-1]), finish_reason=None, from_cache=False, **failure)
+
+
+def together(last: AnswerRecord, replies: Sequence[AnswerRecord], steps: Sequence[Mapping[str, Any]]) -> AnswerRecord:
+    """The last of several replies as an answer, with what all of them took and the steps on the way to it."""
+    cached = all(one.from_cache for one in replies)
+    paid = [one.cost for one in replies if cached or not one.from_cache]
+    return replace(
+        last,
+        tool_calls=tuple(_call(call) for step in steps for call in step["calls"]),
+        input_tokens=_sum(one.input_tokens for one in replies),
+        output_tokens=_sum(one.output_tokens for one in replies),
+        cached_tokens=sum(one.cached_tokens for one in replies),
+        reasoning_tokens=sum(one.reasoning_tokens for one in replies),
+        cost=None if None in paid else sum(cost for cost in paid if cost is not None),
+        latency_ms=sum(one.latency_ms for one in replies if one.latency_ms is not None),
+        attempts=0 if cached else 1 + sum(one.attempts - 1 for one in replies if not one.from_cache),
+        from_cache=cached,
+        scripted=any(one.scripted for one in replies),
+        steps=tuple(steps),
+    )
 
 
 def _step(reply: AnswerRecord, number: int) -> dict[str, Any]:

@@ -21,6 +21,7 @@ _SCORE = re.compile(rf"(?P<sign><=|>=|<|>|=|){_NUMBER}")
 _LATENCY = re.compile(rf"(?P<sign><=|>=|<|>){_NUMBER}(?P<unit>ms|s|m|)")
 _COST = re.compile(rf"(?P<sign><=|>=|<|>|=|)\$?{_NUMBER}")
 _MILLISECONDS: Mapping[str, float] = {"ms": 1.0, "s": 1_000.0, "": 1_000.0, "m": 60_000.0}
+_PARAM = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<sign><=|>=|<|>|=)(?P<value>.+))?")
 _TURN = re.compile(r"[1-9][0-9]{0,5}")
 _MOST_TERMS = 50
 _LONGEST = 1_000  # characters of a term; the database refuses patterns some tens of times longer
@@ -216,18 +217,46 @@ def _column(name: Literal["name", "category"]) -> Callable[[str, int | None], Co
     return lambda value, run: (f"answers.{name} LIKE ? ESCAPE '~'", [like(value)])
 
 
+_LIKE = "t.value LIKE ? ESCAPE '~'"
+
+
 def _asked(column: Literal["target", "prompt"]) -> _Compile:
-    """The target, or the prompt under test, has this name, or has it behind a provider or a folder."""
+    """The target, or the prompt under test, has this name, or has it behind a provider or before varied parameters."""
+
+    forms = ("{}", "%/{}", "{}@%", "%/{}@%") if column == "target" else ("{}", "%/{}")
 
     def compile_(value: str, run: int | None) -> Condition:
         scope, scoped = _scope("r.id", run)
         return (
             f"(answers.run, answers.{column}) IN (SELECT r.id, t.key FROM runs r, json_each(r.{column}s) t "
-            f"WHERE {scope} AND (t.value LIKE ? ESCAPE '~' OR t.value LIKE ? ESCAPE '~'))",
-            [*scoped, like(value), f"%/{like(value)}"],
+            f"WHERE {scope} AND ({' OR '.join([_LIKE] * len(forms))}))",
+            [*scoped, *(form.format(like(value)) for form in forms)],
         )
 
     return compile_
+
+
+def _param(value: str, run: int | None) -> Condition:
+    """The target was asked with this parameter, or with this value of it."""
+    match = _PARAM.fullmatch(value)
+    if match is None:
+        raise FilterError(f"'param:{value}' names no parameter; write param:temperature=0.7 or param:temperature>0.5")
+    scope, scoped = _scope("r.id", run)
+    sign, wanted = match["sign"], match["value"] or ""
+    values: list[Any] = []
+    condition = "TRUE"
+    if sign:
+        number = re.fullmatch(_NUMBER, wanted)
+        if sign != "=" and number is None:
+            raise FilterError(f"'param:{value}' compares with no number; write param:{match['name']}{sign}0.5")
+        numeric = f"p.type IN ('integer', 'real') AND p.value {sign} ?"
+        spelled = "CASE WHEN p.type IN ('true', 'false') THEN p.type ELSE p.value END LIKE ? ESCAPE '~'"
+        condition, values = (numeric, [float(wanted)]) if number is not None else (spelled, [like(wanted)])
+    return (
+        "(answers.run, answers.target) IN (SELECT r.id, t.key FROM runs r, json_each(r.config, '$.targets') t, "
+        f"json_each(t.value, '$.params') p WHERE {scope} AND t.type = 'object' AND p.key = ? AND {condition})",
+        [*scoped, match["name"], *values],
+    )
 
 
 def _label(value: str, run: int | None) -> Condition:
@@ -348,6 +377,7 @@ FILTER_KEYS: Mapping[str, FilterKey] = {
     "id": FilterKey("id:MT-*", "the testId of the item, or #3 for the third", _column("name")),
     "target": FilterKey("target:gpt-4o", "the target that answered, with or without its provider", _asked("target")),
     "prompt": FilterKey("prompt:short", "the prompt under test, by its name", _asked("prompt")),
+    "param": FilterKey("param:temperature=0.7", "asked with this parameter; = < <= > >= compare its value", _param),
     "turn": FilterKey("turn:2", "the turn of the conversation, from 1", _turn),
     "ending": FilterKey("ending:length", "how the answer ended, in the words of the target", _ending),
 }

@@ -298,9 +298,12 @@ def _message(request: Request) -> Any:
 
 
 def _part(block: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a chat's message: a text, or a picture or file by its bytes or its address."""
+    """A part of a chat's message: a text, or a picture, sound or file by its bytes or its address."""
     if isinstance(block.get("text"), str):
         return {"text": block["text"]}
+    if isinstance(sound := block.get("input_audio"), Mapping):
+        kind = "audio/mpeg" if sound.get("format") == "mp3" else "audio/wav"
+        return {"raw": base64.b64decode(str(sound.get("data"))), "media_type": kind}
     picture, file = block.get("image_url"), block.get("file") or {}
     address = picture.get("url") if isinstance(picture, Mapping) else picture
     written = address or file.get("file_data") or ""

@@ -16,6 +16,7 @@ from tui_evals.text.nearest import did_you_mean
 from .base import AGENTS, ConfigurationError, HttpService, Price, TargetConfig, ToolSettings
 from .prices import similar_model
 from .providers import speaks_openai
+from .sweep import split_word, varied
 
 if TYPE_CHECKING:
     from .config_model import ConfigModel, TargetModel
@@ -249,12 +250,15 @@ def tool_settings(given: Mapping[str, Any]) -> ToolSettings:
 
 
 def find_target(word: str, settings: Settings, where: str = str(FILE)) -> TargetConfig:
-    """The target a word means: a section of the configuration, else a model by its spelling.
+    """The target a word means: a section of the configuration, else a model by its spelling; `@NAME=VALUE` varies it.
 
     `where` is the file that says the word; it is empty where somebody typed it, which is a yes for what it does.
     """
     if word in settings.targets:
         return settings.targets[word]
+    of, params = split_word(word)
+    if params:
+        return varied(find_target(of, settings, where), params)
     if word.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{word} is an address: how it is asked and where its answer stands is said in {FILE}, as in [targets.bot] "

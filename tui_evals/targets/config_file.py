@@ -40,6 +40,13 @@ def add_section(root: Path, name: str, section: str) -> Path:
     return file
 
 
+def begin_configuration(root: Path, text: str) -> None:
+    """Write a first configuration where there is none."""
+    file = root / FILE
+    if not file.exists():
+        _replace_file(file, text)
+
+
 def _read_text(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")

@@ -52,7 +52,8 @@ def url_fault(value: str) -> str | None:
     return None
 
 
-def _check_params(value: dict[str, Any]) -> dict[str, Any]:
+def check_params(value: dict[str, Any]) -> dict[str, Any]:
+    """The params of a target, unless they hold what must not be sent or stored there."""
     if "extra_headers" in value:
         raise ValueError("must hold no extra_headers, which would go into the body; set headers = { … } in the section")
     try:
@@ -205,7 +206,7 @@ class TargetModel(_Part):
     model: str | None = Field(None, min_length=1)
     base_url: Annotated[str, AfterValidator(_check_url)] | None = None
     api_key: Annotated[str, AfterValidator(_check_reference)] | None = None
-    params: Annotated[dict[str, Any], AfterValidator(_check_params)] = {}
+    params: Annotated[dict[str, Any], AfterValidator(check_params)] = {}
     concurrency: int | None = Field(None, ge=1)
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)

@@ -38,11 +38,21 @@ def _part_text(part: object) -> str:
     if isinstance(part.get("text"), str):
         return str(part["text"])
     kind = str(part.get("type", "part"))
+    if kind == "attachment" and "path" in part:
+        return attachment_text(part)
     held = part.get(kind, {name: value for name, value in part.items() if name != "type"})
     address = held.get("url") if isinstance(held, Mapping) else held
     shown = address if isinstance(address, str) else strictjson.dumps(held)
     rest = len(shown) - _MAX_URL
     return f"[{kind}: {shown}]" if rest <= 0 else f"[{kind}: {shown[:_MAX_URL]}… and {rest:,} more characters]"
+
+
+def attachment_text(about: object) -> str:
+    """A file that goes along, in a line: its name, and where they are known its type and size."""
+    known: Mapping[str, Any] = about if isinstance(about, Mapping) else {"path": about}
+    size = known.get("size")
+    length = "" if not isinstance(size, int) else f"{size:,} bytes" if size < 1000 else f"{size / 1000:,.0f} kB"
+    return f"[{', '.join(filter(None, (str(known.get('path')), str(known.get('media_type') or ''), length)))}]"
 
 
 def chat_to_text(messages: Sequence[Mapping[str, Any]], *, cue: bool = False) -> str:

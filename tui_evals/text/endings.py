@@ -9,6 +9,8 @@ ENDINGS: Mapping[str, str] = {
     "content_filter": "blocked by the provider's content filter",
     "refusal": "refused by the model",
     "max_steps": "stopped at the most steps it may take",
+    "max_turns": "ended at the most turns it may take",
+    "given_up": "given up by its simulated user",
 }
 """How an answer can end that is none as it was asked for, and what that means."""
 BLOCKED = "blocked"

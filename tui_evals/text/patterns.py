@@ -121,11 +121,22 @@ class Pattern:
         """Whether the pattern matches the text as a whole."""
         return self._verdict("fullmatch", text)
 
+    def groups(self, text: str) -> tuple[str | None, ...] | None:
+        """What the groups of the first match hold, the whole match where there are none; None where nothing matches."""
+        found = self._found("search", text)
+        return None if found is None else found.groups() or (found[0],)
+
     def _verdict(self, method: Method, text: str) -> bool:
         if self._linear is not None and (verdict := self._linear.verdict(method, text)) is not None:
             return verdict
+        return self._found(method, text) is not None
+
+    def _found(self, method: Method, text: str) -> regex.Match[str] | None:
         try:
-            return getattr(self._backtracking, method)(text, timeout=_TIME_LIMIT, concurrent=True) is not None
+            found: regex.Match[str] | None = getattr(self._backtracking, method)(
+                text, timeout=_TIME_LIMIT, concurrent=True
+            )
+            return found
         except TimeoutError:
             raise PatternTimeout(
                 f"the pattern {self.source[:60]!r} found no verdict on {len(text):,} characters within "

@@ -28,14 +28,23 @@ class YamlError(ValueError):
         self.column = column
 
 
-def load_yaml(text: str | bytes, *, limit: int = 1_000_000) -> object:
-    """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared."""
-    return _Reader(_decode(text, limit)).document()
+Repeated = list[tuple[str, int]]
+"""Keys that stand twice in one mapping, each with the line of the one that counts, the last."""
 
 
-def load_mapping(text: str | bytes, *, limit: int = 1_000_000) -> tuple[dict[str, object], dict[str, int]]:
+def load_yaml(text: str | bytes, *, limit: int = 1_000_000, repeated: Repeated | None = None) -> object:
+    """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared.
+
+    A key that stands twice in one mapping is refused, or noted in `repeated` where that is given.
+    """
+    return _Reader(_decode(text, limit), repeated).document()
+
+
+def load_mapping(
+    text: str | bytes, *, limit: int = 1_000_000, repeated: Repeated | None = None
+) -> tuple[dict[str, object], dict[str, int]]:
     """A YAML mapping (empty if nothing is written) and the line on which each of its own keys stands."""
-    reader = _Reader(_decode(text, limit))
+    reader = _Reader(_decode(text, limit), repeated)
     value = reader.document()
     if value is not None and not isinstance(value, dict):
         raise YamlError("a mapping is needed here, with lines such as `name: value`", reader.first_line, 1)
@@ -110,7 +119,8 @@ def _scalar_value(event: Any) -> object:
 class _Reader:
     """Builds plain values from the parser's events, and stops when they weigh too much."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, repeated: Repeated | None = None) -> None:
+        self.repeated = repeated
         self.events = _events(text)
         self.anchors: dict[str, object] = {}
         self.lines: dict[str, int] = {}
@@ -174,7 +184,9 @@ class _Reader:
             if key == "<<" and not event.style:
                 _refuse("merging with << is not supported; write the keys out", event)
             if key in mapping:
-                _refuse(f"the key {key[:40]!r} stands twice in one mapping; keep one of them", event)
+                if self.repeated is None:
+                    _refuse(f"the key {key[:40]!r} stands twice in one mapping; keep one of them", event)
+                self.repeated.append((key, event.start_mark.line + 1))
             if depth == 0:
                 self.lines[key] = event.start_mark.line + 1
             mapping[key] = self.value(next(self.events), depth + 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from tui_evals.datasets.matrix import item_in_file, name_in_file
 from tui_evals.present.status import OVER, WORST_FIRST
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
@@ -16,7 +18,8 @@ from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 _CODES: dict[AnswerStatus, int] = {status: code for code, status in enumerate(get_args(AnswerStatus), 1)}
 _NO_COUNTS = [0] * (len(_CODES) + 1)
 _WORST = tuple((status, _CODES[status]) for status in WORST_FIRST)
-_ASKED = ("prompt", "messages", "variables")
+_ASKED = ("prompt", "messages", "variables", "user")
+_POSITION = re.compile(r"#[0-9]+")
 _PAGE = 20
 _MOST_RUNS = 60
 _MOST_ANSWERS = 200_000
@@ -162,7 +165,8 @@ def _add(latest: ItemStatuses, run: RunRow, reader: Reader) -> None:
 
 def _keys(run: RunRow, names: dict[int, str], reader: Reader) -> dict[int, Hashable]:
     """The key of each item as it was asked; those without a name are known only by the dataset the run kept."""
-    keys: dict[int, Hashable] = {item: name for item, name in names.items() if name != f"#{item + 1}"}
+    in_file = {item: name_in_file(name) for item, name in names.items()}
+    keys: dict[int, Hashable] = {item: name for item, name in in_file.items() if not _POSITION.fullmatch(name)}
     unnamed = names.keys() - keys.keys()
     if unnamed:
         try:
@@ -170,5 +174,6 @@ def _keys(run: RunRow, names: dict[int, str], reader: Reader) -> dict[int, Hasha
         except LookupError:
             return keys
         known = items if isinstance(items, list) else []
-        keys |= {item: key for item in unnamed if item < len(known) and (key := item_key(known[item])) is not None}
+        asked = {item: known[item] for item in unnamed if item < len(known)}
+        keys |= {item: key for item, one in asked.items() if (key := item_key(item_in_file(one))) is not None}
     return keys

@@ -169,11 +169,15 @@ def test_what_a_judge_could_not_tell_is_an_error_and_no_score_of_minus_one(folde
     assert any("-1" in line for line in losses.sentences())
 
 
-def test_names_that_no_file_can_have_here_are_changed_and_it_is_said(folder):
-    change(folder / "capitals" / "suite.json", "name", to="a: b..c")
+def test_names_stay_as_they_are_unless_they_are_no_line_of_text(folder):
+    change(folder / "capitals" / "suite.json", "name", to="a: b..c/d")
     suites, _, losses = read(folder)
-    assert suites[0]["metadata"]["name"] == "a_ b_c"
-    assert any("'a: b..c', is now 'a_ b_c'" in line for line in losses.sentences())
+    assert suites[0]["metadata"]["name"] == "a: b..c/d"
+    assert not any("is now" in line for line in losses.sentences())
+    change(folder / "capitals" / "suite.json", "name", to="a\nb")
+    suites, _, losses = read(folder)
+    assert suites[0]["metadata"]["name"] == "a_b"
+    assert any("is now 'a_b'" in line for line in losses.sentences())
 
 
 def test_folders_without_a_suite_or_a_run_are_said_to_be_left_out(folder):

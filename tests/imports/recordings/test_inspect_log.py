@@ -95,7 +95,9 @@ def test_samples_become_items():
 def test_choices_stand_below_the_question():
     recording, losses = read(LOGS / "choices.eval")
     item, found = find(recording, "1")
-    assert item["prompt"] == "Which is a fruit?\n\nA) a stone\nB) a pear\nC) a chair"
+    question, offered, how = item["prompt"].split("\n\n")
+    assert (question, offered) == ("Which is a fruit?", "A) a stone\nB) a pear\nC) a chair")
+    assert "ANSWER: A" in how
     assert (item["expected_response"], found.answer.text) == ("B", "ANSWER: B")
     assert any("choices" in line for line in losses.sentences())
 
@@ -164,14 +166,14 @@ def test_the_dataset_of_a_log_can_be_run_here(tmp_path):
         file = written(tmp_path, read(LOGS / f"{name}.json")[0].document, f"{name}.data.json")
         assert validate(load(file), load_registry(tmp_path).catalogue).problems == ()
     document = read(LOGS / "arithmetic.json")[0].document
-    assert document["default_evaluators"] == {"includes": {"type": "Includes", "ignore_case": True}}
+    assert document["default_evaluators"] == {"match": {"location": "any"}, "includes": {}}
 
 
 def test_what_was_left_out_or_changed_is_said(tmp_path):
     _, losses = read(LOGS / "arithmetic.eval")
     said = "\n".join(losses.sentences())
     for words in (
-        "scorer match",
+        "scorer length",
         "scores P of judged",
         "undefined without a number",
         "events and stores",
@@ -400,3 +402,29 @@ def test_members_named_as_paths_are_never_written_nor_read(tmp_path, monkeypatch
     file = zipped(folder, {**members(log()), **hostile})
     assert len(read(file)[0].answers) == 1
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("arithmetic", 24), ("choices", 2)])
+def test_the_evaluators_of_the_dataset_judge_the_recorded_answers_as_inspect_did(name, expected):
+    from tests.evaluators.helpers import score
+    from tui_evals.evaluators.registry import load_registry
+
+    recording, _ = read(LOGS / f"{name}.eval")
+    registry, compared = load_registry(), 0
+    for answer in recording.answers:
+        item = recording.document["items"][answer.item]
+        for key, options in recording.document["default_evaluators"].items():
+            recorded = next((one for one in answer.scores if one.key == key), None)
+            if recorded is None:
+                continue
+            given = {option: value for option, value in options.items() if option != "type"}
+            found = score(
+                registry.find(options.get("type", key)),
+                given,
+                response=answer.answer.text,
+                expected=item["expected_response"],
+                alternatives=tuple(item.get("ideal", ())),
+            )
+            assert (found.score, found.result) == (recorded.score, recorded.result), (item["testId"], key)
+            compared += 1
+    assert compared == expected

@@ -14,6 +14,7 @@ from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, say, say_json, warn
 from tui_evals.datasets import history
 from tui_evals.datasets.assignments import Assignment, parse_assignment
+from tui_evals.datasets.attachments import attachment_problems
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.file_edit import Change, Checks, FileEdit, Refused, edit_file
 from tui_evals.datasets.paths import CannotEdit, Data
@@ -46,7 +47,9 @@ def _checks() -> Checks:
     def check(document: Document) -> ValidationReport:
         registry: Registry = found(_prompt_of(document))
         report = validate(document, registry.catalogue, registry.own)
-        return report if report.dataset is None else report.with_problems(own_code_problems(document, registry))
+        if report.dataset is None:
+            return report
+        return report.with_problems([*own_code_problems(document, registry), *attachment_problems(document)])
 
     return Checks(check, unfilled_items)
 

@@ -16,6 +16,7 @@ from tui_evals.cli import project
 from tui_evals.cli.approving import approve
 from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, keep_output_to_ourselves, say_data, warn
+from tui_evals.datasets.document import load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.generate import pipeline
@@ -24,6 +25,7 @@ from tui_evals.generate.dataset import dataset_path
 from tui_evals.generate.options import Options, effective_options
 from tui_evals.generate.session import Roles, claim_folder, open_session
 from tui_evals.generate.shapes import UnreadableFile
+from tui_evals.generate.spreading import spread_items
 from tui_evals.generate.steps import Step, dependent_steps
 from tui_evals.generate.subject import read_subject
 from tui_evals.generate.work import Generation
@@ -258,11 +260,10 @@ def _run_under_test(work: Generation, cast: Roles, arguments: Mapping[str, Any])
     judge = work.models.judges[0].config.name if work.models.judges else None
     words = ["run", str(file.absolute()), *(word for name in names for word in ("--target", name))]
     words += ["--judge", judge] if judge else ["--without-judges"]
-    for option in ("max_tests_to_run", "concurrency", "max_cost"):
-        value = work.options.max_tests_to_run if option == "max_tests_to_run" else arguments[option]
-        words += (
-            [f"--{'limit' if option == 'max_tests_to_run' else option.replace('_', '-')}", str(value)] if value else []
-        )
+    words += _tests_to_run(work)
+    for option in ("concurrency", "max_cost"):
+        value = arguments[option]
+        words += [f"--{option.replace('_', '-')}", str(value)] if value else []
     words += [f"--{name.replace('_', '-')}" for name in ("quiet", "no_cache") if arguments[name]]
     words += ["--json"] if arguments["as_json"] else []
     words += ["--trust"] if arguments["trusting"] else []
@@ -273,3 +274,11 @@ def _run_under_test(work: Generation, cast: Roles, arguments: Mapping[str, Any])
     if not arguments["quiet"] and not arguments["as_json"]:
         cli.main(["report", "last", "--overview"], prog_name="tui-evals", standalone_mode=False)
     return code if isinstance(code, int) else 0
+
+
+def _tests_to_run(work: Generation) -> list[str]:
+    """The words that have no more tests run than the options allow, from every rule."""
+    items, count = load(dataset_path(work)).data["items"], work.options.max_tests_to_run
+    if count is None or count >= len(items):
+        return []
+    return ["--items", ",".join(str(place + 1) for place in spread_items(items, count))]

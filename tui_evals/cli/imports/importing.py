@@ -39,26 +39,41 @@ from tui_evals.imports.summary import (
     targets_line,
     totals_cells,
 )
+from tui_evals.imports.verifying import Verification
 from tui_evals.present.columns import table
 from tui_evals.present.figures import counted
 from tui_evals.targets.config import FILE
 
+from .verifying import Verify, as_plain, say_verified, verified
+
 _EXIT_CODES: Mapping[type[ImportFailed], int] = {NoStore: 1, WrongSettings: 3}
 
 
-def import_path(path: Path, kind: str | None, options: ImportOptions, targets: bool | None, as_json: bool) -> None:
-    """Import from a path and print the result; `targets` says whether settings of targets are written as well."""
+def import_path(
+    path: Path,
+    kind: str | None,
+    options: ImportOptions,
+    targets: bool | None,
+    as_json: bool,
+    verify: Verify | None = None,
+) -> int:
+    """Import from a path and print the result; the exit code is 1 where verdicts were not repeated.
+
+    `targets` says whether settings of targets are written as well.
+    """
     try:
         goes_to = _project()
         result = doors.import_from(path, kind, options, project=goes_to)
         if result.targets and _wants_targets(result, targets):
             result = keep_targets(result, goes_to.root)
+        found = None if verify is None else verified(verify, path, kind, result, goes_to)
     except ImportFailed as problem:
         raise _stop(problem) from None
     if as_json:
-        say_json(_as_json(result))
+        say_json(_as_json(result) | ({} if found is None else {"verified": as_plain(found)}))
     else:
-        _say(result)
+        _say(result, found)
+    return 0 if found is None or found.proven else 1
 
 
 def add_conversations(path: Path, into: Path, with_checks: bool) -> None:
@@ -120,13 +135,14 @@ def _as_json(result: ImportResult) -> dict[str, Any]:
     return {"read": str(document.pop("source")), **document, **paths}
 
 
-def _say(result: ImportResult) -> None:
+def _say(result: ImportResult, found: Verification | None) -> None:
     say(headline(result), bold=not only_totals(result))
     for line in _totals(result) if only_totals(result) else ():
         say(f"  {line}")
     for line in Losses(list(result.losses)).sentences():
         say(line)
-    if line := share_line(result):
+    line = "" if found is not None else share_line(result)  # what was measured stands for what was expected
+    if line:
         say(line, bold=True)
     for line in note_lines(result):
         warn(line)
@@ -136,6 +152,8 @@ def _say(result: ImportResult) -> None:
         warn(line)
     if result.next:
         say(f"next: `{result.next}`")
+    if found is not None:
+        say_verified(found)
 
 
 def _totals(result: ImportResult) -> list[str]:

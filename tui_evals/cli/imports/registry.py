@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.imports.openai_evals import Listed, NoFolder, Registry, load_named
+from tui_evals.imports.openai_evals import Listed, NoFolder, Registry, by_reason, load_named
 from tui_evals.present.columns import table, wrap
 
 
@@ -32,13 +32,17 @@ def list_registry(paths: str, words: Sequence[str], as_json: bool) -> None:
         evals = [{**asdict(row), "runs": row.runs, **_needs(registry, row)} for row in rows]
         say_json({"evals": evals, "sets": sets, "remarks": registry.remarks()})
         return
+    running = [row.name for row in rows if row.runs]
+    say(f"{len(running)} of {len(rows)} evals run here" + (f" ({' '.join(words)})" if words else ""), bold=True)
+    for reason, names in by_reason({row.name: row.reasons for row in rows if not row.runs}).items():
+        for line in wrap(f"{len(names):>5}  {reason}", columns()):
+            say(line)
+    say()
     _say_evals(rows)
     for name, evals_of_set in sets.items():
         say(f"set {name}: {', '.join(evals_of_set) or 'none of its evals is known'}")
     for remark in registry.remarks():
         warn(f"note: {remark}")
-    running = [row.name for row in rows if row.runs]
-    say(f"{len(running)} of {len(rows)} evals run here" + (f" ({' '.join(words)})" if words else ""), bold=True)
     if running:
         say(f"next: `tui-evals run --registry {paths} {running[0]} --target NAME`")
 

@@ -21,14 +21,18 @@ class _Evaluators(click.Group):
 
 
 @click.group(
-    "evaluators", cls=_Evaluators, invoke_without_command=True, subcommand_metavar="[NAME | new | set | rm] ..."
+    "evaluators",
+    cls=_Evaluators,
+    invoke_without_command=True,
+    subcommand_metavar="[NAME | new | packages | set | rm] ...",
 )
 @_as_json
 @click.pass_context
 def evaluators_command(ctx: click.Context, as_json: bool) -> None:
     """List the evaluators; with NAME, show one with its options, the evidence it needs and an example.
 
-    `new` begins one of your own; `set` and `rm` say which of them judge a dataset, an item or a turn.
+    `new` begins one of your own, and `packages` lists the metrics of installed libraries; `set` and `rm` say which of
+    them judge a dataset, an item or a turn.
     """
     if ctx.invoked_subcommand is None:
         from .evaluators import show_evaluators
@@ -51,6 +55,20 @@ def show_command(as_json_before: bool, name: str, prompt: bool, trusting: bool, 
         show_prompt(name, trusting, as_json or as_json_before)
     else:
         show_evaluators(name, as_json or as_json_before)
+
+
+@evaluators_command.command("packages", short_help="List the metrics of installed libraries.")
+@click.option("--python", metavar="PATH", help="The Python they are installed for, such as .venv/bin/python.")
+@_as_json
+@click.pass_obj
+def packages_command(as_json_before: bool, python: str | None, as_json: bool) -> None:
+    """List the metrics of autoevals, deepeval, ragas, azure-ai-evaluation and evaluate that a Python can import.
+
+    Each judges in a dataset as {"type": "LIBRARY:METRIC", "python": PATH}, with what its inputs are called.
+    """
+    from .evaluators import show_packages
+
+    show_packages(python, as_json or as_json_before)
 
 
 @evaluators_command.command("new", short_help="Begin one of your own.")

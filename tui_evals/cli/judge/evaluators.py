@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,19 @@ from tui_evals.cli.approving import show_agreed, show_page
 from tui_evals.cli.asking import confirmed
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.custom import write_new_evaluator
+from tui_evals.evaluators.libraries.listing import CannotList, installed_libraries
+from tui_evals.evaluators.libraries.location import LIBRARIES, VECTOR_METRICS, asks_model, python_of
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
-from tui_evals.evaluators.rows import RowScorer, options_problem, record_of
+from tui_evals.evaluators.rows import Refusal, RowScorer, options_problem, record_of
 from tui_evals.evaluators.sample import sample_questions
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.generate.session import remembered_targets
-from tui_evals.runs.approving import agree, missing_of_project
+from tui_evals.runs.approving import agree, missing_of_project, missing_of_targets, model_permissions
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.permissions import Approvals
+from tui_evals.targets.permissions import Approvals, NotApproved
 from tui_evals.text import strictjson
 from tui_evals.text.measures import score_figures
 
@@ -107,6 +111,29 @@ def _list(registry: Registry, as_json: bool) -> None:
             asks = "vectors" if kind.embeds else "judge" if kind.judged else ""
             say(f"  {kind.name:<20} {asks:<7} {summary(kind)}")
     say("\n`tui-evals evaluators NAME` shows options, evidence and an example, with --prompt what its judge is asked.")
+
+
+def show_packages(python: str | None, as_json: bool) -> None:
+    """The metrics of the libraries that are installed for a Python, ours where none is named."""
+    try:
+        libraries = installed_libraries(python_of(python, Path.cwd()))
+    except CannotList as problem:
+        raise Stop(str(problem)) from None
+    if as_json:
+        say_json([asdict(library) for library in libraries])
+        return
+    for library in libraries:
+        say(f"{library.name} {library.version}", bold=True)
+        if library.problem:
+            say(f"  cannot be imported: {library.problem}")
+        elif library.name == "evaluate":
+            say("  evaluate:NAME, of the Hugging Face hub or a folder of the project")
+        for metric, parameters in sorted(library.metrics.items()):
+            name = f"{library.name}:{metric}"
+            judged = "judge  " if asks_model(library.name, metric) else "       "
+            say(f"  {name:<46} {'vectors' if name in VECTOR_METRICS else judged} {', '.join(parameters)}")
+    if missing := [name for name in LIBRARIES if name not in {library.name for library in libraries}]:
+        say(f"not installed for {python or sys.executable}: {', '.join(missing)}")
 
 
 def summary(kind: type[Evaluator]) -> str:
@@ -208,7 +235,7 @@ def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json:
         if caution := registry.find(row["evaluator"]).caution():
             warn(caution)
     keep_output_to_ourselves()
-    record = asyncio.run(RowScorer(registry).score(row))
+    record = asyncio.run(RowScorer(registry, refusal=_refusal(registry, trusting)).score(row))
     if as_json:
         say_json(record_of(record))
     else:
@@ -230,8 +257,21 @@ def _say_record(name: str, record: Score) -> None:
 def score_rows(trusting: bool) -> int:
     """Judge rows from standard input, writing each record as soon as it is there."""
     keep_output_to_ourselves()
-    asyncio.run(_stream(RowScorer(inputs.evaluators(trusting))))
+    registry = inputs.evaluators(trusting)
+    asyncio.run(_stream(RowScorer(registry, refusal=_refusal(registry, trusting))))
     return 0
+
+
+def _refusal(registry: Registry, trusting: bool) -> Refusal:
+    """What says why a row may not load the library or the model that it names: nobody has agreed to it."""
+    here = inputs.open_project(None, trusting=trusting)
+
+    def refusal(name: str, options: Mapping[str, Any]) -> str:
+        wanted = model_permissions([EffectiveEvaluator(name, options, "item")], registry)
+        missing = missing_of_targets(here, (), wanted) if wanted else []
+        return str(NotApproved(missing, here.root)) if missing else ""
+
+    return refusal
 
 
 async def _stream(scorer: RowScorer) -> None:

@@ -83,7 +83,11 @@ def search_command(text: str, limit: int, as_json: bool) -> None:
 @click.command("export")
 @click.argument("run", default="last")
 @click.option(
-    "--to", "kind", type=click.Choice(["json", "csv", "jsonl", "oaieval-log"]), default="json", show_default=True
+    "--to",
+    "kind",
+    type=click.Choice(["json", "csv", "jsonl", "oaieval-log", "inspect"]),
+    default="json",
+    show_default=True,
 )
 @click.option("-o", "--output", type=_file, help="Where to; .evals/results/RUN.KIND when absent, - for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")

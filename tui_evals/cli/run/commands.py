@@ -21,6 +21,7 @@ _unjudged = click.option(
 )
 _plan = click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
 _OUTPUT = "Write results; the ending says as what: .html .md .xml .csv .json .jsonl; may be repeated."
+_SWEEP = "Ask every target with each value of a parameter, as in temperature=0,0.7; may be repeated."
 _CLUSTER = "Share the work out: local:4, tcp://… or tls://host:8786, ssh:hosts.txt; none is this process."
 _FAIL_ON = ["fail", "partial", "error"]
 
@@ -99,6 +100,7 @@ def _cluster(command: Any) -> Any:
 @click.argument("dataset", required=False, type=_file)
 @click.option("-t", "--target", "targets", multiple=True, help="What answers; may be repeated, or several by commas.")
 @click.option("-p", "--prompt", "prompts", multiple=True, type=_file, help="A .prompty under test; may be repeated.")
+@click.option("-P", "--param", "sweep", multiple=True, metavar="NAME=A,B", help=_SWEEP)
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
 @_evaluators
@@ -125,6 +127,8 @@ def _cluster(command: Any) -> Any:
 @click.option("--as", "stands_for", metavar="FILE", type=_file, help="The file that --snapshot stands for.")
 @click.option("--registry", metavar="PATH[,PATH]", help="Take DATASET as an eval, a pattern or a set of a registry.")
 @click.option("--max-samples", type=click.IntRange(min=1), help="With --registry: so many, in the original's order.")
+@click.option("--faithful", is_flag=True, help="With --registry: ask and judge to the letter of the original.")
+@click.option("--data", metavar="FILE", type=_file, help="With --registry: the samples of the eval, as JSONL.")
 @_cluster
 @_gates
 @environment
@@ -134,7 +138,8 @@ def _cluster(command: Any) -> Any:
 def run_command(**options: Any) -> int:
     """Ask every item of DATASET of every target, judge the answers, and keep all of it.
 
-    Without DATASET the usual places are searched. Prompts x targets x repeats is one run with comparable columns.
+    Without DATASET the usual places are searched. Prompts x targets x values of -P x repeats is
+    one run with comparable columns.
     With --registry DATASET names evals of OpenAI Evals (`tui-evals help registries`), each of which is a run.
     The first Ctrl-C finishes what is in flight, the second stops; either way `tui-evals resume` goes on where it was.
     """

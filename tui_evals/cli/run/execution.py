@@ -176,7 +176,13 @@ def say_estimate(
         judge = plan.judge.name if plan.judge else None
         known = {"cached": estimate.cached, "all_looked_up": estimate.all_looked_up}
         money = {"cost": estimate.cost, "known_cost": estimate.known_cost, "unpriced": estimate.unpriced}
-        calls = {"answers": estimate.answers, "judge_calls": estimate.judge_calls, **known, **money}
+        calls = {
+            "answers": estimate.answers,
+            "judge_calls": estimate.judge_calls,
+            "played": estimate.played,
+            **known,
+            **money,
+        }
         unjudgeable = [asdict(obstacle) for obstacle in obstacles]
         about = {"items": items, "targets": targets, "judge": judge, "unjudgeable": unjudgeable}
         say_json_line({**calls, **about, "destinations": destinations})

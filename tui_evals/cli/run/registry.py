@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from tui_evals.cli.output import Stop, columns, say, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.imports.losses import Loss, Losses
-from tui_evals.imports.openai_evals import EvalSpec
+from tui_evals.imports.openai_evals import EvalSpec, by_reason
 from tui_evals.present.columns import table
 from tui_evals.private_files import make_private_folder
 from tui_evals.reports.oaieval import final_report
@@ -30,6 +32,9 @@ from .request import request_of, target_words
 TAG = "oaieval"
 _OTHER_SOURCES = ("prompts_file", "inline", "expected", "interactive", "snapshot", "stands_for")
 _ASIDE = ("usage_", "boostrap_std")
+_NAMED = 3
+"""Evals that are named for each reason."""
+_SAMPLED = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop")
 
 
 @dataclass(slots=True)
@@ -43,7 +48,16 @@ class Outcome:
     why: str = ""
 
 
-def run_evals(paths: str, most: int | None, how: ExecutionOptions, options: Mapping[str, Any]) -> int:
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How evals are run: how many samples, to the letter of the original or not, and with which data."""
+
+    most: int | None = None
+    faithful: bool = False
+    data: Path | None = None
+
+
+def run_evals(paths: str, manner: Manner, how: ExecutionOptions, options: Mapping[str, Any]) -> int:
     """Run the evals of a name, print those that cannot run, and a line for each."""
     if any(options[name] for name in _OTHER_SOURCES):
         raise Stop("--registry takes its items from an eval; leave out the other sources of items")
@@ -53,15 +67,19 @@ def run_evals(paths: str, most: int | None, how: ExecutionOptions, options: Mapp
     here = open_project(how.env_name, how.trusting, prompts[0] if prompts else None)
     registry = registry_at(paths, here.registry.catalogue)
     try:
-        specs = registry.find(str(options["dataset"]))
+        named = registry.find(str(options["dataset"]))
     except DatasetError as problem:
         raise Stop(str(problem)) from None
-    _check_manner(specs, how)
-    outcomes: list[Outcome] = []
+    _check_manner(named, how, manner)
+    specs = [replace(spec, faithful=manner.faithful, data=manner.data) for spec in named]
+    outcomes = _unfit(specs, paths, how) if len(specs) > 1 else []
+    unfit = {outcome.eval for outcome in outcomes}
     noted: set[tuple[str, str]] = set()
     for spec in specs:
+        if spec.name in unfit:
+            continue
         try:
-            outcomes.append(_run_one(spec, most, here, how, {**options, "alone": len(specs) == 1}, noted))
+            outcomes.append(_run_one(spec, manner, here, how, {**options, "alone": len(specs) == 1}, noted))
         except Stop as stop:
             if len(specs) == 1:
                 raise
@@ -70,14 +88,27 @@ def run_evals(paths: str, most: int | None, how: ExecutionOptions, options: Mapp
         if outcomes[-1].code == 130:
             break
     if not how.plan_only and not how.detach:
-        _say_outcomes(outcomes, len(specs), how)
+        _say_outcomes([outcome for outcome in outcomes if outcome.eval not in unfit] or outcomes, outcomes, how)
     return _code(outcomes)
 
 
-def _check_manner(specs: Sequence[EvalSpec], how: ExecutionOptions) -> None:
+def _unfit(specs: Sequence[EvalSpec], paths: str, how: ExecutionOptions) -> list[Outcome]:
+    """The evals that cannot run here, told by their reasons, each reason once."""
+    reasons = {spec.name: found for spec in specs if (found := spec.reasons())}
+    if reasons and not how.as_json:
+        warn(f"{len(reasons)} of {len(specs)} evals cannot run here (`tui-evals registry {paths}` has more):")
+        for reason, names in by_reason(reasons).items():
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            warn(f"  {reason}: {', '.join(names[:_NAMED])}{more}")
+    return [Outcome(name, code=1, why="; ".join(found)) for name, found in reasons.items()]
+
+
+def _check_manner(specs: Sequence[EvalSpec], how: ExecutionOptions, manner: Manner) -> None:
     """End the command where it can only be about one eval and there are several."""
     if len(specs) == 1:
         return
+    if manner.data is not None:
+        raise Stop(f"--data gives the samples of one eval, and there are {len(specs)}; name one of them")
     if how.detach:
         raise Stop(f"--detach runs one eval in the background, and there are {len(specs)}; name one of them")
     if how.outputs:
@@ -86,7 +117,7 @@ def _check_manner(specs: Sequence[EvalSpec], how: ExecutionOptions) -> None:
 
 def _run_one(
     spec: EvalSpec,
-    most: int | None,
+    manner: Manner,
     here: Project,
     how: ExecutionOptions,
     options: Mapping[str, Any],
@@ -97,13 +128,16 @@ def _run_one(
     if not how.quiet:
         say_json_line({"event": "eval", "eval": spec.name}) if how.as_json else say(spec.name, bold=True)
     try:
-        data, losses = spec.document(most)
+        data, losses = spec.document(manner.most)
+        data["extensions"]["openai_evals"]["command"] = shlex.join(("tui-evals", *sys.argv[1:]))
         target_names = _targets(spec, data, here, options)
         document = document_of_data(_fitted(spec, data, len(target_names)), Path(spec.name))
     except DatasetError as problem:
         raise Stop(str(problem)) from None
     judge = options["judge"] or here.settings.judge
     _note_losses(losses, spec, target_names, judge, how, noted)
+    if manner.faithful and not how.quiet:
+        _say_comparison(spec, (*spec.unlike(), *_own_params(spec, here, target_names, judge)), how)
     name = " ".join(filter(None, (options["name"], "" if options["alone"] and options["name"] else spec.name)))
     request = request_of(document, here, options, source=SOURCE + spec.name, name=name)
     request = replace(request, targets=target_names, tags=tuple(dict.fromkeys((TAG, *request.tags))))
@@ -175,18 +209,39 @@ def _note_losses(
         warn(f"note: each of {', '.join(target_names)} answers, the last one too, which in the original judges; {who}")
 
 
+def _say_comparison(spec: EvalSpec, why: Sequence[str], how: ExecutionOptions) -> None:
+    """Say whether the figures of a faithful run are those the original would report, or why not."""
+    if how.as_json:
+        say_json_line({"event": "compares", "eval": spec.name, "compares": not why, "why": list(why)})
+    elif why:
+        say(f"figures do not compare with oaieval: {'; '.join(why)}")
+    else:
+        say("figures compare with oaieval")
+
+
+def _own_params(spec: EvalSpec, here: Project, target_names: Sequence[str], judge: str | None) -> Iterator[str]:
+    """The parameters of targets that are not those the original sends."""
+    judges = ((judge, spec.needs.judge_params),) if judge and spec.needs.judge else ()
+    for name, sent in (*((name, spec.needs.params) for name in target_names), *judges):
+        config = here.settings.targets.get(name)
+        for param, value in (config.params if config else {}).items():
+            if param in _SAMPLED and sent.get(param) != value:
+                yield f"{name} is configured with {param} {value}"
+
+
 def _sent(loss: Loss) -> bool:
     """Whether a loss is about parameters, which a run sends unless the configuration says otherwise."""
     return loss.what.startswith("the original sends")
 
 
-def _say_outcomes(outcomes: Sequence[Outcome], count: int, how: ExecutionOptions) -> None:
-    ran = sum(bool(outcome.run) for outcome in outcomes)
+def _say_outcomes(tried: Sequence[Outcome], outcomes: Sequence[Outcome], how: ExecutionOptions) -> None:
+    """A line for each eval that was tried, and how many of all ran."""
+    ran, count = sum(bool(outcome.run) for outcome in outcomes), len(outcomes)
     if how.as_json:
         evals = [asdict(outcome) for outcome in outcomes]
         say_json_line({"event": "evals", "ran": ran, "of": count, "evals": evals, "exit_code": _code(outcomes)})
     elif not how.quiet:
-        rows = [[outcome.eval, outcome.run or "not run", ", ".join(_figures(outcome))] for outcome in outcomes]
+        rows = [[outcome.eval, outcome.run or "not run", ", ".join(_figures(outcome))] for outcome in tried]
         for line in table(rows, elastic=(2, 0), room=columns()):
             say(line)
         if count > 1:

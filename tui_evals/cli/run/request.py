@@ -16,6 +16,7 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.selection import ItemSelection
 from tui_evals.runs.start import RunRequest
 from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.sweep import Sweep, read_sweep
 
 HERE = "none"
 """The word that brings a run back from its cluster into this process."""
@@ -99,6 +100,7 @@ def request_of(document: Document, here: Project, options: Mapping[str, Any], *,
         tags=tuple(options["tags"]),
         parent=options["parent"],
         targets=target_words(options),
+        sweep=sweep_of(options),
         judge=options["judge"],
         without_judges=options["without_judges"],
         evaluators=evaluators_named(options["evaluators"]) if options["evaluators"] else None,
@@ -111,6 +113,14 @@ def request_of(document: Document, here: Project, options: Mapping[str, Any], *,
         allow_unjudged=options["allow_unjudged"],
         cluster=chosen_cluster(options, here.environment),
     )
+
+
+def sweep_of(options: Mapping[str, Any]) -> Sweep:
+    """The parameters that the command line varies."""
+    try:
+        return read_sweep(options["sweep"])
+    except ConfigurationError as problem:
+        raise Stop(str(problem)) from None
 
 
 def target_words(options: Mapping[str, Any]) -> tuple[str, ...]:

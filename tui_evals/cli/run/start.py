@@ -51,15 +51,17 @@ from .execution import (
 from .request import chosen_cluster, cluster_words, request_of
 
 
-def start(*, registry: str | None, max_samples: int | None, **options: Any) -> int:
+def start(*, registry: str | None, max_samples: int | None, faithful: bool, data: Path | None, **options: Any) -> int:
     """`tui-evals run`."""
     how = execution_options(options)
     if registry is not None:
-        from .registry import run_evals
+        from .registry import Manner, run_evals
 
-        return run_evals(registry, max_samples, how, options)
+        return run_evals(registry, Manner(max_samples, faithful, data), how, options)
     if max_samples is not None:
         raise Stop("--max-samples belongs to --registry; --limit takes so many items of a dataset")
+    if faithful or data is not None:
+        raise Stop(f"{'--faithful' if faithful else '--data'} belongs to --registry, which names evals of OpenAI Evals")
     document, source = document_of(options)
     here = open_project(how.env_name, how.trusting)
     name = options["name"] or Path(source).stem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from tui_evals.atomic_files import CannotSave
 from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, cell, say, say_json
 from tui_evals.datasets import save
+from tui_evals.datasets.attachments import attachment_problems
 from tui_evals.datasets.discover import STARTER, make_project
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset, Item
@@ -23,24 +24,42 @@ from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.runs.own_code import own_code_problems
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config_file import add_section
+from tui_evals.targets.beginnings import EMPTY
+from tui_evals.targets.config_file import add_section, begin_configuration
 from tui_evals.targets.guides import GUIDES, guide_lines
 from tui_evals.targets.permissions import Approvals, is_unclaimed
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 
 
-def initialise(template: str, provider: str | None) -> None:
+def initialise_from(source: str, provider: str | None, given: Mapping[str, str | None]) -> None:
+    """Begin a project with a target of a kind."""
+    from .beginning import begin_from
+
+    if provider is not None:
+        raise Stop("--from and --provider each configure a target; give one of them, and then the other")
+    begun_here = is_unclaimed(Path.cwd())
+    make_project(Path.cwd())
+    if begun_here:
+        Approvals(Path.cwd()).own()
+    begin_from(source, given)
+
+
+def initialise(template: str, provider: str | None, given: Mapping[str, str | None]) -> None:
     """Write a starter dataset where discovery will find it, the project folder, and what a provider takes.
 
-    To a project that has its dataset already a provider is added.
+    To a project that has its dataset already a provider is added; `given` belongs to another way to begin.
     """
+    if lost := [name for name, value in given.items() if value is not None]:
+        raise Stop(f"--{lost[0]} belongs to --from; say from what: http, openai, python, command or a2a")
     begun_here = is_unclaimed(Path.cwd())
     has_dataset = STARTER.exists() and provider is not None
     try:
         if not has_dataset:
             write_starter(STARTER, template)
         folder = make_project(Path.cwd())
+        if provider is None:
+            begin_configuration(Path.cwd(), EMPTY)
         if begun_here:
             Approvals(Path.cwd()).own()
     except FileExistsError as problem:
@@ -52,7 +71,8 @@ def initialise(template: str, provider: str | None) -> None:
     if provider is not None:
         _add_provider(provider)
     else:
-        say("next: edit the dataset, then `tui-evals validate`")
+        say("next, offline: tui-evals run --target demo --judge demo", bold=True)
+        say("then edit the dataset (`tui-evals`, or an editor and `tui-evals validate`), and .evals/config.toml")
 
 
 def _add_provider(name: str) -> None:
@@ -99,7 +119,7 @@ def _finding(file: Path) -> _Finding:
         return _Finding(file, error.problems)
     report = validate(document, registry.catalogue, registry.own)
     if report.dataset is not None:
-        report = report.with_problems(unfilled_items(document, report.dataset))
+        report = report.with_problems([*unfilled_items(document, report.dataset), *attachment_problems(document)])
         report = report.with_problems(own_code_problems(document, registry))
     return _Finding(file, report.problems, report)
 

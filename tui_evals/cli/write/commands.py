@@ -13,20 +13,35 @@ _PROVIDERS = (
     *("ollama", "vllm", "lmstudio", "proxy"),
 )
 """As in `targets.guides`, which a command line that says `--help` need not import."""
+_SOURCES = ("http", "openai", "python", "command", "a2a")
+"""As in `targets.beginnings`, likewise."""
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
 @click.command("init")
 @click.option("--template", type=click.Choice(["basic", "knowledge-base", "tool-usage"]), default="basic")
 @click.option("--provider", type=click.Choice(_PROVIDERS), help="Configure a target of this provider as well.")
-def init_command(template: str, provider: str | None) -> None:
-    """Write a starter dataset to ./evals/evals.json and make the project folder .evals/.
+@click.option(
+    "--from", "source", type=click.Choice(_SOURCES), help="Begin with a target of this kind, and ask it once."
+)
+@click.option("--at", metavar="WHERE", help="With --from: its URL, function (agent.py:answer) or program.")
+@click.option("--model", help="With --from openai: the model.")
+@click.option("--key", metavar="VARIABLE", help="With --from openai: the variable of its key; '' for none.")
+@click.option("--field", help="With --from http: the field of the JSON body that holds the question.")
+@click.option("--answer", metavar="PATH", help="With --from http: where the answer stands, as in $.reply.text.")
+@click.option("--ask", metavar="TEXT", help="With --from: what it is asked first.")
+def init_command(template: str, provider: str | None, source: str | None, **given: str | None) -> None:
+    """Write a starter dataset to ./evals/evals.json and make the project folder .evals/ with a configuration.
 
-    Nothing that is already there is overwritten; --provider adds to a project that has its dataset already.
+    --from asks for what its options do not say, calls the target once, and names the command that runs the dataset.
+    Nothing that is already there is overwritten; --provider and --from add to a project that has its dataset already.
     """
-    from .authoring import initialise
+    from .authoring import initialise, initialise_from
 
-    initialise(template, provider)
+    if source is None:
+        initialise(template, provider, given)
+    else:
+        initialise_from(source, provider, given)
 
 
 @click.command("validate")

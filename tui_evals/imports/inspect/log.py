@@ -316,5 +316,6 @@ IMPORTER = Importer(
     about="a log of Inspect (.eval or .json)",
     recognises=recognises,
     read=lambda request: keep_run(request, read),
+    recordings=lambda request: (read(request.path)[0],),
     order=20,
 )

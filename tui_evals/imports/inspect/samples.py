@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from pydantic import ValidationError
+
+from tui_evals.evaluators.registry import family
 from tui_evals.imports.losses import Losses
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
@@ -17,6 +20,7 @@ from .shapes import Message, Sample, Score, Scorer, Usage
 Scored = tuple[str, str]
 """A scorer, and the part of its value where that has several."""
 
+_EQUALS = family("inspect_scorers")
 _LETTERS: Mapping[str, tuple[float, str | None]] = {
     "C": (1.0, "pass"),
     "I": (0.0, "fail"),
@@ -116,19 +120,32 @@ def finite(value: Any) -> Any:
             return value
 
 
+_OWN_WORDS = ("template", "include_history", "model_role", "reducer", "model")
+"""How a grader is asked there; here the run's judge is asked in words of ours."""
+
+
 def evaluators_for(keys: Mapping[Scored, str], scorers: Sequence[Scorer], losses: Losses) -> dict[str, dict[str, Any]]:
     """The evaluators of new runs of the dataset: those scorers that have an equal here."""
     options = {scorer.name: scorer.options or {} for scorer in scorers}
     evaluators: dict[str, dict[str, Any]] = {}
     for (name, part), key in keys.items():
-        if name in ("includes", "inspect_ai/includes") and not part:
-            evaluators[key] = {
-                "type": "Includes",
-                "ignore_case": options.get(name, {}).get("ignore_case", True) is not False,
-            }
-        else:
+        own = name.removeprefix("inspect_ai/")
+        if own not in _EQUALS or part:
             why = "no evaluator here judges in the same way; its recorded scores are kept"
             losses.left_out(f"the scorer {name} for new runs of the dataset", why=why)
+            continue
+        given = {option: value for option, value in options.get(name, {}).items() if value is not None}
+        if own.startswith("model_graded"):
+            losses.changed(f"the scorer {name}", why="the run's judge is asked, in words of ours")
+            given = {option: value for option, value in given.items() if option not in _OWN_WORDS}
+        try:
+            _EQUALS[own].Options.model_validate(given)
+        except ValidationError as problem:
+            wrong = problem.errors(include_url=False)[0]
+            why = f"its option {'.'.join(map(str, wrong['loc'])) or 'pattern'} cannot be used here: {wrong['msg']}"
+            losses.left_out(f"the scorer {name} for new runs of the dataset", why=why)
+            continue
+        evaluators[key] = given if key == own else {"type": own, **given}
     return evaluators
 
 
@@ -158,13 +175,16 @@ def item_of(sample: Sample, losses: Losses) -> Data:
     return item
 
 
+_HOW_TO_CHOOSE = "End with a line such as ANSWER: A, which names every right choice by its letter."
+
+
 def _offer(item: Data, chat: Sequence[Data], choices: Sequence[str], losses: Losses) -> None:
     """Write the choices below the question, lettered as Inspect's solver does."""
     if "prompt" not in item or len(choices) > len(ascii_uppercase):
         losses.changed("choices of samples", why="they are kept under extensions.inspect and not asked")
         return
     offered = "\n".join(f"{letter}) {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))
-    item["prompt"] = f"{item['prompt']}\n\n{offered}"
+    item["prompt"] = f"{item['prompt']}\n\n{offered}\n\n{_HOW_TO_CHOOSE}"
     losses.changed("choices of samples", why="they stand below the question, lettered")
 
 

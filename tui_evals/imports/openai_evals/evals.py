@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
@@ -13,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.validate import problem_of
 from tui_evals.datasets.versions import CURRENT_VERSION
+from tui_evals.evaluators.base import CannotJudge, Evidence
+from tui_evals.evaluators.modelgraded import ModelGraded
 from tui_evals.imports.losses import Losses
 
 from . import samples as data_files
@@ -31,6 +34,8 @@ class Surroundings:
     roots: tuple[File, ...]
     grading: Entries
     catalogue: Mapping[str, type[BaseModel]]
+    broken: Mapping[File, DatasetError] = field(default_factory=dict)
+    """Files of grading specs that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class EvalSpec:
     about: Mapping[str, Any]
     """Description, disclaimer and metrics, which the entry that points here holds."""
     surroundings: Surroundings = field(repr=False)
+    faithful: bool = False
+    """Whether it asks and judges to the letter of the original."""
+    data: File | None = None
+    """A file of samples that stands for the one its entry names."""
 
     @property
     def name(self) -> str:
@@ -68,6 +77,12 @@ class EvalSpec:
         """What a run needs; DatasetError where the entry cannot be used."""
         return self._plan().needs
 
+    def unlike(self) -> tuple[str, ...]:
+        """Why the figures of a faithful run do not compare with those of the original; nothing where they do."""
+        plan = self._plan()
+        own = ("its samples come from another file than its entry names",) if self.data and not plan.differs else ()
+        return (*plan.differs, *own)
+
     def reasons(self) -> tuple[str, ...]:
         """Why it cannot run here; none where it can."""
         return tuple(dict.fromkeys(message for message, _ in self._reasons()))
@@ -85,14 +100,20 @@ class EvalSpec:
         recipe, losses = self._with_examples(plan)
         items = _items(self._chosen(samples, max_samples), recipe, f"{self.base}.{self.split}", seed)
         self._note(plan, items, losses)
-        return self._document(plan, items), losses
+        return self._document(plan, items, {"max_samples": max_samples, "seed": seed}), losses
 
     def _plan(self) -> Plan:
         make = PLANS.get(self.class_name)
         if make is None:
             why = f"the class {self.class_name[:100]} has no equal here" if self.class_name else "names no class"
             raise self.entry.error(why, "class")
-        return make(self.entry, self.surroundings.grading)
+        if self.data is None:
+            return make(self.entry, self.surroundings.grading, self.faithful)
+        args = self.entry.data.get("args")
+        given = dict(args) if isinstance(args, Mapping) else {}
+        named = {"dataset" if "dataset" in given else "samples_jsonl": str(self.data)}
+        entry = replace(self.entry, data={**self.entry.data, "args": {**given, **named}})
+        return make(entry, self.surroundings.grading, self.faithful)
 
     def _reasons(self) -> Iterator[tuple[str, Sequence[str]]]:
         """What keeps it from running, each with the field of the entry that is to blame."""
@@ -110,28 +131,60 @@ class EvalSpec:
             yield f"there is no evaluator {plan.evaluator} here", ("class",)
         else:
             yield from ((message, ("args",)) for message in _refused(model, plan.options))
+        yield from ((message, ("args", "modelgraded_spec")) for message in self._lost_specs(plan))
         yield from self._data_reasons(plan)
+
+    def _lost_specs(self, plan: Plan) -> Iterator[str]:
+        """Files that cannot be read and may hold the grading spec, for which no other is taken instead."""
+        name = str(plan.options.get("spec", "#"))
+        if "#" in name:
+            return
+        written = re.compile(rf"""^["']?{re.escape(name)}["']?[ \t]*:""", re.MULTILINE)
+        for file, problem in self.surroundings.broken.items():
+            try:
+                held = written.search(file.read_text(encoding="utf-8", errors="replace"))
+            except OSError:
+                held = None
+            if held:
+                yield f"its grading spec {name} stands in a file that cannot be read: {problem}"
 
     def _data_reasons(self, plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
         for given, named in ((plan.data, plan.data_field), (plan.few_shot, "few_shot_jsonl")):
             try:
-                if given is not None:
+                if given:
                     data_files.files_of(self._located(given))
             except NoData as problem:
                 yield str(problem), ("args", named)
                 return
-        if plan.recipe is not None and len(plan.recipe.inputs) > 1:
-            try:
-                _items(self._samples(plan), plan.recipe, "", SEED)
-            except DatasetError as problem:
-                yield str(problem).partition("\n")[0], ("args", plan.data_field)
+        if plan.recipe is None or plan.evaluator != "ModelGraded":
+            return
+        try:
+            samples = self._samples(plan)
+            items = _items(samples if len(plan.recipe.inputs) > 1 else samples[:1], plan.recipe, "", SEED)
+            grading_prompt(plan.options, items[0])
+        except DatasetError as problem:
+            yield str(problem).partition("\n")[0], ("args", plan.data_field)
+        except ValidationError:  # which the options have been refused for
+            return
+        except CannotJudge as problem:
+            yield f"the judge could not be asked about its first sample: {problem}", ("args", "modelgraded_spec")
 
     def _located(self, given: str) -> File:
+        if self.data is not None and given == str(self.data):
+            return self.data
         return data_files.located(given, self.entry.root, self.surroundings.roots)
 
     def _samples(self, plan: Plan) -> list[Sample]:
+        if plan.inline:
+            return [
+                Sample(place, self.entry.file, self.entry.line, dict(data)) for place, data in enumerate(plan.inline)
+            ]
         path = self._located(plan.data or "")
         samples = data_files.read(path)
+        if plan.shuffled:
+            order = data_files.shuffled_as_there(len(samples), SEED)
+            samples = [replace(samples[place], index=number) for number, place in enumerate(order)]
+        samples = samples[: plan.most]
         if not samples:
             raise DatasetError(str(path), [Problem("holds no samples; write one JSON object a line")])
         return samples
@@ -165,12 +218,13 @@ class EvalSpec:
     def _note(self, plan: Plan, items: list[dict[str, Any]], losses: Losses) -> None:
         where = self.entry.where
         losses.carried(f"{len(items)} samples", where)
-        if any("prompt" in item and "messages" not in item for item in items) and plan.evaluator != "MultipleChoice":
+        as_user = any("prompt" in item and "messages" not in item for item in items)
+        if as_user and not self.faithful and plan.evaluator != "MultipleChoice":
             losses.changed("input that is text", where, "asked as the user; the original sends it as a system message")
         if plan.data and self._located(plan.data).is_dir():
             why = "numbered by the names of its files; the original goes by the order of the file system"
             losses.changed("a folder of samples", where, why)
-        if any(item.get("ideal") == [] for item in items):
+        if not self.faithful and any(item.get("ideal") == [] for item in items):
             losses.changed("samples with an empty list of ideals", where, "an error here; the original counts a miss")
         if any("response" in item for item in items):
             why = "judged as they are, whatever a target says; replay this dataset and no model is asked"
@@ -180,10 +234,12 @@ class EvalSpec:
         if self.about.get("metrics"):
             losses.left_out("metrics", where, "a run here reports its own")
 
-    def _document(self, plan: Plan, items: list[dict[str, Any]]) -> dict[str, Any]:
+    def _document(self, plan: Plan, items: list[dict[str, Any]], chosen: Mapping[str, Any]) -> dict[str, Any]:
         texts = (self.about.get("description"), self.about.get("disclaimer"))
         description = "\n\n".join(text for text in texts if isinstance(text, str))
-        origin = {"eval": self.name, "class": self.class_name, **plan.needs.plain()}
+        args = self.entry.data.get("args") or {}
+        manner = {"faithful": True} if self.faithful else {}
+        origin = {"eval": self.name, "class": self.class_name, "args": args, **chosen, **manner, **plan.needs.plain()}
         return {
             "schemaVersion": CURRENT_VERSION,
             "metadata": {"name": self.name} | ({"description": description} if description else {}),
@@ -207,6 +263,22 @@ def _items(samples: list[Sample], recipe: Recipe, split: str, seed: int) -> list
     for file, wrong in problems.items():
         raise data_files.too_many(file, wrong)
     return items
+
+
+def grading_prompt(options: Mapping[str, Any], item: Mapping[str, Any]) -> None:
+    """Make the question to the judge about an item that is not answered yet; CannotJudge where that cannot be done."""
+    made = ModelGraded(ModelGraded.Options.model_validate(dict(options)))
+    prompt = [{"role": "user", "content": item["prompt"]}] if "prompt" in item else []
+    evidence = Evidence(
+        request=(*item.get("messages", ()), *prompt),
+        response=item.get("response", "-"),
+        expected=item.get("expected_response"),
+        alternatives=tuple(item.get("ideal", ())),
+        variables=item.get("variables", {}),
+        completions=("-",) * (made.count if isinstance(made.count, int) and made.count > 1 else 2),
+    )
+    for _ in made.questions(evidence):
+        pass
 
 
 def _refused(model: type[BaseModel], options: Mapping[str, Any]) -> Iterator[str]:

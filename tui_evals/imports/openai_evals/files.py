@@ -13,7 +13,7 @@ from tui_evals.datasets.layout import Path
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.yaml_lines import line_in, places_in
 from tui_evals.imports.losses import Losses
-from tui_evals.text.yamls import YamlError, load_mapping
+from tui_evals.text.yamls import Repeated, YamlError, load_mapping
 
 KINDS = ("evals", "modelgraded", "eval_sets", "completion_fns", "solvers")
 RESERVED = ("key", "group", "cls")
@@ -49,21 +49,29 @@ def roots_of(paths: Sequence[File]) -> tuple[File, ...]:
     return tuple(dict.fromkeys(map(_root_of, paths)))
 
 
-def read_entries(roots: Sequence[File], kind: str, broken: list[DatasetError]) -> dict[str, Entry]:
+def read_entries(
+    roots: Sequence[File], kind: str, broken: dict[File, DatasetError], notes: list[str]
+) -> dict[str, Entry]:
     """All entries of one kind; DatasetError where a file or an entry cannot be used, or a name stands twice.
 
-    A file beside the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it.
+    A file beside the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it. Of two
+    equal keys in a grading spec the last counts, as it does in the original, and `notes` tells.
     """
     entries: dict[str, Entry] = {}
     for root in roots:
         for file in _yaml_files(root / kind):
             try:
-                values, lines = _mapping(file)
+                repeated: Repeated | None = [] if kind == "modelgraded" else None
+                values, lines = _mapping(file, repeated)
             except DatasetError as problem:
                 if kind in ("evals", "eval_sets"):
                     raise
-                broken.append(problem)
+                broken[file] = problem
                 continue
+            notes += [
+                f"{file}:{line}: the key '{key[:40]}' stands twice; the last counts, as in the original"
+                for key, line in repeated or ()
+            ]
             entries |= _entries_of(root, file, values, lines, entries)
     return entries
 
@@ -112,7 +120,7 @@ def _wrong(entry: Entry, data: object, other: Entry | None) -> Iterator[Problem]
             yield Problem(message, path, _line_of(entry.file, path, entry.line))
 
 
-def _mapping(file: File) -> tuple[dict[str, object], dict[str, int]]:
+def _mapping(file: File, repeated: Repeated | None = None) -> tuple[dict[str, object], dict[str, int]]:
     if not file.is_file():
         raise DatasetError(str(file), [Problem("is not a file; a registry reads every *.yaml here")])
     try:
@@ -121,7 +129,7 @@ def _mapping(file: File) -> tuple[dict[str, object], dict[str, int]]:
     except OSError as problem:
         raise DatasetError(str(file), [Problem(f"cannot be read: {problem.strerror}")]) from None
     try:
-        return load_mapping(raw, limit=_LARGEST)
+        return load_mapping(raw, limit=_LARGEST, repeated=repeated)
     except YamlError as problem:
         first = _first_of(raw, problem.line)
         also = f" (the first stands on line {first})" if first else ""
@@ -240,9 +248,9 @@ class Args:
             del self.left[name]
             self.losses.left_out(f"args.{name}", self.entry.where, "the original takes it and never sends it")
 
-    def flag(self, name: str) -> bool:
+    def flag(self, name: str, otherwise: bool = False) -> bool:
         """True or false; `yes` and `on` are true as well, because YAML 1.1 said so."""
-        value = self.left.pop(name, False)
+        value = self.left.pop(name, otherwise)
         if isinstance(value, str):
             value = {"yes": True, "on": True, "no": False, "off": False}.get(value.lower(), value)
         if not isinstance(value, bool):

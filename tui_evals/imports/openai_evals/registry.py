@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +52,18 @@ def load_named(paths: str, catalogue: Mapping[str, type[BaseModel]]) -> Registry
     return load([File(part) for part in named], catalogue)
 
 
+_PARTICULAR = re.compile(r"(?<=class )[\w.:]+|[\w.:-]*/[^\s,;]+")
+
+
+def by_reason(reasons: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The names of evals by why they cannot run, the commonest reason first; paths and classes tell none apart."""
+    names: dict[str, list[str]] = {}
+    for name, found in reasons.items():
+        for reason in found:
+            names.setdefault(_PARTICULAR.sub("…", reason), []).append(name)
+    return dict(sorted(names.items(), key=lambda entry: -len(entry[1])))
+
+
 class NoFolder(ValueError):
     """No folder of a registry is named."""
 
@@ -61,9 +74,10 @@ def load(paths: Sequence[File], catalogue: Mapping[str, type[BaseModel]]) -> Reg
     `catalogue` holds the options of the evaluators there are, as validation takes it.
     """
     roots = roots_of(paths)
-    broken: list[DatasetError] = []
-    entries = {kind: read_entries(roots, kind, broken) for kind in KINDS}
-    return Registry(roots, entries, catalogue, tuple(map(str, broken)))
+    broken: dict[File, DatasetError] = {}
+    notes: list[str] = []
+    entries = {kind: read_entries(roots, kind, broken, notes) for kind in KINDS}
+    return Registry(roots, entries, catalogue, broken, tuple(notes))
 
 
 class Registry:
@@ -74,12 +88,14 @@ class Registry:
         roots: tuple[File, ...],
         entries: Mapping[str, Entries],
         catalogue: Mapping[str, type[BaseModel]],
-        broken: tuple[str, ...] = (),
+        broken: Mapping[File, DatasetError],
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.roots = roots
         self.entries = entries
-        self._broken = broken
-        self._surroundings = Surroundings(roots, entries["modelgraded"], catalogue)
+        self._notes = (*map(str, broken.values()), *notes)
+        grading = {file: problem for file, problem in broken.items() if file.parent.name == "modelgraded"}
+        self._surroundings = Surroundings(roots, entries["modelgraded"], catalogue, grading)
 
     def find(self, name: str) -> list[EvalSpec]:
         """The evals of a name, a pattern with `*`, or a set; an eval wins over a set of the same name."""
@@ -132,9 +148,9 @@ class Registry:
         return next(spec.needs for spec in self.find(name) if spec.name == name)
 
     def remarks(self) -> list[str]:
-        """What is odd and breaks no other eval: files that cannot be read, hidden sets, sets that name nothing."""
+        """What is odd and breaks no other eval: unreadable files, keys twice, hidden sets, dead names in sets."""
         evals, sets = self.entries["evals"], self.entries["eval_sets"]
-        remarks = list(self._broken)
+        remarks = list(self._notes)
         remarks += [
             f"{entry.where}: the set '{name}' has the name of an eval, which is found first"
             for name, entry in sets.items()

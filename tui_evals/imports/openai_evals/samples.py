@@ -41,11 +41,17 @@ class Recipe:
     names: Mapping[str, str] | None = None
     instructions: str | None = None
     """Text before each question; None unless the samples are multiple-choice questions."""
+    before: tuple[Data, ...] = ()
+    """Messages before those of every sample."""
+    capitalized: bool = False
+    """Whether the first reference counts as well where it begins with a capital, and no other does."""
+    faithful: bool = False
+    """Whether everything is asked to the letter of the original."""
 
     def item(self, sample: Data, random: Random) -> dict[str, Any]:
         """The item of a sample; Unfit where it lacks what the eval needs."""
         if self.instructions is not None:
-            return multiple_choice(sample, self.instructions, random)
+            return multiple_choice(sample, self.instructions, random, self.faithful)
         if self.names:
             sample = {self.names.get(key, key): value for key, value in sample.items()}
         return self._asked(sample) | self._references(sample) | self._rest(sample)
@@ -60,19 +66,21 @@ class Recipe:
             if name not in sample:
                 held = ", ".join(map(str, sample)) or "none"
                 raise Unfit(f"the sample has no {name}; its fields are: {held[:200]}", name)
-        chat = question(sample[self.first], self.first, self.few_shot)
+        chat = self._question(sample, self.first, self.few_shot)
         if len(self.inputs) < 2 or all(answer in sample for answer in self.inputs.values()):
             return chat
         if any(answer in sample for answer in self.inputs.values()):
             raise Unfit("holds some of the answers that are compared and not the others; give all or none", self.first)
-        if any(sample[name] != sample[self.first] for name in self.inputs):
-            names = " and ".join(self.inputs)
-            raise Unfit(
-                f"{names} ask different questions, and an item asks one whose answers are compared; give the "
-                f"answers in {' and '.join(self.inputs.values())}",
-                self.first,
-            )
-        return {**chat, "repeats": len(self.inputs)}
+        others = [name for name in self.inputs if name != self.first]
+        if all(sample[name] == sample[self.first] for name in others):
+            return {**chat, "repeats": len(self.inputs)}
+        return {**chat, "other_questions": [_as_one(self._question(sample, name)) for name in others]}
+
+    def _question(self, sample: Data, name: str, few_shot: Sequence[Data] = ()) -> dict[str, Any]:
+        given = sample[name]
+        if self.faithful and isinstance(given, str) and not few_shot:
+            return {"messages": [{"role": "system", "content": given}]}
+        return question([*self.before, *given] if self.before and isinstance(given, list) else given, name, few_shot)
 
     def _references(self, sample: Data) -> dict[str, Any]:
         if "ideal" not in sample:
@@ -80,6 +88,10 @@ class Recipe:
                 raise Unfit("the sample has no ideal, which its answer is compared with", "ideal")
             return {}
         ideal = sample["ideal"]
+        if self.capitalized and ideal:
+            first = ideal if isinstance(ideal, str) else ideal[0] if isinstance(ideal, list) else None
+            if isinstance(first, str):
+                return {"ideal": list(dict.fromkeys((first, first.capitalize())))}
         if isinstance(ideal, str):
             return {"expected_response": ideal}
         if isinstance(ideal, list) and all(isinstance(part, str) for part in ideal):
@@ -94,13 +106,23 @@ class Recipe:
             raise Unfit("metaeval compares the judge with the sample's choice, and there is none", "choice")
         taken = {self.first}
         if isinstance(sample.get("ideal"), str | list) and all(isinstance(part, str) for part in sample["ideal"]):
-            taken.add("ideal")
+            taken |= {"ideal"} if sample["ideal"] or not self.faithful else set()
         rest = {key: value for key, value in sample.items() if key not in taken}
+        if self.faithful:  # where nothing is shown for null here, the original shows the word
+            rest = {key: "None" if value is None else value for key, value in rest.items()}
         item: dict[str, Any] = {"variables": rest} if rest else {}
         given = [sample.get(answer) for answer in self.inputs.values()]
         if given and all(isinstance(answer, str) for answer in given):
             item["response"] = given[0]
         return item
+
+
+def _as_one(asked: Mapping[str, Any]) -> str | list[Any]:
+    """A question as one value: the text where that is all, else the messages with it."""
+    if "messages" not in asked:
+        return str(asked["prompt"])
+    last = [{"role": "user", "content": asked["prompt"]}] if "prompt" in asked else []
+    return [*asked["messages"], *last]
 
 
 def question(given: object, name: str, few_shot: Sequence[Data] = ()) -> dict[str, Any]:
@@ -136,7 +158,7 @@ def messages(given: object, name: str) -> list[dict[str, Any]]:
     return chat
 
 
-def multiple_choice(sample: Data, instructions: str, random: Random) -> dict[str, Any]:
+def multiple_choice(sample: Data, instructions: str, random: Random, faithful: bool) -> dict[str, Any]:
     """A question with its choices after letters, in the order the original would shuffle them."""
     names = next((names for names in _QUESTIONS if all(name in sample for name in names)), None)
     if names is None:
@@ -155,6 +177,11 @@ def multiple_choice(sample: Data, instructions: str, random: Random) -> dict[str
     order = list(range(len(choices)))
     random.shuffle(order)
     lines = [f"{letter}) {choices[at]}" for letter, at in zip(ascii_uppercase, order, strict=False)]
+    if faithful:
+        told = "Please answer with the letter of the correct answer."
+        content = "\n".join([instructions, told, "", question_text, *lines])
+        asked: dict[str, Any] = {"messages": [{"role": "system", "content": content}]}
+        return {**asked, "expected_response": ascii_uppercase[order.index(place)]}
     heading = [instructions] if instructions else []
     text = [*heading, "Reply with the letter of the right choice and nothing else.", "", question_text, *lines]
     return {"prompt": "\n".join(text), "expected_response": ascii_uppercase[order.index(place)]}
@@ -224,6 +251,22 @@ def read(path: File) -> list[Sample]:
         if problems:
             raise too_many(file, problems)
     return samples
+
+
+def shuffled_as_there(count: int, seed: int) -> list[int]:
+    """The places of samples as numpy's older generator shuffles them from a seed."""
+    words, word = [], seed & 0xFFFFFFFF
+    for place in range(624):
+        words.append(word)
+        word = (1812433253 * (word ^ (word >> 30)) + place + 1) & 0xFFFFFFFF
+    random = Random()
+    random.setstate((3, (*words, 624), None))
+    order = list(range(count))
+    for last in range(count - 1, 0, -1):
+        while (other := random.getrandbits(32) & ((1 << last.bit_length()) - 1)) > last:
+            pass
+        order[last], order[other] = order[other], order[last]
+    return order
 
 
 def too_many(file: File, problems: Sequence[Problem]) -> DatasetError:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
 
 from tui_evals.imports.losses import Losses
+from tui_evals.text.yamls import load_yaml
 
 from .files import Args, Entries, Entry, resolved
 from .samples import Recipe
@@ -49,6 +51,18 @@ class Plan:
     num_few_shot: int = 0
     missing: tuple[str, ...] = ()
     data_field: str = "samples_jsonl"
+    inline: tuple[Mapping[str, Any], ...] = ()
+    """Samples that the class holds in its code."""
+    most: int | None = None
+    """How many samples there are at most."""
+    shuffled: bool = False
+    """Whether the samples are shuffled before they are numbered."""
+    differs: tuple[str, ...] = ()
+    """Why the figures of a faithful run do not compare with those of the original."""
+
+
+Maker = Callable[[Entry, Entries, bool], Plan]
+"""Makes the plan of an entry with the grading specs there are, faithful to the original or hardened."""
 
 
 def _basic(
@@ -61,13 +75,17 @@ def _basic(
     flags: tuple[str, ...] = (),
     differs: tuple[str, str] | None = None,
     library: str | None = None,
-) -> Callable[[Entry, Entries], Plan]:
+    to_the_letter: Mapping[str, Any] | None = None,
+    inline: str | None = None,
+    apart: str | None = None,
+) -> Maker:
     """A template that judges the answer without a model."""
 
-    def make(entry: Entry, _: Entries) -> Plan:
+    def make(entry: Entry, _: Entries, faithful: bool) -> Plan:
         args = Args(entry)
-        samples = args.text("samples_jsonl")
-        options = {name: True for name in flags if args.flag(name)}
+        samples = "" if inline else args.text("samples_jsonl")
+        options: dict[str, Any] = {name: True for name in flags if args.flag(name)}
+        options |= to_the_letter if faithful and to_the_letter else {}
         shown = args.count("num_few_shot") if few_shot else 0
         examples = args.optional_text("few_shot_jsonl") if few_shot else None
         if shown and examples is None:
@@ -77,7 +95,7 @@ def _basic(
             sent["max_tokens"] = args.count("max_tokens", max_tokens)
         args.unsent("max_tokens")
         args.sent(sent)
-        if differs:
+        if differs and not faithful:
             args.losses.changed(differs[0], entry.where, differs[1])
         missing = library is not None and find_spec(library) is None
         return Plan(
@@ -86,41 +104,69 @@ def _basic(
             Needs(params=sent),
             args.rest(),
             samples,
-            Recipe({}, needs_ideal=needs_ideal),
+            Recipe({}, needs_ideal=needs_ideal, faithful=faithful),
             examples if shown else None,
             shown,
             (f"its metric is computed by the Python package {library}, which is not installed",) if missing else (),
+            inline=_inline(inline) if inline else (),
+            differs=(apart,) if apart else (),
         )
 
     return make
 
 
-def _multiple_choice(entry: Entry, _: Entries) -> Plan:
+def _inline(name: str) -> tuple[Mapping[str, Any], ...]:
+    """The samples of a class that holds them in its code, from a file beside this one."""
+    samples = load_yaml((files(__package__) / name).read_text(encoding="utf-8"))
+    return tuple(samples) if isinstance(samples, list) else ()
+
+
+def _match_with_solvers(entry: Entry, _: Entries, faithful: bool) -> Plan:
+    """Match with a task before each chat, and the first reference also with a capital."""
+    args = Args(entry)
+    samples, task = args.text("samples_jsonl"), args.text("task_description")
+    most = args.count("n_samples") or None
+    shuffled = args.flag("shuffle", True)
+    options: dict[str, Any] = {"no_reference": "fail"} if faithful else {}
+    recipe = Recipe({}, before=({"role": "system", "content": task},), capitalized=True, faithful=faithful)
+    return Plan("Match", options, Needs(), args.rest(), samples, recipe, most=most, shuffled=shuffled)
+
+
+def _multiple_choice(entry: Entry, _: Entries, faithful: bool) -> Plan:
     """Questions whose choices are shuffled and lettered; only such as are in a file here."""
     args = Args(entry)
     dataset, instructions = args.text("dataset"), args.optional_text("instructions") or ""
     args.left.pop("samples_jsonl", None)  # the original takes it and reads the dataset all the same
     params = {"temperature": 0, "max_tokens": 1}
     args.sent(params)
-    args.losses.changed("the instruction to answer with a letter", entry.where, "worded anew")
-    args.losses.changed("what counts as a letter", entry.where, "'Because' is no B here; it is one in the original")
     needs = Needs(params=params)
+    evaluator = "Match" if faithful else "MultipleChoice"
+    options: dict[str, Any] = {}
+    if not faithful:
+        args.losses.changed("the instruction to answer with a letter", entry.where, "worded anew")
+        args.losses.changed("what counts as a letter", entry.where, "'Because' is no B here; it is one in the original")
     if "://" in dataset:
         why = (
             f"its data {dataset[:80]} are fetched over the network, which is not done here; save them as JSONL with "
-            "question, answers and label, and name that file as dataset"
+            "question, answers and label, and name that file with `run --registry ... --data FILE`"
         )
-        return Plan("MultipleChoice", {}, needs, args.rest(), missing=(why,), data_field="dataset")
-    recipe = Recipe({}, instructions=instructions)
-    return Plan("MultipleChoice", {}, needs, args.rest(), dataset, recipe, data_field="dataset")
+        return Plan(evaluator, options, needs, args.rest(), missing=(why,), data_field="dataset")
+    recipe = Recipe({}, instructions=instructions, faithful=faithful)
+    source = ("the original fetches its questions, so these must be the same in the same order",)
+    return Plan(evaluator, options, needs, args.rest(), dataset, recipe, data_field="dataset", differs=source)
 
 
-def _graded(entry: Entry, grading: Entries) -> Plan:
+def _graded(entry: Entry, grading: Entries, faithful: bool) -> Plan:
     """A judge that chooses by a grading spec: the registry's own of that name, else a shipped one."""
     args = Args(entry)
     samples, name = args.text("samples_jsonl"), args.text("modelgraded_spec")
     spec = resolved(grading, name, "grading spec") if name in grading else None
+    differs: list[str] = []
     if spec is None:
+        differs.append(
+            f"the registry has no grading spec {name}, and the shipped one is worded anew; name the registry of the "
+            "package as well, by a comma"
+        )
         args.losses.changed(f"the grading spec {name}", entry.where, "the shipped one of that name, worded anew")
     options: dict[str, Any] = {"spec": f"{spec.file}#{spec.name}" if spec else name}
     if values := args.mapping("modelgraded_spec_args"):
@@ -135,8 +181,12 @@ def _graded(entry: Entry, grading: Entries) -> Plan:
     params, judge_params = args.calls("sample_kwargs"), args.calls("eval_kwargs")
     args.sent(params)
     args.sent(judge_params, "judge")
-    why = "errors without a score here; the option invalid: lowest scores them as the original does"
-    args.losses.changed("replies of the judge without a choice", entry.where, why)
+    if faithful:
+        options["compat"] = True
+        differs += _unlike_itself(spec, options.get("eval_type"))
+    else:
+        why = "errors without a score here; --faithful gives them the lowest score, as the original does"
+        args.losses.changed("replies of the judge without a choice", entry.where, why)
     return Plan(
         "ModelGraded",
         options,
@@ -149,8 +199,19 @@ def _graded(entry: Entry, grading: Entries) -> Plan:
         ),
         args.rest(),
         samples,
-        Recipe(_inputs(spec, name), needs_ideal=False, needs_choice=metaeval, names=names),
+        Recipe(_inputs(spec, name), needs_ideal=False, needs_choice=metaeval, names=names, faithful=faithful),
+        differs=tuple(differs),
     )
+
+
+def _unlike_itself(spec: Entry | None, eval_type: str | None) -> Iterator[str]:
+    """Where the original itself gives no figures, or others each time."""
+    if spec is None:
+        return
+    if eval_type is None and spec.data.get("eval_type") is None:
+        yield "neither the eval nor its grading spec has an eval_type, and the original ends with an error there"
+    if eval_type is not None and isinstance(spec.data.get("prompt"), list):
+        yield "the original appends its instruction once more with each sample where the grading prompt is a chat"
 
 
 def _inputs(spec: Entry | None, name: str) -> Mapping[str, str]:
@@ -169,14 +230,24 @@ def _inputs(spec: Entry | None, name: str) -> Mapping[str, str]:
 
 _COLD = {"temperature": 0}
 _STRICT = ("NaN and Infinity", "are no JSON here unless the option compat is true")
+_MISS = {"no_reference": "fail"}
+_MEANS = "the original scores the whole corpus at once, which is not the mean of its sentences"
 
-PLANS: Mapping[str, Callable[[Entry, Entries], Plan]] = {
-    "evals.elsuite.basic.match:Match": _basic("Match", _COLD, few_shot=True),
-    "evals.elsuite.basic.includes:Includes": _basic("Includes", {}, flags=("ignore_case",)),
+PLANS: Mapping[str, Maker] = {
+    "evals.elsuite.basic.match:Match": _basic("Match", _COLD, few_shot=True, to_the_letter=_MISS),
+    "evals.elsuite.basic.match_with_solvers:MatchWithSolvers": _match_with_solvers,
+    "evals.elsuite.test.match:TestMatch": _basic(
+        "Match", _COLD, few_shot=True, to_the_letter=_MISS, inline="test_match.yaml"
+    ),
+    "evals.elsuite.basic.includes:Includes": _basic("Includes", {}, flags=("ignore_case",), to_the_letter=_MISS),
     "evals.elsuite.basic.fuzzy_match:FuzzyMatch": _basic("FuzzyMatch", _COLD, max_tokens=100),
-    "evals.elsuite.basic.json_match:JsonMatch": _basic("JsonMatch", _COLD, max_tokens=512),
-    "evals.elsuite.basic.json_validator:JsonValidator": _basic("JsonValid", _COLD, needs_ideal=False, differs=_STRICT),
-    "evals.elsuite.translate:Translate": _basic("Translate", {}, max_tokens=500, few_shot=True, library="sacrebleu"),
+    "evals.elsuite.basic.json_match:JsonMatch": _basic("JsonMatch", _COLD, max_tokens=512, to_the_letter=_MISS),
+    "evals.elsuite.basic.json_validator:JsonValidator": _basic(
+        "JsonValid", _COLD, needs_ideal=False, differs=_STRICT, to_the_letter={"compat": True}
+    ),
+    "evals.elsuite.translate:Translate": _basic(
+        "Translate", {}, max_tokens=500, few_shot=True, library="sacrebleu", apart=_MEANS
+    ),
     "evals.elsuite.multiple_choice:MultipleChoice": _multiple_choice,
     "evals.elsuite.modelgraded.classify:ModelBasedClassify": _graded,
 }

@@ -111,7 +111,7 @@ KEPT_FIELDS: tuple[str, ...] = (
     *("expected_response", "ideal", "context", "weight", "repeats"),
 )
 MOST_ITEMS = 20_000
-_TRANSFORMS = ("transform", "postprocess")
+TRANSFORMS = ("transform", "postprocess")
 _MADE_BY_CODE = "they are made by code; write what it returns to tests.json, name that file here and import again"
 _CODE = (".py", ".js", ".ts", ".mjs", ".cjs", ".rb")
 _FIELDS = frozenset(("description", "vars", "assert", "threshold", "metadata", "options", "providerOutput"))
@@ -277,7 +277,7 @@ class Tests:
     def _seen(self, layers: Layers) -> Seen:
         """What the assertions of a test see: the last transform that its layers name is the one that counts."""
         options = (spot.get("options") for spot in reversed(self._with_default(layers)))
-        named = (one.get(key) for one in options if one is not None for key in _TRANSFORMS)
+        named = (one.get(key) for one in options if one is not None for key in TRANSFORMS)
         transform = next((spot for spot in named if spot is not None), None)
         return self.seen if transform is None else self.seen.through(transform.value)
 
@@ -332,11 +332,11 @@ class Tests:
         self._noted.add(spot.where)
         options = spot.get("options")
         for key, part in options.members() if options is not None else ():
-            if key in _TRANSFORMS and not (seen := self.seen.through(part.value)).code:
+            if key in TRANSFORMS and not (seen := self.seen.through(part.value)).code:
                 self.losses.carried(f"options.{key}", part.where, f"as {seen}")
             elif key not in ("disableVarExpansion", "provider"):
                 why = (
-                    "it is code; what judges its outcome is left out too" if key in _TRANSFORMS else "there is no equal"
+                    "it is code; what judges its outcome is left out too" if key in TRANSFORMS else "there is no equal"
                 )
                 self.losses.left_out(f"options.{key}", part.where, why)
         for key, part in spot.members():

@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from tui_evals.datasets.prompts import SUFFIXES
 from tui_evals.generate.options import split_names
@@ -16,7 +14,7 @@ from tui_evals.generate.shapes import UnreadableFile, rule_lines
 from tui_evals.imports.base import is_file_name
 from tui_evals.store.rows import plain
 
-from .rows import Piece, json_of, rows_in
+from .rows import Piece, Read, Row, json_of, rows_in
 
 CONTEXT, REPORT = "promptpex_context", "report"
 _TEXTS = ("intent", "input_spec", "rules", "inverse_rules")
@@ -47,8 +45,6 @@ _KEYS = {
 _ALONE = (f"{CONTEXT}.json", f"{REPORT}.json")
 _DEPTH = 3
 
-Row = TypeVar("Row", bound=BaseModel)
-
 
 @dataclass(frozen=True, slots=True)
 class Artefacts:
@@ -61,6 +57,11 @@ class Artefacts:
     prompt: Path | None
     """The file of the prompt; without it `pieces` may hold its text."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    spare: Mapping[str, Piece] = field(default_factory=dict)
+    """What the report or the saved context holds of a kind that has a file of its own."""
+    unread: tuple[str, ...] = ()
+    """A sentence for each file that could not be read and for which another stands."""
+    _read: dict[str, Read[Any]] = field(default_factory=dict)
 
     def text(self, kind: str) -> str:
         """The text of a kind; the empty one where there is none."""
@@ -75,9 +76,34 @@ class Artefacts:
         return rule_lines(self.text(kind))
 
     def rows(self, kind: str, shape: type[Row]) -> list[Row]:
-        """The rows of a kind; UnreadableFile says which one is wrong."""
-        piece = self.pieces.get(kind)
-        return [] if piece is None else rows_in(shape, piece)  # type: ignore[type-var]
+        """The rows of a kind, those that cannot be read left out; UnreadableFile where none can be."""
+        if kind not in self._read:
+            self._read[kind] = self._most_rows(kind, shape)
+        return list(self._read[kind].rows)
+
+    @property
+    def left_out(self) -> list[str]:
+        """What could not be read of the rows that were asked for, and of files for which another stands."""
+        return [*self.unread, *(sentence for read in self._read.values() for sentence in read.skipped)]
+
+    def _most_rows(self, kind: str, shape: type[Row]) -> Read[Row]:
+        """The rows of the file, or of the report where more of them can be read there."""
+        piece, spare = self.pieces.get(kind), self.spare.get(kind)
+        if piece is None:
+            return Read()
+        try:
+            own = rows_in(shape, piece)
+            wrong = own.skipped
+        except UnreadableFile as problem:
+            if spare is None:
+                raise
+            own, wrong = Read[Row](), (str(problem),)
+        if not wrong or spare is None:
+            return own
+        other = rows_in(shape, spare)
+        if len(other.rows) <= len(own.rows):
+            return own
+        return Read(other.rows, (f"{wrong[0]}; what {spare.where} holds was taken instead", *other.skipped))
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -107,9 +133,11 @@ def gather(path: Path) -> Artefacts:
     folder = (path if path.is_dir() else path.parent).resolve()
     named = None if path.is_dir() else path.name.lower()
     pieces: dict[str, Piece] = {}
+    inside: dict[str, Piece] = {}
+    broken: dict[str, UnreadableFile] = {}
     about: Mapping[str, Any] = {}
     if named not in _ALONE and named != "overview.csv":
-        pieces = _in_folder(folder)
+        pieces, broken = _in_folder(folder)
     if named is not None and named in _KIND:
         pieces[_KIND[named]] = _piece(path, named)
         if _KIND[named] == "tests":
@@ -118,19 +146,37 @@ def gather(path: Path) -> Artefacts:
         if (folder / file).is_file() and (file == _ALONE[0] or _is_report(folder / file)):
             whole = _whole(folder / file)
             about = about or whole
-            pieces = {**_inside(whole, f"{folder / file}"), **pieces}
+            inside = {**_inside(whole, f"{folder / file}"), **inside}
+    for kind, problem in broken.items():
+        if kind not in inside:
+            raise problem
     name = _named(about.get("name"), folder)
     options = about.get("options")
-    return Artefacts(folder, name, pieces, _prompt(folder, name), options if isinstance(options, dict) else {})
+    return Artefacts(
+        folder,
+        name,
+        {**inside, **pieces},
+        _prompt(folder, name),
+        options if isinstance(options, dict) else {},
+        spare={kind: piece for kind, piece in inside.items() if kind in pieces},
+        unread=tuple(
+            f"{problem}; what {inside[kind].where} holds was taken instead" for kind, problem in broken.items()
+        ),
+    )
 
 
-def _in_folder(folder: Path) -> dict[str, Piece]:
+def _in_folder(folder: Path) -> tuple[dict[str, Piece], dict[str, UnreadableFile]]:
+    """The files of a folder by their kinds, and those that cannot be read."""
     pieces_by_kind = {}
+    broken = {}
     for kind, files in _FILES.items():
-        pieces = (_piece(folder / file, file) for file in files if (folder / file).is_file())
-        if piece := next((piece for piece in pieces if str(piece.value).strip()), None):
-            pieces_by_kind[kind] = piece
-    return pieces_by_kind
+        try:
+            pieces = (_piece(folder / file, file) for file in files if (folder / file).is_file())
+            if piece := next((piece for piece in pieces if str(piece.value).strip()), None):
+                pieces_by_kind[kind] = piece
+        except UnreadableFile as problem:
+            broken[kind] = problem
+    return pieces_by_kind, broken
 
 
 def _piece(file: Path, name: str) -> Piece:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tui_evals.atomic_files import write_atomically
@@ -20,6 +21,7 @@ from tui_evals.generate.subject import Subject, read_subject
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
 from tui_evals.imports.keeping import json_in, make_folder, write_dataset
 from tui_evals.imports.losses import Losses
+from tui_evals.imports.recording import Recording as FinishedRun
 from tui_evals.imports.recording import recorded_run, store_recording
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.baselines import dataset_key
@@ -39,6 +41,7 @@ from .runs import (
     overview_of,
     recorded,
     recording_of,
+    with_inverse,
 )
 
 Data = dict[str, Any]
@@ -96,6 +99,21 @@ def _import(request: ImportRequest) -> ImportResult:
         raise CannotRead(str(problem)) from None
 
 
+def _recordings(request: ImportRequest) -> Sequence[FinishedRun]:
+    """The run of a folder as it would be stored; a prompt that is in no file of its own is written for as long."""
+    try:
+        artefacts = gather(request.path)
+        with TemporaryDirectory() as folder:
+            prompt = artefacts.prompt or _prompt_files(artefacts, Path(folder)).prompt
+            file = (prompt or request.path).with_suffix(".json")
+            subject, _ = _subject(prompt)
+            document, tests = _documented(request, artefacts, file, subject, prompt)
+    except UnreadableFile as problem:
+        raise CannotRead(str(problem)) from None
+    origin = _origin(document, file, tests, subject, request.project.root)
+    return (recorded(tests.recording, origin),) if tests.recording.answers else ()
+
+
 def _only_totals(path: Path, artefacts: Artefacts) -> ImportResult:
     answers = artefacts.folder / "test_results.json"
     return ImportResult(
@@ -132,14 +150,8 @@ def _keep(request: ImportRequest, artefacts: Artefacts, file: Path, files: _Prom
     prompt = files.prompt
     subject, unusable = _subject(prompt)
     settings, variables = request.project.configuration()
-    known = load_registry(request.project.root, prompt_folder=prompt.parent if prompt else None).by_name
-    tests = _read(request.path, artefacts, subject, known, prompt)
-    document = document_of(artefacts, file.stem, tests.items, subject, tests.evaluators)
-    if subject is not None and prompt is not None:
-        document["prompt_file"] = Path(os.path.relpath(prompt, file.parent)).as_posix()
+    document, tests = _documented(request, artefacts, file, subject, prompt)
     recording = tests.recording
-    if recording.repeats > 1:
-        document["repeats"] = recording.repeats
     result = ImportResult(
         source=request.path,
         dataset=file,
@@ -160,6 +172,20 @@ def _keep(request: ImportRequest, artefacts: Artefacts, file: Path, files: _Prom
     return replace(result, dataset_is=dataset_is, run=run.key, run_is=run_is, next=f"tui-evals show {run.key}")
 
 
+def _documented(
+    request: ImportRequest, artefacts: Artefacts, file: Path, subject: Subject | None, prompt: Path | None
+) -> tuple[Data, _Tests]:
+    """The dataset that a file is to hold, and what was read of its tests."""
+    known = load_registry(request.project.root, prompt_folder=prompt.parent if prompt else None).by_name
+    tests = _read(request.path, artefacts, subject, known, prompt)
+    document = document_of(artefacts, file.stem, tests.items, subject, tests.evaluators)
+    if subject is not None and prompt is not None:
+        document["prompt_file"] = Path(os.path.relpath(prompt, file.parent)).as_posix()
+    if tests.recording.repeats > 1:
+        document["repeats"] = tests.recording.repeats
+    return document, tests
+
+
 def _origin(document: Data, file: Path, tests: _Tests, subject: Subject | None, root: Path) -> Origin:
     return Origin(
         document=document,
@@ -174,7 +200,7 @@ def _origin(document: Data, file: Path, tests: _Tests, subject: Subject | None, 
 
 def _losses(tests: _Tests) -> Losses:
     losses = Losses()
-    for what in tests.left_out:
+    for what in (*tests.left_out, *tests.artefacts.left_out):
         losses.left_out(what)
     count, answers = len(tests.items), len(tests.recording.answers)
     losses.carried(f"{count} test{'' if count == 1 else 's'}", why="as items")
@@ -196,7 +222,7 @@ def _subject(prompt: Path | None) -> tuple[Subject | None, list[str]]:
 def _read(
     path: Path, artefacts: Artefacts, subject: Subject | None, known: Mapping[str, object], prompt: Path | None
 ) -> _Tests:
-    rows = artefacts.rows("test_results", RecordedResult)
+    rows = with_inverse(artefacts.rows("test_results", RecordedResult), len(artefacts.lines("rules")))
     tests = written_tests(artefacts)
     written = len(tests.rows)
     recording = recording_of(rows, tests)
@@ -246,5 +272,6 @@ IMPORTER = Importer(
     about=f"a folder of PromptPex, or a file of it: {known_files()}",
     recognises=recognises,
     read=_import,
+    recordings=_recordings,
     order=10,
 )

@@ -6,13 +6,15 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from tui_evals.generate.shapes import Outcome, UnreadableFile
+from tui_evals.generate.tables import CsvRow, csv_rows, join_torn_cells, normal_name, well_quoted
 from tui_evals.store.rows import plain
 from tui_evals.text import strictjson
 
@@ -44,32 +46,77 @@ def parsed(text: str) -> object:
         return strictjson.loads(text)  # It refuses all that json does, and says why in a sentence.
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A record that cannot be read, and why."""
+
+    why: str
+
+
 def table_of(piece: Piece) -> list[dict[str, Any]]:
-    """The rows of a CSV table by their columns."""
-    return [row for _, row in rows_of_table(piece)]
+    """The rows of a CSV table by their columns, without those that cannot be read."""
+    return [row for _, row in rows_of_table(piece) if not isinstance(row, Unreadable)]
 
 
-def rows_of_table(piece: Piece) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a CSV table by their columns, each with its line."""
+def rows_of_table(piece: Piece) -> Iterator[tuple[str, dict[str, Any] | Unreadable]]:
+    """The rows of a CSV table by their columns, each with its line; models wrote some of them, so any may be broken."""
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader(io.StringIO(str(piece.value).removeprefix("\ufeff"), newline=""), strict=True)
+    text = str(piece.value).removeprefix("\ufeff").replace("\0", "")
+    lines = io.StringIO(text, newline="").readlines()
     header: list[str] | None = None
-    while True:
-        line = reader.line_num + 1
-        try:
-            row = next(reader, None)
-        except csv.Error as problem:
-            raise UnreadableFile(f"{piece.where}:{line} cannot be read as a table: {problem}") from None
-        if row is None:
-            return
-        if not any(cell.strip() for cell in row):
+    for line, record in _records(lines):
+        if not isinstance(record, Unreadable) and not any(cell.strip() for cell in record.cells):
             continue
         if header is None:
-            header = [cell.strip() for cell in row]
-        elif len(row) > len(header):
-            raise UnreadableFile(f"{piece.where}:{line} has {len(row)} cells, but the header has {len(header)}")
+            if isinstance(record, Unreadable):
+                raise UnreadableFile(f"{piece.where}:{line} cannot be read as a table: {record.why}")
+            header = [cell.strip() for cell in record.cells]
+        elif isinstance(record, Unreadable):
+            yield f"line {line}", record
         else:
-            yield f"line {line}", dict(zip(header, row, strict=False))
+            yield f"line {line}", _by_column(record, header)
+
+
+_SPACED = re.compile(r'[^",]*, ')
+"""How a line begins whose cells are separated by a comma and a space, as models write them."""
+
+
+def _records(lines: list[str]) -> Iterator[tuple[int, CsvRow | Unreadable]]:
+    """The records with the line each begins on; behind one that is broken reading goes on with the line after it."""
+    spaced = any(_SPACED.match(line) for line in lines[:2])
+    begin = 0
+    while begin < len(lines):
+        following = (lines[place] for place in range(begin, len(lines)))
+        reader = csv.reader(following, strict=True, skipinitialspace=spaced)
+        read = 0
+        try:
+            for cells in reader:
+                yield begin + read + 1, CsvRow(cells, "".join(lines[begin + read : begin + reader.line_num]))
+                read = reader.line_num
+            return
+        except csv.Error as problem:
+            yield begin + read + 1, _alone(lines[begin + read], str(problem))
+            begin += read + 1
+
+
+def _alone(line: str, why: str) -> CsvRow | Unreadable:
+    """The record that one line is with its escaped quotation marks doubled, as they should have been."""
+    mended = line.replace('\\"', '""')
+    if not well_quoted(mended, ","):
+        return Unreadable(f"cannot be read as a row of a table: {why}")
+    return next(csv_rows(mended, ","), CsvRow([]))
+
+
+def _by_column(record: CsvRow, header: list[str]) -> dict[str, Any] | Unreadable:
+    """The cells by their columns; a comma too many at the end adds nothing."""
+    row, cells = record, list(record.cells)
+    while len(cells) > len(header) and not cells[-1].strip():
+        cells.pop()
+    if len(cells) > len(header):
+        cells = list(join_torn_cells(row, header).cells)
+    if len(cells) > len(header):
+        return Unreadable(f"has {len(cells)} cells, but the header has {len(header)}")
+    return dict(zip(header, cells, strict=False))
 
 
 _NOTHING = frozenset(("", "nan", "null", "none", "undefined"))
@@ -228,23 +275,51 @@ class RecordedRuleEval(_Loose):
 Row = TypeVar("Row", bound=_Loose)
 
 
-def rows_in(kind: type[Row], piece: Piece) -> list[Row]:
-    """The rows of a piece; UnreadableFile says in which row which field is wrong."""
-    rows = []
+@dataclass(frozen=True, slots=True)
+class Read(Generic[Row]):
+    """The rows that could be read, and a sentence for each that could not."""
+
+    rows: tuple[Row, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+def rows_in(kind: type[Row], piece: Piece) -> Read[Row]:
+    """The rows of a piece without those that cannot be read; UnreadableFile where that is every one."""
+    rows, skipped = [], []
     for place, row in rows_of_table(piece) if piece.table else _entries(piece):
-        if not isinstance(row, dict):
-            raise UnreadableFile(f"{piece.where}, {place}: must be an object, such as {{...}}")
-        if not row.keys() & {*kind.model_fields, "input"}:
-            known = ", ".join(sorted(kind.model_fields))
-            raise UnreadableFile(f"{piece.where}, {place}: has none of the fields that are read, which are {known}")
         try:
-            rows.append(kind.model_validate(row))
-        except ValidationError as errors:
-            first = errors.errors(include_url=False, include_input=False)[0]
-            field = ".".join(map(str, first["loc"]))
-            message = first["msg"].removeprefix("Value error, ")
-            raise UnreadableFile(f"{piece.where}, {place}, {field}: {message}") from None
-    return rows
+            rows.append(_row_in(kind, row))
+        except ValueError as problem:
+            skipped.append(f"{piece.where}, {place}{problem}")
+    if skipped and not rows:
+        raise UnreadableFile(skipped[0])
+    return Read(tuple(rows), tuple(skipped))
+
+
+def _row_in(kind: type[Row], row: object) -> Row:
+    """A record as a row; ValueError says what is wrong, to be read behind the place of the record."""
+    if isinstance(row, Unreadable):
+        raise ValueError(f" {row.why}")
+    if not isinstance(row, dict):
+        raise ValueError(": must be an object, such as {...}")
+    row = _named_as_read(kind, row)
+    if not row.keys() & {*kind.model_fields, "input"}:
+        raise ValueError(f": has none of the fields that are read, which are {', '.join(sorted(kind.model_fields))}")
+    try:
+        return kind.model_validate(row)
+    except ValidationError as errors:
+        first = errors.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        message = first["msg"].removeprefix("Value error, ")
+    raise ValueError(f", {field}: {message}")
+
+
+def _named_as_read(kind: type[Row], row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its fields as they are spelled here: models wrote the first lines of older tables themselves."""
+    spelled = {normal_name(name): name for name in kind.model_fields}
+    return {
+        spelled.get(normal_name(str(name)), name) if name not in kind.model_fields else name: row[name] for name in row
+    }
 
 
 def _entries(piece: Piece) -> Iterator[tuple[str, object]]:

@@ -13,6 +13,7 @@ from tui_evals.datasets.model import Dataset
 from tui_evals.generate.shapes import evaluator_key
 from tui_evals.imports.recording import RecordedAnswer, chat_before
 from tui_evals.imports.recording import Recording as FinishedRun
+from tui_evals.reports.overview import percent
 from tui_evals.runs.prompting import Chat, PromptUnderTest
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
@@ -128,6 +129,16 @@ def overview_of(artefacts: Artefacts) -> list[dict[str, Any]]:
     return [] if piece is None else table_of(piece)
 
 
+def with_inverse(rows: Iterable[RecordedResult], rules: int) -> list[RecordedResult]:
+    """The rows, those of older tables told apart by their number: inverse rules are numbered behind the rules."""
+    return [
+        row.model_copy(update={"inverse": True})
+        if rules and row.inverse is None and not row.baseline and (row.ruleid or 0) > rules
+        else row
+        for row in rows
+    ]
+
+
 def differences(overview: Rows, recorded: Sequence[RecordedResult], kept: Sequence[RecordedResult]) -> list[str]:
     """What overview.csv says otherwise than the answers do; rows that stand twice in the file may count twice in it."""
     answers = [row for row in recorded if not row.isGroundtruth]
@@ -153,11 +164,19 @@ def _differing(overview: Rows, counted: Mapping[tuple[str, str], Mapping[str, st
         parts = [
             f"{column} {value} (the answers: {ours[column]})"
             for column, value in row.items()
-            if column in ours and str(value).strip() and str(value).strip() != ours[column]
+            if column in ours
+            and str(value).strip()
+            and str(value).strip() not in (ours[column], _of_tests(ours, column))
         ]
         if parts:
             sentences.append(f"overview.csv says otherwise of {name}: {', '.join(parts)}")
     return sentences
+
+
+def _of_tests(counts: Mapping[str, str], column: str) -> str:
+    """A count as older overviews give it, as a share of the tests."""
+    part, whole = counts[column], int(counts["tests"])
+    return percent(int(part), whole) if part.isdigit() else part
 
 
 def _short(name: str) -> str:
@@ -196,8 +215,7 @@ def _compliant(rows: Iterable[RecordedResult]) -> int:
 
 
 def _share(rows: Sequence[RecordedResult]) -> str:
-    whole = len(rows)
-    return f"{(200 * _compliant(rows) + whole) // (2 * whole)}%" if whole else "--"
+    return percent(_compliant(rows), len(rows))
 
 
 BY = "PromptPex"

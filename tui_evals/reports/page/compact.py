@@ -58,11 +58,16 @@ def _evenly(items: Sequence[int], most: int) -> Sequence[int]:
 def packed(
     reader: Reader, run: RunRow, items: Sequence[Item], filters: Filters, words: Iterable[str], full: Collection[int]
 ) -> Iterator[Markup]:
-    """Every answer of a run as compressed JSON in Base64, which no text in it can leave."""
+    """Every answer of a run in a line, as the table of the page shows it."""
+    return squeezed(_json(reader, run, items, filters, words, full))
+
+
+def squeezed(pieces: Iterable[str]) -> Iterator[Markup]:
+    """Text, compressed and in Base64, which nothing in it can leave."""
     squeeze = zlib.compressobj(6, zlib.DEFLATED, 31)
     left = b""
-    for piece in _json(reader, run, items, filters, words, full):
-        left += squeeze.compress(piece.encode())
+    for piece in pieces:
+        left += squeeze.compress(piece.encode("utf-8", "backslashreplace"))
         whole = len(left) // 3 * 3
         yield Markup(base64.b64encode(left[:whole]).decode())
         left = left[whole:]

@@ -9,16 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tui_evals.datasets.model import Dataset, Item
+from tui_evals.datasets.model import Dataset, Item, SimulatedUser
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
-from tui_evals.runs.prompting import Chat, messages_of_answer, opening_of, question_of
+from tui_evals.runs.prompting import Chat, chat_up_to, messages_of_answer, opening_of, question_of
 from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, questions
+from tui_evals.runs.simulated_user import converse
 from tui_evals.runs.tool_loop import ToolLoop
 from tui_evals.runs.toolbox import TurnTools, tools_of_turn
 from tui_evals.store.records import MESSAGES_BEFORE, AnswerRecord
 from tui_evals.targets.base import Request, TargetError
+from tui_evals.targets.tools.source import defined_name
 from tui_evals.text.box import TemplateError
 from tui_evals.text.endings import ending_word
 
@@ -195,8 +197,11 @@ class LocalExecutor:
         if not isinstance(chat, tuple):
             return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {}), None
         priced, request = self._targets[cell.target], self.request(cell, turn, chat, so_far.session)
+        if cell.item.user is not None:
+            return await self._answer_to_user(cell, turn, request, cell.item.user), None
         if (tools := tools_of_turn(self._plan.dataset, cell.item, cell.item.units[turn], priced.tools)) is not None:
-            return await self._answer_with_tools(cell, turn, request, tools, so_far.sent), None
+            record, asked = await self._answer_with_tools(cell, turn, request, tools)
+            return replace(record, request=stored_request(asked, so_far.sent)), None
         sent = stored_request(request, so_far.sent)
         key = so_far.keys.key(priced.identity, request) if self._caches(priced) else None
         if key is not None and (cached := await self._cached(key, cell, request, so_far)) is not None:
@@ -213,17 +218,39 @@ class LocalExecutor:
         return _answer_record(timed, sent), None if withheld else key
 
     async def _answer_with_tools(
-        self, cell: Cell, turn: int, request: Request, tools: TurnTools, before: int
-    ) -> AnswerRecord:
-        """The answer to a turn once the model asks for no more tools."""
+        self, cell: Cell, turn: int, request: Request, tools: TurnTools, *, part: str = "", may_be_cached: bool = True
+    ) -> tuple[AnswerRecord, Request]:
+        """The answer to a turn, or a part of it, once the model asks for no more tools, and what it was sent."""
         priced, answer = self._targets[cell.target], cell.answers[turn]
 
         async def ask(request: Request) -> AnswerRecord:
             return _answer_record(await priced.ask(request, self._sink, _InFlight(self._sink, answer)), {})
 
-        loop = ToolLoop(priced, tools, ask, self._sink, answer, caches=self._caches(priced))
-        record, asked = await loop.answer(request)
-        return replace(record, request=stored_request(asked, before))
+        caches = may_be_cached and self._caches(priced)
+        return await ToolLoop(priced, tools, ask, self._sink, f"{answer}{part}", caches=caches).answer(request)
+
+    async def _answer_to_user(self, cell: Cell, turn: int, request: Request, user: SimulatedUser) -> AnswerRecord:
+        """The whole conversation with a simulated user."""
+        priced = self._targets[cell.target]
+        tools = tools_of_turn(self._plan.dataset, cell.item, cell.item.units[turn], priced.tools)
+        # Where nobody makes calls, the first that the model asks for are its answer.
+        approved = frozenset(map(defined_name, request.tools))
+        asks = self._judges.ask_of(user.target)
+        if asks is None:
+            raise Stopped(f"nobody is named who plays the user of {cell.name}", "configuration")
+
+        async def answer(request: Request, exchange: int, may_be_cached: bool) -> AnswerRecord:
+            if exchange:
+                await priced.room.gate.rest(0.0)  # a run that is stopping takes no further turn
+            with_tools = tools or TurnTools((), approved, 1)
+            part = f".{exchange}"
+            answered = self._answer_with_tools(cell, turn, request, with_tools, part=part, may_be_cached=may_be_cached)
+            return (await answered)[0]
+
+        questions.set(JudgeQuestions(f"user {cell.answers[turn]}"))
+        record = await converse(user, asks, answer, request)
+        last = replace(request, messages=chat_up_to(record, request.messages))
+        return replace(record, request=stored_request(last, 0))
 
     async def _cached(self, key: str, cell: Cell, request: Request, so_far: _Conversation) -> AnswerRecord | None:
         """What the cache has for a turn.

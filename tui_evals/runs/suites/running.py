@@ -15,12 +15,12 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, ScoreRecord
+from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
 from tui_evals.targets.base import Target, TargetConfig
 from tui_evals.text import strictjson
 
 from .cases import Column, UserTypeError, UserValueError
-from .suite import FOLDER, MARK, Suite, category_of, checked_name, run_file, suite_file, write_below
+from .suite import MARK, Suite, category_of, checked_name, run_file, suite_file, write_below
 
 METADATA = ("model_name", "model_version", "foundation_model", "prompt_template")
 
@@ -142,7 +142,7 @@ def refuse_twice(reader: Reader, suite: str, name: str) -> None:
 
 def runs_of(reader: Reader, suite: str) -> list[RunRow]:
     """The runs of a suite, the first one first."""
-    file = (FOLDER / f"{suite}.json").as_posix()
+    file = suite_file(Path(), suite).as_posix()
     return [run for run in every_run(reader) if run.suite == suite and run.source.endswith(file)][::-1]
 
 
@@ -159,11 +159,11 @@ def rows_of(reader: Reader, run: RunRow) -> list[Row]:
     scores: dict[int, ScoreRecord] = {}
     for number, record in reader.scores(run.id):
         scores.setdefault(number, record)
-    return [_row(reader, answer.id, items[answer.item], scores.get(answer.id)) for answer in reader.all_rows(run.id)]
+    rows = reader.all_rows(run.id)
+    return [_row(told.answer, items[told.row.item], scores.get(told.row.id)) for told in reader.told(run, rows)]
 
 
-def _row(reader: Reader, number: int, item: Mapping[str, Any], score: ScoreRecord | None) -> Row:
-    answer = reader.detail(number).answer
+def _row(answer: AnswerRecord | None, item: Mapping[str, Any], score: ScoreRecord | None) -> Row:
     problem = answer.message if answer is not None and answer.text is None else None
     if problem is None and score is not None and score.result in ("error", "skipped"):
         problem = score.reason

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,11 @@ def category_of(record: ScoreRecord) -> str | None:
 FOLDER = Path(".evals", "suites")
 MARK = "arthur_bench"
 """The key under `extensions` for what only suites have."""
-_LONGEST = 100
+_LONGEST = 1_000
+_LONGEST_STEM = 200
+_NO_STEM = re.compile(r"[^a-zA-Z0-9 ._-]+")
+_DERIVED = re.compile(r"-[0-9a-f]{12}$")
+"""How a file is called whose suite or run has a name that no file can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,33 +165,37 @@ class Suite:
 
 
 def checked_name(name: object, what: str) -> str:
-    """The name of a suite or a run, which is also that of a file; an exception says why one cannot be."""
+    """The name of a suite or a run, which is any line of text; an exception says why one cannot be."""
     if not isinstance(name, str):
         raise UserTypeError(f"the name of a {what} must be text, not {type(name).__name__}")
     if not name.strip():
         raise UserValueError(f"the name of a {what} must not be empty")
     if name != name.strip():
         raise UserValueError(f"the name of a {what} must not begin or end with white space: {name!r}")
-    if len(name) > _LONGEST or len(name.encode("utf-8", "surrogatepass")) > 2 * _LONGEST:
+    if len(name) > _LONGEST:
         raise UserValueError(f"the name of a {what} must have {_LONGEST} characters at most, not {len(name)}")
-    if any(char in '/\\:*?"<>|' or not char.isprintable() for char in name):
-        raise UserValueError(
-            f'the name of a {what} is also that of a file and must hold no / \\ : * ? " < > | and no control '
-            f"characters: {name!r}"
-        )
-    if name.startswith((".", "-")) or ".." in name:
-        raise UserValueError(f"the name of a {what} must not begin with . or - and must hold no ..: {name!r}")
+    if not name.isprintable():
+        raise UserValueError(f"the name of a {what} must hold no control characters: {name!r}")
     return name
+
+
+def file_stem(name: str) -> str:
+    """How the file of a name is called: as the name where a file can be, else so that it tells names apart."""
+    unfit = name.startswith((".", "-")) or ".." in name or any(char in '/\\:*?"<>|' for char in name)
+    if not unfit and len(name.encode("utf-8", "surrogatepass")) <= _LONGEST_STEM and not _DERIVED.search(name):
+        return name
+    readable = _NO_STEM.sub("_", name)[:40].strip(" ._-") or "named"
+    return f"{readable}-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def suite_file(root: Path, name: str) -> Path:
     """Where a suite is kept."""
-    return root / FOLDER / f"{name}.json"
+    return root / FOLDER / f"{file_stem(name)}.json"
 
 
 def run_file(root: Path, suite: str, run: str) -> Path:
     """Where the candidates of a run are kept, so that the run can be resumed."""
-    return root / FOLDER / suite / f"{run}.json"
+    return root / FOLDER / file_stem(suite) / f"{file_stem(run)}.json"
 
 
 def document_of(name: str, cases: Cases, method: Method, description: object) -> dict[str, Any]:
@@ -258,16 +267,32 @@ def suite_named(root: Path, name: str) -> Suite:
 
 def names(root: Path) -> list[str]:
     """The names of all suites."""
-    return sorted(file.stem for file in (root / FOLDER).glob("*.json") if file.is_file())
+    return sorted(_name_in(file) for file in _files(root))
 
 
 def every(root: Path) -> Iterator[Suite | UserValueError]:
     """All suites by name, and what is wrong where a file is none."""
-    for name in names(root):
+    for name, file in sorted((_name_in(file), file) for file in _files(root)):
         try:
-            yield _read(suite_file(root, name), name)
+            yield _read(file, name)
         except UserValueError as problem:
             yield problem
+
+
+def _files(root: Path) -> list[Path]:
+    return [file for file in (root / FOLDER).glob("*.json") if file.is_file()]
+
+
+def _name_in(file: Path) -> str:
+    """The name of the suite in a file, which only has to be opened where its own name is made of it."""
+    if _DERIVED.search(file.stem):
+        try:
+            name = (load(file).data.get("metadata") or {}).get("name")
+        except DatasetError:
+            return file.stem  # what is wrong with it is said where it is read
+        if isinstance(name, str) and file_stem(name) == file.stem:
+            return name
+    return file.stem
 
 
 def _read(file: Path, name: str) -> Suite:

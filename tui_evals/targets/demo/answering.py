@@ -8,7 +8,8 @@ so that a run has something to show. Its params:
 * `latency_ms` (30) and `jitter_ms` (20): how long an answer takes, give or take;
 * `error_rate` (0.02): the share of requests that fail once and succeed when asked again. While it is above 0, every
   tenth item gets no answer at all. 0 means no error ever;
-* `seed` (1): another seed, other answers.
+* `seed` (1): another seed, other answers;
+* `temperature` (1): at 0 every answer is right, and the higher it is the more of them are not.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Manner:
     jitter_ms: float = 20.0
     error_rate: float = 0.02
     seed: float = 1
+    temperature: float = 1.0
 
 
 class Demo:
@@ -66,7 +68,7 @@ class Demo:
         calls: tuple[dict[str, str], ...] = ()
         if text is None:
             calls = _tool_calls(request, random)
-            text = "" if calls else _answer(request, random.random())
+            text = "" if calls else _answer(request, random.random() * manner.temperature)
         asked = sum(estimate_tokens(content_text(message.get("content"))) for message in request.messages)
         said = text + "".join(call["name"] + call["arguments"] for call in calls)
         return Reply(

@@ -72,7 +72,13 @@ if TYPE_CHECKING:
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
 
 
-_STEP_STYLES: dict[str, Style] = {"step": "accent", "call": "strong", "failed": "warn", "left": "dim"}
+_STEP_STYLES: dict[str, Style] = {
+    "asked": "strong",
+    "step": "accent",
+    "call": "strong",
+    "failed": "warn",
+    "left": "dim",
+}
 
 
 def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
@@ -80,7 +86,7 @@ def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
     if detail.answer is not None and detail.answer.steps:
         yield heading("Steps")
         for line in step_lines(detail.answer):
-            indent = 0 if line.kind == "step" else 2 if line.kind == "call" else 4
+            indent = 0 if line.kind in ("asked", "step") else 2 if line.kind == "call" else 4
             note = f" · {line.note}" if line.note and line.kind == "step" else ""
             yield paragraph(f"{line.text}{note}", width, _STEP_STYLES.get(line.kind, ""), indent)
             if line.note and not note:
@@ -123,7 +129,8 @@ def _content(message: Mapping[str, Any]) -> str:
     """What a message says; parts that are no text are named."""
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
-    others = [str(part.get("type")) for part in parts if isinstance(part, dict) and part.get("type") != "text"]
+    kinds = [str(part.get("type")) for part in parts if isinstance(part, dict)]
+    others = [kind for kind in kinds if kind not in ("text", "attachment")]
     return "\n".join([content_text(content), *(f"<{kind}>" for kind in others)])
 
 

@@ -29,14 +29,15 @@ JUDGING = ("evaluators", "default_evaluators")
 
 _BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
-    *("prompt", "expected_response", "context", "messages", "variables", "testId", "name", "description"),
-    *("category", "tags", "notes", "ideal", "tools", "tool_results", "max_steps", "response_format"),
-    *("weight", "threshold", "repeats"),
+    *("prompt", "attachments", "user", "expected_response", "context", "messages", "variables", "matrix"),
+    *("testId", "name", "description", "category", "tags", "notes", "ideal"),
+    *("tools", "tool_results", "max_steps", "response_format"),
+    *("weight", "threshold", "repeats", "other_questions"),
     *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
 )
 _DATASET = (
     *("metadata.name", "metadata.description", "metadata.tags", "description", "prompt_file", "messages"),
-    *("variables", "tools", "tool_results", "tool_functions", "mcp", "max_steps", "response_format"),
+    *("variables", "matrix", "tools", "tool_results", "tool_functions", "mcp", "max_steps", "response_format"),
     *("repeats", "default_allowed_tools", "default_evaluators"),
 )
 _ABOUT = {
@@ -65,6 +66,8 @@ def shown_fields(unit: Mapping[str, Any], where: Place, also: str | None = None)
         always |= {"testId", "category"}
         if "turns" in unit:
             always -= {"prompt", "expected_response"}
+        if "user" in unit:
+            always -= {"prompt"}
     order = _UNIT if where else _DATASET
     known = [name for name in order if name in names or name in always]
     last = [name for name in (RESULTS if where else ("schemaVersion",)) if name in names]

@@ -71,16 +71,29 @@ def layout(
 def head_rows(shown: Layout) -> list[Row]:
     """What stands above the columns: names, rates, intervals, and what they cost in money and time."""
     columns = [shown.columns[number] for number in shown.seen]
-    heads = told_apart([column.short for column in shown.columns], shown.cell - len(_MARK))
+    heads, *below = _headings(shown.columns, shown.cell - len(_MARK))
     names = [(_MARK if number == shown.marked else "") + heads[number] for number in shown.seen]
     hidden = "" if len(columns) == len(shown.columns) else _hidden(shown)
     texts: Sequence[tuple[str, Sequence[str], Style]] = (
         ("item", names, "strong"),
+        *(("prompt", [prompts[number] for number in shown.seen], "") for prompts in below),
         ("passes", [column.rate_text for column in columns], ""),
         ("95 % interval", [column.interval_text for column in columns], "dim"),
         (hidden or "cost, latency", [column.spent_text for column in columns], "dim"),
     )
     return [_head_row(shown, *line) for line in texts]
+
+
+def _headings(columns: Sequence[GridColumn], width: int) -> list[list[str]]:
+    """The names above the columns, of a width: in one line, or the targets in one and the prompts below."""
+    if not columns[0].parts:
+        return [told_apart([column.short for column in columns], width)]
+    lines = []
+    for names in zip(*(column.parts for column in columns), strict=True):
+        once = list(dict.fromkeys(names))
+        heads = dict(zip(once, told_apart(once, width), strict=True))
+        lines.append([heads[name] for name in names])
+    return lines
 
 
 def _head_row(shown: Layout, word: str, texts: Sequence[str], style: Style) -> Row:

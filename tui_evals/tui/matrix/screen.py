@@ -145,6 +145,7 @@ class MatrixScreen(FeatureScreen):
         self._run = self._reader.run(self._number)
         self._version = self._reader.data_version()
         self._columns = named_columns(self._run)
+        self.top.styles.height = _HEAD + bool(self._columns and self._columns[0].parts)
 
     def _count_soon(self) -> None:
         self.run_worker(self._count(), group="counting", name="counting", exclusive=True, exit_on_error=False)

@@ -423,7 +423,9 @@ def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:
 
 def _figure(score: float, measure: str) -> str:
     known = parse_measure(measure)
-    return known.texts(score)[0] if known.unit in _UNITS else number(score)
+    if known.unit in _UNITS:
+        return known.texts(score)[0]
+    return number(score).removesuffix(".00") if known.unit else number(score)
 
 
 def _merged(pieces: Iterable[Piece]) -> Iterable[Piece]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -10,8 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.discover import prompt_files
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.prompts import OWN_SUFFIXES, prompt_name
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.estimates import estimate_sentence, why_think_twice
 from tui_evals.present.figures import counted
@@ -39,6 +42,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import RunDefaults, Settings, find_target
+from tui_evals.targets.sweep import Sweep, read_sweep
 from tui_evals.text.money import money
 from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.chosen_answers import ChosenAnswers, items_of
@@ -81,6 +85,8 @@ class RunOrder:
             name=values.get("name") or self.file.stem,
             parent=self.parent,
             targets=tuple(self.offered.get(word, word) for word in targets),
+            prompts=tuple(root / word for word in values.get("prompts") or ()),
+            sweep=_sweep(values),
             judge=None if judge in (None, WITHOUT) else self.offered.get(judge, judge),
             without_judges=judge == WITHOUT,
             repeats=values.get("repeats"),
@@ -90,6 +96,11 @@ class RunOrder:
             use_cache=not values.get("ask again"),
             allow_unjudged=bool(values.get(UNJUDGED)),
         )
+
+
+def _sweep(values: Mapping[str, Any]) -> Sweep:
+    """The parameters that a form varies, with spaces between them."""
+    return read_sweep(str(values.get("parameters") or "").split())
 
 
 def _split(text: object) -> list[str]:
@@ -107,14 +118,18 @@ _NO_TARGET = (
     "target into .evals/config.toml, as `tui-evals help targets` shows"
 )
 _NO_JUDGE = "is judged by a model: choose which, or “without judges”, or name one for good in the settings (,)"
+_NO_PLAYER = "is played by a model: choose which, or name one for good in the settings (,)"
 
 
 _UNJUDGED = Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it needs to judge.", default="no")
 """A field of its own kind: it is there only where something cannot be judged."""
 
 
-def fields_of(settings: Settings, last: Sequence[str] = ()) -> tuple[Field, ...]:
-    """The fields, with the targets of the configuration and those asked last to choose from."""
+_PROMPTS = "Prompt files beside the dataset; each is a column of its own for every target."
+
+
+def fields_of(settings: Settings, last: Sequence[str] = (), prompts: Sequence[str] = ()) -> tuple[Field, ...]:
+    """The fields, with the targets of the configuration and those asked last, and prompt files, to choose from."""
     known = tuple(dict.fromkeys((*settings.answering, "demo")))
     asked = f" Last asked: {', '.join(last)}." if last else ""
     about = f"What answers: targets of .evals/config.toml, and the offline demo.{asked}"
@@ -123,6 +138,13 @@ def fields_of(settings: Settings, last: Sequence[str] = ()) -> tuple[Field, ...]
     return (
         Field("targets", "several", about, offered),
         Field("other targets", "text", "More of them by commas: openai/gpt-4o-mini, replay:answers.csv, command:…"),
+        Field(
+            "parameters",
+            "text",
+            "Ask each target with every value: temperature=0,0.7 top_p=0.5,1",
+            default="as configured",
+        ),
+        *([Field("prompts", "several", _PROMPTS, prompts, default="the dataset's")] if prompts else []),
         Field("judge", "choice", "The target that judges where an evaluator asks one.", (*known, WITHOUT)),
         Field("repeats", "whole", "How often each item is asked.", default=str(default.repeats)),
         Field("concurrency", "whole", "Calls in flight at once, per target.", default="as configured"),
@@ -137,6 +159,10 @@ def faults_of(values: Values) -> Faults:
     found: dict[str, str] = {}
     if not values.get("targets") and not values.get("other targets"):
         found["targets"] = _NO_TARGET
+    try:
+        _sweep(values)
+    except ConfigurationError as problem:
+        found["parameters"] = str(problem)
     for name in ("repeats", "concurrency"):
         if values.get(name) is not None and values[name] < 1:
             found[name] = "at least 1"
@@ -194,7 +220,7 @@ class RunForm(Form):
             prepared = await self._prepare_run(self.values)
             estimate = await asyncio.to_thread(prepared.estimate)
         except MissingJudge as problem:
-            self._refused = {"judge": f"{problem.evaluator} {_NO_JUDGE}"}
+            self._refused = {"judge": f"{problem.evaluator} {_NO_PLAYER if problem.plays else _NO_JUDGE}"}
             self._says = ""
             self._lines.show(self._rows, at="judge" if self._lines.key is DONE else None)
         except Unjudgeable as problem:
@@ -235,7 +261,7 @@ async def run(app: Desk) -> None:
         return
     shown = app.watching.run
     if app.front in ("results", "detail") and shown is not None:
-        await start(app, chosen, _values(shown), shown.key, stays=True)
+        await start(app, chosen, run_values(shown), shown.key, stays=True)
         return
     await start(app, chosen)
 
@@ -258,19 +284,20 @@ async def start(
     file, data = editing.document.file, editing.data
     settings = app.workspace.settings
     last = app.session.values.get("form") or {}
-    begun = dict(values or first_values(last, settings))
+    prompts = await asyncio.to_thread(prompt_choices, file, app.workspace.root, data.get("prompt_file"))
+    begun = with_prompts(values or first_values(of_file(last, file), settings), prompts)
     offered = offered_targets((*_named(begun), *_named(last)), settings)
 
     async def prepare_run(entered: Mapping[str, Any]) -> PreparedRun:
         order = RunOrder(data, file, chosen.items, entered, parent, offered)
         return await asyncio.to_thread(lambda: prepare(order.request(app.workspace.root), app.workspace.project()))
 
-    fields = fields_of(settings, tuple(_targets(last)))
+    fields = fields_of(settings, tuple(_targets(last)), tuple(dict.fromkeys((*prompts, *begun.get("prompts", ())))))
     form = RunForm(chosen.says, fields, begun, prepare_run, settings.run)
     entered = await app.push_screen_wait(form)
     if entered is None:
         return False
-    app.session.put("form", {name: value for name, value in entered.items() if name != "name"})
+    app.session.put("form", {name: value for name, value in entered.items() if name != "name"} | {"file": str(file)})
     app.tell("starting…")
     try:
         prepared = await prepare_run(entered)
@@ -278,6 +305,29 @@ async def start(
         _refused(app, str(problem))
         return False
     return await _start_prepared(app, prepared, stays=stays)
+
+
+def prompt_choices(file: Path, root: Path, own: object = None) -> tuple[str, ...]:
+    """The prompt files near a dataset, and the one that it names, as paths from the project."""
+    found = [file.parent / own] if isinstance(own, str) else []
+    with suppress(OSError):  # a folder that cannot be read offers none
+        found += prompt_files(file.parent, OWN_SUFFIXES)
+    return tuple(dict.fromkeys(os.path.relpath(one, root) for one in found))
+
+
+def with_prompts(values: Mapping[str, Any], prompts: Sequence[str]) -> dict[str, Any]:
+    """The values with the prompts that a stored run calls by name as their files; one that is gone stays as it is."""
+    by_name = {prompt_name(Path(word)): word for word in prompts}
+    named = list(dict.fromkeys(by_name.get(word, word) for word in values.get("prompts") or ()))
+    return {name: value for name, value in values.items() if name != "prompts"} | ({"prompts": named} if named else {})
+
+
+def of_file(last: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The last values of the form; prompts and what was varied only where it is the same dataset."""
+    own = last.get("file") == str(file)
+    return {
+        name: one for name, one in last.items() if name != "file" and (own or name not in ("prompts", "parameters"))
+    }
 
 
 def first_values(last: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
@@ -385,7 +435,7 @@ async def rerun(app: Desk) -> None:
         reason = why_no_run(app)
         if items and reason is None:
             again = Selection(items, f"{counted(len(items), 'item')} {which}")
-            await start(app, again, _values(found), found.key)
+            await start(app, again, run_values(found), found.key)
             return
     try:
         prepared = await asyncio.to_thread(lambda: _prepare_again(found, asked, app.workspace.project()))
@@ -412,10 +462,11 @@ def source_of(run: RunRow, root: Path) -> Path:
     return (root / run.source).resolve()
 
 
-def _values(run: RunRow) -> dict[str, Any]:
+def run_values(run: RunRow) -> dict[str, Any]:
     """The form as a run was started."""
     config = run.config
     found: dict[str, Any] = {"targets": list(run.targets), "ask again": True}
+    found |= {"prompts": names} if (names := [name for name in run.prompts if name]) else {}
     judge = config.get("judge")
     if config.get("without_judges"):
         found["judge"] = WITHOUT

@@ -204,6 +204,9 @@ def preview(unit: object, whole: bool = True) -> tuple[str, Style]:
     if isinstance(turns := unit.get("turns"), list):
         first = preview(turns[0])[0] if whole and turns else _name_or_description(unit)
         return " · ".join(filter(None, (f"{len(turns)} turn{'s' * (len(turns) != 1)}", first))), "dim"
+    user = unit.get("user")
+    if isinstance(user, dict) and isinstance(goal := user.get("goal"), str):
+        return f"a user: {' '.join(goal[:_PREVIEW].split())}", "dim"
     for name in ("prompt", "name", "description"):
         if isinstance(text := unit.get(name), str) and text.strip():
             return " ".join(text[:_PREVIEW].split()), "" if name == "prompt" else "dim"

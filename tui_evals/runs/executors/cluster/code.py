@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Scope, Score, error_score
 from tui_evals.evaluators.compliance import SUFFIX, MetricEvaluator, metric_evaluator
 from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read_evaluator_files
+from tui_evals.evaluators.libraries.metric import LibraryMetric
 from tui_evals.evaluators.registry import Registry, built_in, load_registry
 from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, code_digest, has_digest
 from tui_evals.targets.base import ConfigurationError
@@ -179,6 +180,9 @@ def pack_evaluators(registry: Registry, root: Path, metrics: Path | None, used: 
                 parcel.custom[name] = seal_files(_custom_files(name, kind.folder, root))
             elif issubclass(kind, MetricEvaluator):
                 parcel.metrics[name] = seal_files(_metric_file(name, kind.path, root, metrics))
+            elif issubclass(kind, LibraryMetric):
+                why = "its library stands in a Python of this machine"
+                raise _cannot_send(name, why, "leave it out there, and judge by it here with `tui-evals rescore`")
             else:
                 package = kind.__module__.partition(".")[0]
                 away.why = f"the evaluator '{name}' comes with the package {package}, which this worker lacks"

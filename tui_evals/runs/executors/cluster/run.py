@@ -35,6 +35,8 @@ class ClusterPlace:
     metrics: Path | None
     """The folder of the prompt under test, beside which metrics lie."""
     trusting: bool
+    files: Path | None = None
+    """The folder of the dataset, whose files go along with questions."""
 
 
 def _agreed(config: TargetConfig) -> TargetConfig:
@@ -64,6 +66,7 @@ async def cluster_executor(
         use_cache=use_cache,
         budget=budget.most,
         root=str(where.root),
+        files=None if where.files is None else str(where.files.resolve()),
         code=pack_evaluators(plan.registry, where.root, where.metrics, plan.evaluators_used()),
         environment={name: where.environment[name] for name in where.terms.forward},
     )

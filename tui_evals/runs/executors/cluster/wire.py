@@ -47,6 +47,8 @@ class Order:
     code: Mapping[str, Any]
     environment: Mapping[str, str]
     """Variables that the user asked to hand on; only TLS carries them."""
+    files: str | None = None
+    """The folder of the dataset, whose files go along with questions; workers read them there."""
 
 
 def dump_order(order: Order) -> str:
@@ -94,10 +96,13 @@ def worker_plan(order: Order, registry: Any) -> Plan:
 
 def dump_cells(cells: Sequence[Cell]) -> str:
     """Cells as text; an item that several of them ask is written once."""
-    items = {cell.position: cell.item.model_dump(exclude_unset=True) for cell in cells}
+    numbers: dict[int, int] = {}
+    for cell in cells:
+        numbers.setdefault(id(cell.item), len(numbers))
+    items = {numbers[id(cell.item)]: cell.item.model_dump(exclude_unset=True) for cell in cells}
     rows = [
         [
-            *(cell.name, cell.position, cell.prompt, cell.target, cell.repeat, cell.answers),
+            *(numbers[id(cell.item)], cell.name, cell.position, cell.prompt, cell.target, cell.repeat, cell.answers),
             [[turn, body_of(record)] for turn, record in cell.known.items()],
             sorted(cell.final),
             [[turn, dump_scores(records)] for turn, records in cell.scores.items()],
@@ -110,15 +115,15 @@ def dump_cells(cells: Sequence[Cell]) -> str:
 def load_cells(text: str) -> list[Cell]:
     """The cells of a text."""
     written, rows = json.loads(text)
-    items = {position: Item.model_validate(item) for position, item in written}
+    items = {number: Item.model_validate(item) for number, item in written}
     return [
         Cell(
-            *(items[position], name, position, prompt, target, repeat, tuple(answers)),
+            *(items[number], name, position, prompt, target, repeat, tuple(answers)),
             {turn: answer_record(*body) for turn, body in answered},
             frozenset(final),
             {turn: tuple(load_scores(records)) for turn, records in scores},
         )
-        for name, position, prompt, target, repeat, answers, answered, final, scores in rows
+        for number, name, position, prompt, target, repeat, answers, answered, final, scores in rows
     ]
 
 

@@ -317,7 +317,9 @@ class WorkerSession:
         def open_target(config: TargetConfig, kind: Any) -> PricedTarget:
             lease = self._leases.setdefault(f"{kind} {config.name}", TargetLease(self.outbox.nudge))
             tools = open_toolbox(plan.dataset, config, environment, root) if kind == "target" else None
-            return opened(config, kind, budget, environment, root, room=leased_room(lease, kind), tools=tools)
+            files = None if order.files is None else Path(order.files)
+            room = leased_room(lease, kind)
+            return opened(config, kind, budget, environment, root, room=room, tools=tools, files=files)
 
         try:
             if order.versions != versions():

@@ -1,0 +1,156 @@
+"""Recorded verdicts are repeated by the imported evaluators, and an evaluator that judges otherwise is found.
+
+promptfoo/output.json was written by promptfoo 0.119, offline, of the configuration beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PROMPTPEX = HERE.parent / "promptpex"
+
+
+def altered(file: str, **changes: str) -> None:
+    text = Path(file).read_text()
+    for before, after in changes.items():
+        assert before in text
+        text = text.replace(f'"{before}"', f'"{after}"')
+    Path(file).write_text(text)
+
+
+@pytest.fixture
+def promptfoo(project):
+    shutil.copytree(HERE / "promptfoo", project, dirs_exist_ok=True)
+
+
+def test_an_imported_configuration_judges_as_its_results_say(shell, promptfoo) -> None:
+    done = shell("import", "promptfooconfig.yaml", "--name", "fruits", "--verify", "output.json", "--trust")
+    assert done.code == 0, done.err
+    *others, last = done.out.splitlines()
+    assert last == "18 of 18 assertions judge as before"
+    told = [line for line in others if line.startswith("not repeated") or "transform had" in line]
+    assert told == [
+        "not repeated: 2 verdicts without an equal here (ContainsAll 2)",
+        "4 verdicts on what a transform had made of the answer: its path was not followed again",
+    ]
+
+
+def test_an_altered_evaluator_is_found_on_the_answer_it_judges_otherwise(shell, promptfoo) -> None:
+    assert shell("import", "promptfooconfig.yaml", "--name", "fruits").code == 0
+    altered("fruits.json", BAN="BAM")
+    done = shell("import", "fruits.json", "--verify", "output.json")
+    assert done.code == 1
+    assert "#1, echo: ContainsAll_2 (ContainsAll): pass 1 before, fail 0 now: not in the answer: 'BAM'" in done.out
+    assert "not repeated: 2 verdicts: python: Custom evaluator 'python' is code that is new" in done.out
+    assert done.out.splitlines()[-1] == "15 of 16 assertions judge as before; 1 differs"
+    told = json.loads(shell("import", "fruits.json", "--verify", "output.json", "--json").out)["verified"]
+    assert (told["answers"], told["repeated"], told["as_before"], told["proven"]) == (5, 16, 15, False)
+    (one,) = told["differences"]
+    assert (one["item"], one["key"], one["before"]["result"], one["now"]["result"]) == (
+        *("#1", "ContainsAll_2"),
+        *("pass", "fail"),
+    )
+
+
+def test_tests_in_another_order_and_new_ones_are_found_by_what_they_ask(shell, promptfoo) -> None:
+    assert shell("import", "promptfooconfig.yaml", "--name", "fruits").code == 0
+    data = json.loads(Path("fruits.json").read_text())
+    data["items"] = [{"prompt": "new"}, *reversed(data["items"][1:])]
+    Path("fruits.json").write_text(json.dumps(data))
+    done = shell("import", "fruits.json", "--verify", "output.json", "--trust")
+    assert done.code == 0, done.out
+    assert "not repeated: 1 answer to what the dataset does not ask" in done.out
+    assert done.out.splitlines()[-1] == "12 of 12 assertions judge as before"
+
+
+@pytest.mark.parametrize(
+    ("results", "kind", "last"),
+    [
+        (HERE / "promptfoo" / "output.json", "promptfoo-results", "18 of 18 assertions judge as before"),
+        (HERE / "arithmetic.eval", "inspect", "12 of 12 assertions judge as before"),
+        (HERE / "bench_runs", "bench", "40 of 40 assertions judge as before"),
+    ],
+)
+def test_results_of_each_door_are_verified_by_themselves(shell, project, results, kind, last) -> None:
+    done = shell("import", results, "--verify")
+    assert done.code == 0, done.out + done.err
+    assert f"taken for {kind}" in done.out and done.out.splitlines()[-1] == last
+    again = shell("import", "--verify", results)
+    assert again.code == 0 and again.out.splitlines()[-1] == last
+
+
+def test_a_recorded_verdict_that_the_evaluator_does_not_give_is_found(shell, project) -> None:
+    """The other way round: the evaluator stays, and some recorded verdicts are other than it gave."""
+    log = json.loads((HERE / "arithmetic.json").read_text())
+    found = next(sample["scores"]["includes"] for sample in log["samples"] if sample.get("scores"))
+    found["value"] = "I" if found["value"] == "C" else "C"
+    Path("log.json").write_text(json.dumps(log))
+    done = shell("import", "log.json", "--verify")
+    assert done.code == 1 and done.out.splitlines()[-1] == "11 of 12 assertions judge as before; 1 differs"
+
+    shutil.copytree(HERE / "bench_runs", "bench_runs")
+    for file in project.glob("bench_runs/*/*/run.json"):
+        run = json.loads(file.read_text())
+        for case in run["test_cases"] if "test_cases" in run else run["test_case_outputs"]:
+            result = case.get("score_result")
+            if result and isinstance(result.get("score"), float) and not result.get("category"):
+                result["score"] = result["score"] / 2 + 0.2
+        file.write_text(json.dumps(run))
+    done = shell("import", "bench_runs", "--verify")
+    assert done.code == 1 and " differ" in done.out.splitlines()[-1]
+
+
+def test_verdicts_of_models_are_repeated_when_they_are_to_be_asked(shell, project) -> None:
+    shutil.copytree(PROMPTPEX / "older", project / "older")
+    shutil.copy(PROMPTPEX / "tone.prompty", project / "older.prompty")
+    done = shell("import", "older", "--verify")
+    assert done.code == 1
+    assert done.out.splitlines()[-2:] == [
+        "not repeated: 6 verdicts, as a model judges (Compliance 6); --judges asks it",
+        "no recorded verdict could be repeated here, so nothing is proven",
+    ]
+    (project / "kind.py").write_text("def judge(messages): return 'fine\\nOK'\n")
+    (project / ".evals").mkdir(exist_ok=True)
+    (project / ".evals" / "config.toml").write_text('[judge]\ntarget = "python:kind:judge"\n')
+    done = shell("import", "older", "--verify", "--judges", "--trust")
+    assert done.code == 1 and "Compliance: fail" in done.out, done.out + done.err
+    assert "of 6 assertions judge as before" in done.out.splitlines()[-1]
+
+
+def test_what_holds_no_verdicts_is_refused_with_the_way_on(shell, promptfoo) -> None:
+    done = shell("import", "promptfooconfig.yaml", "--verify")
+    assert done.code == 2 and "holds no verdicts to compare with; name results: --verify RESULTS" in done.err
+    done = shell("import", "output.json", "--verify", "output.json")
+    assert done.code == 2 and "`--verify` without RESULTS judges it by itself" in done.err
+    assert shell("import").code == 2 and shell("import", "output.json", "--judges").code == 2
+
+
+def test_our_own_files_prove_it_too_and_show_an_altered_evaluator(shell, project) -> None:
+    evaluators = {"ContainsAll": {"values": ["a"]}, "Length": {"at_most": 2000}}
+    items = [
+        {"testId": "x", "prompt": "banana?"},
+        {"prompt": "pear?", "evaluators": {"Own": {"type": "Regex", "pattern": "z"}}},
+    ]
+    data = {"schemaVersion": "1.11.0", "default_evaluators": evaluators, "items": items}
+    Path("d.json").write_text(json.dumps(data))
+    assert shell("run", "d.json", "--target", "demo").code in (0, 1)
+    for kind in ("json", "jsonl", "csv", "oaieval-log"):
+        assert shell("export", "last", "--to", kind, "-o", f"out.{kind.removeprefix('oaieval-')}").code == 0
+    assert shell("report", "last", "-o", "out.html").code == 0
+    done = shell("import", "out.json", "--verify")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "5 of 5 assertions judge as before"), done.out
+    names = ("out.json", "out.jsonl", "out.csv", "out.html", "out.log")
+    for name in names:
+        done = shell("import", "d.json", "--verify", name)
+        assert (done.code, done.out.splitlines()[-1]) == (0, "5 of 5 assertions judge as before"), name + done.out
+    evaluators["Length"]["at_most"] = 3
+    Path("d.json").write_text(json.dumps(data))
+    for name in names:
+        done = shell("import", "d.json", "--verify", name)
+        assert done.code == 1 and done.out.splitlines()[-1] == "3 of 5 assertions judge as before; 2 differ", name
+        assert "x, demo: Length: pass" in done.out

@@ -1,0 +1,133 @@
+"""Files that go along with questions, against a real server: what is sent, what is kept, and what is refused."""
+
+import base64
+import json
+
+import pytest
+
+from tests.runs.conftest import FREE
+from tests.runs.test_simulated_users import detail, run
+from tui_evals.datasets.attachments import MAX_BYTES, CannotAttach, media_type
+from tui_evals.targets import a2a
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
+WAV = b"RIFF\x00\x00\x00\x00WAVEfmt "
+PDF = b"%PDF-1.7 \xff"
+
+
+def ask(project, *files, messages=None, **item):
+    for name, content in (("a.png", PNG), ("b.wav", WAV), ("c.pdf", PDF), ("d.csv", b"x,1\n")):
+        (project.folder / name).write_bytes(content)
+    item = {"testId": "T1", "prompt": "What is it?", "attachments": list(files), **item}
+    document = {"schemaVersion": "1.11.0", "default_evaluators": {}, "items": [item]}
+    (project.folder / "data.json").write_text(json.dumps({**document, **({"messages": messages} if messages else {})}))
+
+
+def sent(project):
+    return project.server.last()["body"]["messages"]
+
+
+def test_files_go_along_in_the_form_of_the_protocol_and_are_kept_by_hash(project):
+    project.configure(FREE)
+    before = [{"role": "system", "content": [{"type": "attachment", "path": "d.csv"}]}]
+    ask(project, "a.png", "b.wav", "c.pdf", messages=before)
+    run(project)
+    table, asked = sent(project)
+    assert table["content"] == [{"type": "text", "text": "d.csv:\nx,1\n"}]
+    text, picture, sound, page = asked["content"]
+    assert text == {"type": "text", "text": "What is it?"}
+    assert picture["image_url"]["url"] == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    assert sound["input_audio"] == {"data": base64.b64encode(WAV).decode(), "format": "wav"}
+    assert page["file"]["filename"] == "c.pdf" and page["file"]["file_data"].startswith("data:application/pdf;base64,")
+    kept = json.dumps(detail(project).answer.request)
+    assert '"sha256"' in kept and base64.b64encode(PNG).decode() not in kept
+    shown = project.do("show", "last", "--item", "T1")
+    assert "[a.png, image/png, 15 bytes]" in shown and "[c.pdf, application/pdf" in shown
+    count = project.server.counts()["asked"]
+    run(project)
+    assert project.server.counts()["asked"] == count and detail(project).answer.from_cache
+    (project.folder / "a.png").write_bytes(PNG + b"2")
+    run(project)
+    assert project.server.counts()["asked"] == count + 1 and not detail(project).answer.from_cache
+
+
+def test_a_file_that_changed_is_never_sent_for_the_one_of_the_run(project):
+    project.configure(f"retries = 0\n{FREE}")
+    ask(project, "a.png", prompt="[[500]] What?")
+    run(project, code=None)
+    count = project.server.counts()["asked"]
+    (project.folder / "a.png").write_bytes(PNG + b"2")
+    project.do("resume", "last", "--errors", code=None)
+    one = detail(project)
+    assert one.row.code == "agentRequestFailed"
+    assert "'a.png' has changed since the run was planned" in one.answer.message
+    assert project.server.counts()["asked"] == count
+
+
+def test_the_responses_api_gets_them_in_its_own_words(project):
+    project.configure(FREE, api="responses")
+    ask(project, "a.png", "b.wav", "c.pdf")
+    run(project, code=None)
+    (asked,) = project.server.last()["body"]["input"]
+    assert [part["type"] for part in asked["content"]] == ["input_text", "input_image", "input_audio", "input_file"]
+    assert asked["content"][1]["image_url"].startswith("data:image/png;base64,")
+
+
+def test_code_of_the_project_gets_them_too(project):
+    (project.folder / "mine.py").write_text(
+        "def answer(messages):\n    return messages[-1]['content'][1]['image_url']['url']\n"
+    )
+    project.configure(f'{FREE}[targets.mine]\nmodel = "python:mine:answer"')
+    ask(project, "a.png")
+    project.do("run", "data.json", "--target", "mine", "--trust")
+    assert detail(project).answer.text.startswith("data:image/png;base64,")
+
+
+def test_what_cannot_go_along_is_said_with_its_line_and_nothing_is_asked(project):
+    project.configure(FREE)
+    outside = project.folder.parent / "outside.png"
+    outside.write_bytes(PNG)
+    (project.folder / "link.png").symlink_to(outside)
+    (project.folder / "wrong.png").write_bytes(b"GIF89a")
+    (project.folder / "none.bin").write_bytes(b"\xff\x00")
+    (project.folder / ".env").write_text("KEY=1")
+    with (project.folder / "big.txt").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    wanted = {
+        "../outside.png": "is no path to a file in the dataset's folder",
+        str(outside): "is no path to a file in the dataset's folder",
+        ".env": "without .. and hidden names",
+        "link.png": "leads out of the dataset's folder",
+        "http://127.0.0.1/a.png": "is an address, and nothing is fetched",
+        "gone.png": "there is no file 'gone.png'",
+        "wrong.png": "is image/gif by its content; name it .gif",
+        "none.bin": "is no picture, sound, PDF or text",
+        "big.txt": "is larger than the 20 MB",
+        ".": "there is no file '.'",
+    }
+    ask(project, *wanted)
+    said = project.do("validate", "data.json", code=None)
+    assert [reason for reason in wanted.values() if reason not in said] == [] and "data.json:1: items[0].attach" in said
+    assert "leads out" in run(project, code=2) and not project.server.counts()["asked"]
+    ask(project, 7, {"path": "a.png", "sha": 1}, {"path": "a.png", "sha256": "0"})
+    said = project.do("validate", "data.json", code=None)
+    assert "must be the path of a file" in said and "unknown field 'sha'" in said
+
+
+def test_an_agent_gets_a_sound_by_its_bytes():
+    sound = {"type": "input_audio", "input_audio": {"data": base64.b64encode(WAV).decode(), "format": "wav"}}
+    assert a2a._part(sound) == {"raw": WAV, "media_type": "audio/wav"}
+
+
+@pytest.mark.parametrize(("name", "content"), [("x.png", b"text"), ("x.mp3", PNG), ("x", PNG), ("x.wav", b"RIFF")])
+def test_a_name_that_does_not_fit_the_content_is_refused(name, content):
+    with pytest.raises(CannotAttach):
+        media_type(name, content)
+
+
+@pytest.mark.soak
+def test_workers_of_a_cluster_send_files_too(project):
+    project.configure(FREE)
+    ask(project, "a.png")
+    run(project, "--cluster", "local:2")
+    assert sent(project)[0]["content"][1]["image_url"]["url"].startswith("data:image/png;base64,")

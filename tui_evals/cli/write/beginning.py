@@ -1,0 +1,111 @@
+"""`init --from`: a few questions, a configuration with comments, a small dataset, one call, and the command to run."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tui_evals.atomic_files import CannotSave, write_atomically
+from tui_evals.cli.asking import asked
+from tui_evals.cli.inputs import open_project
+from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say
+from tui_evals.datasets.discover import STARTER, make_project
+from tui_evals.datasets.starter import write_first_questions
+from tui_evals.runs.approving import agree, missing_of_targets
+from tui_evals.runs.opening import items_of
+from tui_evals.runs.project import Project
+from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, attempt_clock
+from tui_evals.targets.beginnings import BEGINNINGS, FUNCTION, answer_path
+from tui_evals.targets.config_file import add_section, write_setting
+from tui_evals.targets.opening import open_target
+from tui_evals.text.jsonpath import PathError, find_by_path
+from tui_evals.text.strictjson import loads
+
+FIRST = "Hello! What can you help me with?"
+_FUNCTION = re.compile(r"(?P<file>[\w./-]+\.py):(?P<name>[A-Za-z_]\w*)")
+
+
+def begin_from(source: str, given: Mapping[str, str | None]) -> None:
+    """Configure a first target of a kind, ask it once, and say how it is run."""
+    beginning, root = BEGINNINGS[source], Path.cwd()
+    needed = {question.option for question in beginning.questions}
+    if unfit := [option for option, value in given.items() if value is not None and option not in (*needed, "ask")]:
+        raise Stop(f"--{unfit[0]} is nothing that --from {source} takes; it takes {_options([*needed, 'ask'])}")
+    said = {one.option: asked(one.text, one.default, given[one.option], one.option) for one in beginning.questions}
+    first = asked("What is it asked first?", FIRST, given["ask"], "ask")
+    name = beginning.name
+    try:
+        make_project(root)
+        if source == "python":
+            _write_function(said["at"])
+        file = add_section(root, name, beginning.section(said))
+        here = open_project(None, trusting=False)
+        if not here.settings.run.targets:
+            write_setting(root, ("run", "targets"), [name])
+        say(f"wrote [targets.{name}] to {file.relative_to(root)}", fg="green")
+        if not STARTER.exists():
+            write_first_questions(STARTER, first)
+            say(f"wrote {STARTER}", fg="green")
+    except ConfigurationError as problem:
+        raise Stop(str(problem)) from None
+    except (OSError, CannotSave) as problem:
+        raise Stop(f"the project cannot be made here: {problem}") from None
+    reply = _ask_once(here, here.settings.targets[name], first)
+    text = reply.text
+    if source == "http" and not said["answer"]:
+        text = _with_answer_path(root, name, text)
+    say(f"✓ {name} answers: {cell(text, 70)!r}", fg="green")
+    say(f"next: tui-evals run {STARTER} --target {name}", bold=True)
+
+
+def _options(names: list[str]) -> str:
+    return ", ".join(f"--{name}" for name in sorted(names))
+
+
+def _write_function(at: str) -> None:
+    """A function to begin with, where a file is named that is not there."""
+    match = _FUNCTION.fullmatch(at)
+    if match is None or Path(match["file"]).exists():
+        return
+    Path(match["file"]).parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(Path(match["file"]), FUNCTION.format(name=match["name"]).encode())
+    say(f"wrote {match['file']}, a function to begin with", fg="green")
+
+
+def _ask_once(here: Project, config: TargetConfig, question: str) -> Reply:
+    """The answer to one question; what was typed in this command is agreed to."""
+    agree(missing_of_targets(here, [config]), here.root)
+    keep_output_to_ourselves()
+
+    async def ask() -> Reply:
+        target = open_target(config, here.environment, here.root, items_of)
+        try:
+            async with attempt_clock(target, config.timeout):
+                return await target.ask(Request(messages=({"role": "user", "content": question},)))
+        finally:
+            await target.close()
+
+    try:
+        return asyncio.run(ask())
+    except (TargetError, ConfigurationError, TimeoutError) as problem:
+        says = str(problem) or f"no answer within {config.timeout:g} s"
+        raise Stop(
+            f"✗ {config.name}: {says}\nMend [targets.{config.name}] in .evals/config.toml, and then: "
+            f"tui-evals targets check {config.name}",
+            3,
+        ) from None
+
+
+def _with_answer_path(root: Path, name: str, reply: str) -> str:
+    """Write where the answer stands in a reply, if that can be told, and give the answer."""
+    path = answer_path(reply)
+    if path is None:
+        return reply
+    write_setting(root, ("targets", name, "http", "answer"), path)
+    say(f'the answer stands at {path}: set answer = "…" in .evals/config.toml if that is another place')
+    try:
+        return str(next(iter(find_by_path(path, loads(reply))), reply))
+    except (PathError, ValueError):
+        return reply

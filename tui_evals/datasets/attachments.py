@@ -1,0 +1,178 @@
+"""Files that go along with a question: pictures, sounds, PDFs and texts beside the dataset, checked and pinned by hash.
+
+A dataset names them by their paths. What a run keeps names each with its type, size and hash, so that a file which is
+edited later is noticed instead of being sent as if it were the one that was asked with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path as FilePath
+from typing import Any
+
+from .document import Document
+from .layout import Path
+from .paths import set_at
+from .problems import DatasetError, Problem
+
+MAX_BYTES = 20_000_000
+PART = "attachment"
+"""The type of a part of a message's content that stands for a file."""
+_STARTS: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\xff\xf3", "audio/mpeg"),
+    (b"\xff\xf2", "audio/mpeg"),
+)
+_IN_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+_NAMED = {
+    "image/png": (".png",),
+    "image/jpeg": (".jpg", ".jpeg"),
+    "image/gif": (".gif",),
+    "image/webp": (".webp",),
+    "application/pdf": (".pdf",),
+    "audio/mpeg": (".mp3",),
+    "audio/wav": (".wav",),
+}
+_TYPED_NAMES = {ending: kind for kind, endings in _NAMED.items() for ending in endings}
+_TEXTS = {".csv": "text/csv", ".json": "application/json", ".md": "text/markdown", ".html": "text/html"}
+
+
+class CannotAttach(ValueError):
+    """A file cannot go along; the sentence says why."""
+
+
+def read_attachment(folder: FilePath, name: str) -> bytes:
+    """The content of a file in the dataset's folder or below it; CannotAttach for anything else."""
+    try:
+        with _file(folder, name).open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
+    except OSError as problem:
+        raise CannotAttach(f"{name!r} cannot be read: {problem.strerror}") from None
+    if len(content) > MAX_BYTES:
+        raise CannotAttach(f"{name!r} is larger than the {MAX_BYTES // 1_000_000} MB that a file may have")
+    return content
+
+
+def _file(folder: FilePath, name: str) -> FilePath:
+    """Where a file is that a dataset may name."""
+    if "://" in name or name.startswith("data:"):
+        raise CannotAttach(f"{name[:80]!r} is an address, and nothing is fetched: put the file beside the dataset")
+    written = FilePath(name)
+    if "\0" in name or written.is_absolute() or any(part.startswith(".") for part in written.parts):
+        raise CannotAttach(f"{name!r} is no path to a file in the dataset's folder, without .. and hidden names")
+    try:
+        base = folder.resolve()
+        file = (base / written).resolve()
+        if not file.is_relative_to(base) or any(part.startswith(".") for part in file.relative_to(base).parts):
+            raise CannotAttach(f"{name!r} leads out of the dataset's folder, or to a hidden file; put a copy there")
+        if not file.is_file():
+            raise CannotAttach(f"there is no file {name!r} in the dataset's folder")
+    except (OSError, RuntimeError) as problem:  # such as links in a circle
+        raise CannotAttach(f"{name!r} cannot be found: {problem}") from None
+    return file
+
+
+def media_type(name: str, content: bytes) -> str:
+    """What a file is by its content; CannotAttach where its name says otherwise, or nothing can be sent of it."""
+    ending = FilePath(name).suffix.lower()
+    kind = next((kind for start, kind in _STARTS if content.startswith(start)), None)
+    if content.startswith(b"RIFF"):
+        kind = _IN_RIFF.get(content[8:12])
+    named = _TYPED_NAMES.get(ending)
+    if kind is None and named is None and _is_text(content):
+        return _TEXTS.get(ending, "text/plain")
+    if kind is None:
+        is_none = f"is no {named}, whatever its name says" if named else "is no picture, sound, PDF or text in UTF-8"
+        raise CannotAttach(f"{name!r} {is_none}; PNG, JPEG, GIF, WebP, WAV, MP3, PDF and texts can go along")
+    if ending not in _NAMED[kind]:
+        raise CannotAttach(f"{name!r} is {kind} by its content; name it {' or '.join(_NAMED[kind])}")
+    return kind
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in content
+
+
+def digest(content: bytes) -> str:
+    """The hash by which a file is known again."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def attachment_problems(document: Document) -> list[Problem]:
+    """What keeps the files of a dataset from going along, each with its line."""
+    found: list[Problem] = []
+    for path, given in _attachments(document.data):
+        try:
+            _looked_at(document.file.absolute().parent, given)
+        except CannotAttach as problem:
+            found.append(Problem(str(problem), path, document.line(path)))
+    return found
+
+
+def with_pinned_files(document: Document) -> Document:
+    """The document with type, size and hash of each of its files; DatasetError says which cannot go along."""
+    if problems := attachment_problems(document):
+        raise DatasetError(str(document.file), problems)
+    data = document.data
+    for path, given in list(_attachments(data)):
+        data = set_at(data, path, _looked_at(document.file.absolute().parent, given))
+    return document if data is document.data else replace(document, data=data)
+
+
+def _looked_at(folder: FilePath, given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """What is named with type, size and hash; a file that is as it was when last looked at is not read again."""
+    known: Mapping[str, Any] = {"path": given} if isinstance(given, str) else given
+    try:
+        stat = _file(folder, known["path"]).stat()
+    except OSError as problem:
+        raise CannotAttach(f"{known['path']!r} cannot be read: {problem.strerror}") from None
+    about = _about(folder, known["path"], stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size)
+    if known.get("sha256", about["sha256"]) != about["sha256"]:
+        raise CannotAttach(f"{known['path']!r} is another file than the one whose sha256 is given")
+    return {**known, **about}
+
+
+@lru_cache(maxsize=1024)
+def _about(folder: FilePath, name: str, *_stamp: int) -> Mapping[str, Any]:
+    content = read_attachment(folder, name)
+    return {"media_type": media_type(name, content), "size": len(content), "sha256": digest(content)}
+
+
+def _attachments(data: Mapping[str, Any]) -> Iterator[tuple[Path, str | Mapping[str, Any]]]:
+    """Every file that a document names, with its place."""
+    yield from _in_messages(data, ())
+    for number, item in enumerate(_list(data.get("items"))):
+        turns = item.get("turns") if isinstance(item, dict) else None
+        units: list[tuple[Path, Any]] = [(("items", number), item)]
+        units += [(("items", number, "turns", at), turn) for at, turn in enumerate(_list(turns))]
+        for place, unit in units:
+            if not isinstance(unit, dict):
+                continue
+            for at, given in enumerate(_list(unit.get("attachments"))):
+                if isinstance(given, str) or (isinstance(given, dict) and isinstance(given.get("path"), str)):
+                    yield (*place, "attachments", at), given
+            yield from _in_messages(unit, place)
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _in_messages(unit: Mapping[str, Any], place: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    for number, message in enumerate(_list(unit.get("messages"))):
+        for at, part in enumerate(_list(message.get("content") if isinstance(message, dict) else None)):
+            if isinstance(part, dict) and part.get("type") == PART and isinstance(part.get("path"), str):
+                yield (*place, "messages", number, "content", at), part

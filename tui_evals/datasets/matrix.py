@@ -1,0 +1,117 @@
+"""Variables in every combination: `"matrix": {"tone": ["dry", "warm"], "length": [1, 2]}` stands for four items.
+
+A matrix of the dataset holds for every item, except for variables that the item gives itself or in its own matrix. The
+file is never changed: what a run asks is expanded, and its snapshot holds that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from .document import Document
+from .problems import DatasetError, Problem
+
+MOST_OF_AN_ITEM = 1_000
+_MOST = 100_000
+MARK = "tui_evals_matrix"
+"""The extension in which an expanded item keeps the values that were chosen for it."""
+_SHORT = re.compile(r"[\w.+-]{1,30}")
+_EXPANDED = re.compile(r"(.+?)(?:@[^@=]+=(?:[\w.+-]{1,30}|#[0-9]+))+")
+
+Data = dict[str, Any]
+Choices = Mapping[str, Sequence[Any]]
+
+
+def has_matrix(data: Mapping[str, Any]) -> bool:
+    """Whether anything of a dataset stands for several items."""
+    return "matrix" in data or any("matrix" in item for item in data["items"])
+
+
+def expanded(document: Document) -> tuple[Document, tuple[int, ...]]:
+    """What a run asks of a valid document, and of each item the position in the file; DatasetError if that is too much.
+
+    A document without a matrix is given back as it is.
+    """
+    data = document.data
+    if not has_matrix(data):
+        return document, tuple(range(len(data["items"])))
+    items: list[Data] = []
+    origins: list[int] = []
+    for number, item in enumerate(data["items"]):
+        for one in _expanded_item(item, number, choices_of(data, item)):
+            items.append(one)
+            origins.append(number)
+            if len(items) > _MOST:
+                problem = f"the matrix makes more than {_MOST:,} items; leave some values out"
+                raise DatasetError(str(document.file), [Problem(problem, ("matrix",))])
+    whole = {**{name: value for name, value in data.items() if name != "matrix"}, "items": items}
+    return replace(document, data=whole), tuple(origins)
+
+
+def choices_of(data: Mapping[str, Any], item: Mapping[str, Any]) -> Choices:
+    """The variables that an item has in several values: the dataset's, unless it gives them itself, and its own."""
+    own = item.get("variables") or {}
+    shared = {name: values for name, values in (data.get("matrix") or {}).items() if name not in own}
+    return {**shared, **(item.get("matrix") or {})}
+
+
+def _expanded_item(item: Data, number: int, choices: Choices) -> Iterator[Data]:
+    if not choices:
+        yield item
+        return
+    name = item.get("testId") or f"#{number + 1}"
+    rest = {field: value for field, value in item.items() if field not in ("matrix", "testId")}
+    for combination in product(*(list(enumerate(values)) for values in choices.values())):
+        values = dict(zip(choices, (value for _, value in combination), strict=True))
+        marks = (f"@{key}={_mark(value, place)}" for key, (place, value) in zip(choices, combination, strict=True))
+        yield {
+            "testId": name + "".join(marks),
+            **rest,
+            "variables": {**(item.get("variables") or {}), **values},
+            "extensions": {**(item.get("extensions") or {}), MARK: values},
+        }
+
+
+def _mark(value: Any, place: int) -> str:
+    """A value in the name of an item: itself where it is short, else its number from 1."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if isinstance(value, str | int | float) and _SHORT.fullmatch(text) else f"#{place + 1}"
+
+
+def name_in_file(name: str) -> str:
+    """What an item is called in its file, by its name in a run."""
+    match = _EXPANDED.fullmatch(name)
+    return match[1] if match else name
+
+
+def item_in_file(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An item as its file has it, but for the matrix, by what a run asked."""
+    values = (item.get("extensions") or {}).get(MARK)
+    if not isinstance(values, dict):
+        return item
+    found = {field: value for field, value in item.items() if field not in ("variables", "extensions", "testId")}
+    if not (name := name_in_file(str(item.get("testId")))).startswith("#"):
+        found["testId"] = name
+    for field, gone in (("variables", values), ("extensions", {MARK})):
+        if kept := {key: value for key, value in item[field].items() if key not in gone}:
+            found[field] = kept
+    return found
+
+
+def matrix_problems(unit: Mapping[str, Any], own: bool) -> Iterator[Problem]:
+    """What is wrong with the matrix of an item, or of a dataset, beyond its types."""
+    matrix = unit.get("matrix")
+    if not isinstance(matrix, dict):
+        return
+    size = 1
+    for values in matrix.values():
+        size *= max(len(values), 1) if isinstance(values, list) else 1
+    if size > MOST_OF_AN_ITEM:
+        yield Problem(f"makes {size:,} items of one, and {MOST_OF_AN_ITEM:,} are the most", ("matrix",))
+    given = unit.get("variables")
+    for name in matrix.keys() & given.keys() if own and isinstance(given, dict) else ():
+        yield Problem(f"'{name}' stands in variables too; keep one of them", ("matrix", name))

@@ -1,0 +1,236 @@
+"""Any metric of an installed library as an evaluator: `"type": "autoevals:Factuality"`.
+
+The library stands in the Python that `python` names, ours where it names none, and is loaded there in a process that
+stays warm. Its models are our judge. Its parameters are filled with what our evidence calls otherwise, such as
+`actual_output` with the response; `map` says it where that is not meant.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from tui_evals.evaluators.base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    JudgedOptions,
+    Question,
+    Score,
+    error_score,
+    measured_score,
+    skipped_score,
+    verdict_score,
+)
+from tui_evals.evaluators.judging import ask_once
+from tui_evals.evaluators.trust import TrustError, code_digest, code_files
+from tui_evals.text.vectors import unpack_vector
+
+from .location import VECTOR_METRICS, asks_model, installed_version, python_of
+from .worker import MetricStopped, Setup, measure
+
+MAX_ASKS = 200
+MAX_REASON = 2_000
+MAX_TOKENS = 4_096
+DEFAULT_THRESHOLD = 0.5
+
+
+class LibraryOptions(JudgedOptions):
+    """Options of a metric of a library."""
+
+    python: str | None = Field(
+        None, min_length=1, description="The Python in which the library is installed, from the project's folder on."
+    )
+    map: Mapping[str, str] = Field(
+        default_factory=dict,
+        description="What fills a parameter of the metric: a word of evidence, or a variable of the item.",
+    )
+    scale: list[float] | None = Field(
+        None, min_length=2, max_length=2, description="The lowest and the highest score; another is an error."
+    )
+    threshold: float | None = Field(
+        None, description="The score from which it passes; else the library's verdict, or 0.5 where it gives none."
+    )
+    options: Mapping[str, Any] = Field(
+        default_factory=dict, description="Handed to the metric when it is made; `result` names one of its figures."
+    )
+    embedder: str | None = Field(
+        None, description="The target of kind embedding that a metric asks which compares vectors alone."
+    )
+    seconds: float = Field(120.0, gt=0, description="How long it may take, without what it waits for its judge.")
+
+
+class LibraryMetric(Evaluator):
+    """Passes when the score of the library's metric reaches the threshold."""
+
+    family = "library"
+    may_ask = True
+    Options = LibraryOptions
+    library: ClassVar[str]
+    metric: ClassVar[str]
+    root: ClassVar[Path]
+
+    def empty_score(self) -> None:
+        """The library says what an empty answer is worth."""
+
+    def obstacle(self) -> str | None:
+        """That its Python or its library is missing, as far as the files tell."""
+        python = python_of(self.options.python, self.root)
+        if not os.access(python, os.X_OK):
+            return self._no_python(python)
+        if installed_version(python, self.library) is None:
+            return (
+                f"{self.name} needs {self.library}, which is not installed for {python}: "
+                f"`{python} -m pip install {self.library}`, or name another Python with the option python"
+            )
+        return None
+
+    def _no_python(self, python: str) -> str:
+        return f"{self.name} needs the Python {python}, which is not there; name it with the option python"
+
+    @classmethod
+    def approval(cls, settings: Mapping[str, Any]) -> tuple[str, str]:
+        """What somebody agrees to who lets it run: what is done, and the code that does it."""
+        options = cls.Options.model_validate(dict(settings))
+        python = python_of(options.python, cls.root)
+        version = installed_version(python, cls.library)
+        where = f" of {options.python}" if options.python is not None else ""
+        code = ""
+        try:
+            code = code_digest(code_files(cls.root / cls.metric)) if cls._is_local() else ""
+        except (OSError, TrustError):  # it cannot be loaded then either
+            code = "unreadable"
+        return f"runs {cls.name} of {cls.library} {version}{where}", json.dumps([cls.name, version, python, code])
+
+    @classmethod
+    def _is_local(cls) -> bool:
+        """Whether the metric is a script of the project, as evaluate has them."""
+        return cls.library == "evaluate" and (cls.root / cls.metric).exists()
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Measure the answer in the process of the metric."""
+        options = self.options
+        python = python_of(options.python, self.root)
+        if not os.access(python, os.X_OK):
+            raise CannotJudge("evaluatorLoadError", self._no_python(python))
+        setup = Setup(
+            python=python,
+            library=self.library,
+            metric=str(self.root / self.metric) if self._is_local() else self.metric,
+            options=json.dumps(options.options, sort_keys=True, default=dict),
+        )
+        given = {
+            "values": _values(evidence),
+            "variables": {name: value for name, value in evidence.variables.items() if name.isidentifier()},
+            "map": dict(options.map),
+        }
+        try:
+            measured = await measure(setup, given, self._answering(), options.seconds)
+        except MetricStopped as stopped:
+            return error_score("evaluatorError", f"Evaluator failed: {stopped}")
+        details = {"library": self.library, "version": measured.version, "python": measured.python}
+        details["rubric"] = f"{self.name} {measured.version}"  # what comparisons tell apart
+        return self._record(measured.outcome, details)
+
+    def _answering(self) -> _Answering:
+        return _Answering(self)
+
+    def _record(self, outcome: Mapping[str, Any], details: Mapping[str, object]) -> Score:
+        if "raised" in outcome:
+            reason = f"Evaluator failed: {outcome['raised']}"[:MAX_REASON]
+            return error_score("evaluatorError", reason, **details, traceback=outcome.get("traceback", ""))
+        result = outcome["result"]
+        if "skipped" in result:
+            return replace(skipped_score(str(result["skipped"])[:MAX_REASON]), details=details)
+        if result.get("metadata"):
+            details = {**details, "metadata": result["metadata"]}
+        score, reason = result["score"], str(result.get("reason") or "")[:MAX_REASON]
+        if score is None:
+            return error_score("invalidEvaluatorResult", f"{self.name} gave no number for a score", **details)
+        scale, threshold = self.options.scale, self.options.threshold
+        if scale is not None and not scale[0] <= score <= scale[1]:
+            problem = f"{self.name} gave {score:g}, which is not on its scale from {scale[0]:g} to {scale[1]:g}"
+            return error_score("invalidEvaluatorResult", problem, **details)
+        label, passed = result.get("label"), result.get("passed")
+        if threshold is None and passed is not None:
+            verdict = verdict_score(passed, reason, label=label, **details)
+            return replace(verdict, score=score, threshold=result.get("threshold"))
+        return measured_score(
+            score, DEFAULT_THRESHOLD if threshold is None else threshold, reason, label=label, **details
+        )
+
+
+class _Answering:
+    """Answers what a metric asks a model with the judge of its evaluator."""
+
+    def __init__(self, evaluator: LibraryMetric) -> None:
+        self._evaluator = evaluator
+        self._left = MAX_ASKS
+
+    async def __call__(self, request: Mapping[str, Any]) -> object:
+        self._left -= 1
+        if self._left < 0:
+            raise CannotJudge("evaluatorError", f"Evaluator failed: it asked its judge more than {MAX_ASKS} times")
+        evaluator = self._evaluator
+        if "texts" in request:
+            lines = await evaluator.ask(Question(texts=tuple(request["texts"]), judge=evaluator.options.judge))
+            return list(map(unpack_vector, lines.split("\n")))
+        tokens = request.get("max_tokens")
+        question = Question(
+            messages=tuple(request["messages"]),
+            schema=request.get("schema"),
+            judge=evaluator.options.judge,
+            max_tokens=tokens if isinstance(tokens, int) and tokens > 0 else MAX_TOKENS,
+        )
+        return (await ask_once(evaluator.ask, question))[0]
+
+
+def _values(evidence: Evidence) -> dict[str, Any]:
+    """What a metric may be given, by the words of evidence; what is absent is None."""
+    return {
+        "prompt": evidence.prompt,
+        "response": evidence.response or "",
+        "expected": evidence.expected,
+        "references": list(evidence.references) or None,
+        "alternatives": list(evidence.alternatives) or None,
+        "context": evidence.context,
+        "history": [dict(message) for message in evidence.history] or None,
+        "chat": [dict(message) for message in evidence.chat] or None,
+        "tool_calls": None if evidence.tool_calls is None else [asdict(call) for call in evidence.tool_calls],
+        "tools": [dict(tool) for tool in evidence.tools] or None,
+        "diagnostics": evidence.diagnostics,
+        "rules": evidence.rules,
+        "intent": evidence.intent,
+        "groundtruth": evidence.groundtruth,
+    }
+
+
+@cache
+def library_metric(name: str, root: Path) -> type[LibraryMetric]:
+    """The evaluator class of a metric; nothing of its library is run before it scores."""
+    library, _, metric = name.partition(":")
+    judged = asks_model(library, metric)
+    members = {
+        "name": name,
+        "library": library,
+        "metric": metric,
+        "root": root,
+        "judged": judged,
+        "embeds": name in VECTOR_METRICS,
+        "may_embed": judged,
+        "example": {
+            "options": {"python": ".venv/bin/python"},
+            "prompt": "When does the shop close?",
+            "response": "At 6 pm.",
+            "expected": "The shop closes at six.",
+        },
+        "__doc__": f"Passes when the score that {metric} of {library} gives reaches the threshold.",
+    }
+    return type(name, (LibraryMetric,), members)

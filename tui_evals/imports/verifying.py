@@ -1,0 +1,382 @@
+"""Recorded answers judged once more by imported evaluators, in memory: do they judge as they were judged?
+
+What is compared is each recorded verdict with that of the evaluator which stands for it now. That is the one of the
+recording's own dataset, or of another dataset that was imported from the same source: its items are found by what they
+ask, and its evaluators by what they say. A verdict that nothing here can repeat is no agreement; it is counted apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from tui_evals.datasets.model import Dataset, Item
+from tui_evals.datasets.resolve import EffectiveEvaluator
+from tui_evals.evaluators.base import Ask, JudgingStopped
+from tui_evals.evaluators.registry import UnknownEvaluator, with_prompt_metrics
+from tui_evals.runs.approving import missing_permissions
+from tui_evals.runs.budget import Budget
+from tui_evals.runs.judges import Judges
+from tui_evals.runs.opening import opened
+from tui_evals.runs.plan import Assigned, CannotPlan, Plan
+from tui_evals.runs.project import Project
+from tui_evals.runs.prompting import of_dataset
+from tui_evals.runs.readiness import judge_configs, needed_judges, with_embedder
+from tui_evals.runs.scoring import FORMAT_KEY, evidence_for, form_record, recorded
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, Wait
+from tui_evals.targets.config import find_target
+from tui_evals.targets.permissions import Permission
+from tui_evals.text import strictjson
+
+from .recording import RecordedAnswer, Recording, chat_before
+
+TOLERANCE = 0.001
+"""How far two scores may lie apart that are the same."""
+_AT_ONCE = 64
+_PATH = "json_path"
+_SAYS_NOTHING = (_PATH, "weight", "judge")
+"""Options that may differ between two imports of one assertion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A verdict that is not repeated: whose, on which answer, and how it was and is."""
+
+    item: str
+    turn: int
+    prompt: str
+    target: str
+    repeat: int
+    key: str
+    evaluator: str
+    before: ScoreRecord
+    now: ScoreRecord
+
+
+@dataclass(slots=True)
+class Verification:
+    """What came of judging once more."""
+
+    answers: int = 0
+    repeated: int = 0
+    """How many verdicts were given once more, the same or not."""
+    differences: list[Difference] = field(default_factory=list)
+    by_model: Counter[str] = field(default_factory=Counter)
+    """Evaluators that ask a model which was not asked, and how often."""
+    no_equal: Counter[str] = field(default_factory=Counter)
+    """What gave verdicts that no evaluator here gives."""
+    cannot: Counter[str] = field(default_factory=Counter)
+    """Why an evaluator gave no verdict this time."""
+    not_asked: int = 0
+    """Answers to what the dataset does not ask."""
+    without_path: int = 0
+    """Verdicts on what a transform had made of the answer already, so that its path was not followed."""
+
+    @property
+    def as_before(self) -> int:
+        """How many verdicts are the same."""
+        return self.repeated - len(self.differences)
+
+    @property
+    def proven(self) -> bool:
+        """Whether there was something to repeat, and all of it came out the same."""
+        return self.repeated > 0 and not self.differences
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A recording and what judges it now."""
+
+    recording: Recording
+    own: Plan
+    """As it was judged there."""
+    plan: Plan
+    """As it is judged now."""
+    places: Mapping[int, int]
+    """Where in the plan's dataset each item stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verifying:
+    """What is to be judged once more, before any of it is."""
+
+    project: Project
+    checks: Sequence[_Check]
+
+    def missing_permissions(self) -> list[Permission]:
+        """What judges would do that nobody has agreed to yet."""
+        found = (
+            missing_permissions(
+                self.project, one.plan, None, needed_judges(one.plan, self.project.settings), judging=False
+            )
+            for one in self.checks
+        )
+        return list(dict.fromkeys(permission for missing in found for permission in missing))
+
+    def verify(self) -> Verification:
+        """Judge everything; it is not called from within an event loop."""
+        return asyncio.run(self._verified())
+
+    async def _verified(self) -> Verification:
+        found = Verification()
+        for check in self.checks:
+            await self._of_recording(check, found)
+        return found
+
+    async def _of_recording(self, check: _Check, found: Verification) -> None:
+        plan, project = check.plan, self.project
+        budget = Budget(None)
+        judges = {
+            name: opened(config, "judge", budget, project.environment, project.root)
+            for name, config in judge_configs(plan, project.settings).items()
+        }
+        ask_of = Judges(judges, _NothingKept(), use_cache=False).ask_of
+        answers = [one for one in check.recording.answers if one.scores and one.answer.text is not None]
+        found.answers += len(answers)
+        found.by_model.update(group.score.evaluator for group in check.recording.together)
+        try:
+            for start in range(0, len(answers), _AT_ONCE):
+                page = answers[start : start + _AT_ONCE]
+                for told in await asyncio.gather(*(_judged(check, one, ask_of) for one in page)):
+                    _add(found, told)
+        except JudgingStopped as reason:
+            raise CannotPlan(str(reason)) from None
+        finally:
+            for priced in judges.values():
+                await priced.target.close()
+
+
+def prepare(
+    recordings: Sequence[Recording],
+    project: Project,
+    document: Mapping[str, Any] | None = None,
+    *,
+    judges: bool = False,
+) -> Verifying:
+    """Find what judges recordings: the evaluators of a document, else their own; CannotPlan says what is missing."""
+    return Verifying(project, [_check(one, project, document, judges) for one in recordings])
+
+
+def _check(recording: Recording, project: Project, document: Mapping[str, Any] | None, judges: bool) -> _Check:
+    own = _plan(recording, recording.document, project, judges)
+    if document is None:
+        return _Check(recording, own, own, {number: number for number in range(len(own.dataset.items))})
+    return _Check(recording, own, _plan(recording, document, project, judges), _places(recording.document, document))
+
+
+def _plan(recording: Recording, document: Mapping[str, Any], project: Project, judges: bool) -> Plan:
+    folder = None if recording.metrics is None else project.root / recording.metrics
+    registry = with_prompt_metrics(project.registry, folder)
+    judge = find_target(project.settings.judge, project.settings) if judges and project.settings.judge else None
+    plan = Plan(
+        dataset=Dataset.model_validate(document),
+        targets=(),
+        registry=registry,
+        judge=judge,
+        without_judges=not judges,
+        prompts=recording.prompts,
+    )
+    if judges:
+        plan.check_evaluators()
+        plan = with_embedder(plan, project.settings)
+        plan.check_judges()
+    return plan
+
+
+def _places(recorded_document: Mapping[str, Any], document: Mapping[str, Any]) -> dict[int, int]:
+    """Where each recorded item stands in another document: among those that ask the same, in their order."""
+    known: dict[frozenset[str], list[int]] = {}
+    for number, item in enumerate(document["items"]):
+        known.setdefault(_asks(document, item), []).append(number)
+    places: dict[int, int] = {}
+    seen: Counter[frozenset[str]] = Counter()
+    for number, item in enumerate(recorded_document["items"]):
+        asks = _asks(recorded_document, item)
+        if same := known.get(asks):
+            places[number] = same[min(seen[asks], len(same) - 1)]
+            seen[asks] += 1
+    return places
+
+
+def _asks(document: Mapping[str, Any], item: Mapping[str, Any]) -> frozenset[str]:
+    """Everything that makes an item's question, be it the value of a variable or a prompt of its own."""
+    values = {**(document.get("variables") or {}), **(item.get("variables") or {})}.values()
+    turns = [turn.get("prompt") for turn in item.get("turns") or ()]
+    parts = [*values, item.get("prompt"), item.get("messages"), *turns]
+    return frozenset(
+        part if isinstance(part, str) else strictjson.dumps(part) for part in parts if part not in (None, "")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What came of one recorded verdict: the record of now, or else why there is none."""
+
+    one: RecordedAnswer
+    before: ScoreRecord
+    now: ScoreRecord | None = None
+    same: bool = False
+    by_model: bool = False
+    cannot: str = ""
+    without_path: bool = False
+    check: _Check | None = None
+
+
+async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | None], Ask | None]) -> list[_Told] | None:
+    """The verdicts on one answer; None where the dataset does not ask for it."""
+    place = check.places.get(one.item)
+    if place is None or one.turn >= len(check.plan.dataset.items[place].units):
+        return None
+    plan, item = check.plan, check.plan.dataset.items[place]
+    given = check.own.dataset.items[one.item]
+    prompt = check.recording.prompts[one.prompt] if check.recording.prompts else of_dataset(check.own.dataset)
+    chat = tuple(one.answer.request.get("messages") or chat_before(check.own.dataset, given, one.turn, prompt))
+    evidence = evidence_for(plan, item, one.turn, prompt, chat, one.answer)
+    told: list[_Told] = []
+    for before, entry in _matched(check, one, item):
+        if before.result in ("error", "skipped") or (before.result is None and before.score is None):
+            continue  # nothing was found then
+        if before.key == FORMAT_KEY and entry is None:
+            now = await form_record(evidence, item, plan.dataset)
+            told.append(_compared(check, one, before, now))
+            continue
+        if entry is None:
+            told.append(_Told(one, before))
+            continue
+        path = entry.settings.get(_PATH)
+        entry = _without_transform(check, one, before, entry)
+        assigned = _assigned(plan, entry, ask_of)
+        if isinstance(assigned, str):
+            told.append(_Told(one, before, cannot=assigned))
+        elif assigned.evaluator.scope == "group" or (assigned.evaluator.judged and plan.without_judges):
+            told.append(_Told(one, before, by_model=True))
+        else:
+            now = await recorded(assigned, evidence, plan.without_judges)
+            found = _compared(check, one, before, now)
+            told.append(replace(found, without_path=path != entry.settings.get(_PATH)))
+    return told
+
+
+def _matched(check: _Check, one: RecordedAnswer, item: Item) -> Iterator[tuple[ScoreRecord, EffectiveEvaluator | None]]:
+    """Each recorded score with what stands for it now: what says the same, has its key, or is of its kind."""
+    judging = list(check.plan.resolved(item, one.turn))
+    if check.plan is check.own:
+        by_key = {entry.key: entry for entry in judging}
+        yield from ((score, by_key.get(score.key)) for score in one.scores)
+        return
+    before = {entry.key: entry for entry in check.own.resolved(check.own.dataset.items[one.item], one.turn)}
+    alike: tuple[Callable[[ScoreRecord, EffectiveEvaluator], bool], ...] = (
+        lambda score, entry: score.key in before and _says(before[score.key]) == _says(entry),
+        lambda score, entry: score.key == entry.key,
+        lambda score, entry: score.evaluator == entry.evaluator,
+    )
+    found: dict[str, EffectiveEvaluator] = {}
+    for fits in alike:
+        for score in one.scores:
+            fitting = (entry for entry in judging if score.key not in found and fits(score, entry))
+            entry = min(fitting, key=lambda entry: entry.key != score.key, default=None)
+            if entry is not None:
+                found[score.key] = entry
+                judging.remove(entry)
+    yield from ((score, found.get(score.key)) for score in one.scores)
+
+
+def _says(entry: EffectiveEvaluator) -> tuple[str, Mapping[str, Any]]:
+    """What an evaluator says of an answer, whatever it is called and however much it counts."""
+    return entry.evaluator, {name: value for name, value in entry.settings.items() if name not in _SAYS_NOTHING}
+
+
+def _without_transform(
+    check: _Check, one: RecordedAnswer, before: ScoreRecord, entry: EffectiveEvaluator
+) -> EffectiveEvaluator:
+    """The evaluator for an answer that was recorded as a transform had left it: with the path that follows then."""
+    if one.item not in check.recording.transformed:
+        return entry
+    own = check.own.resolved(check.own.dataset.items[one.item], one.turn)
+    path = next((known.settings.get(_PATH) for known in own if known.key == before.key), None)
+    options = {name: value for name, value in entry.options.items() if name != _PATH}
+    return replace(entry, options={**options, **({} if path is None else {_PATH: path})})
+
+
+def _assigned(plan: Plan, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned | str:
+    """The evaluator, made and given its judge, or why it cannot be."""
+    try:
+        return plan.assigned(entry, ask_of)
+    except UnknownEvaluator as problem:
+        return str(problem)
+    except ValidationError as problem:
+        return f"{entry.key} cannot be used: {problem.errors(include_url=False)[0]['msg']}"
+
+
+def _compared(check: _Check, one: RecordedAnswer, before: ScoreRecord, now: ScoreRecord | None) -> _Told:
+    if now is None:
+        return _Told(one, before)
+    if now.result == "skipped" or (now.result == "error" and now.details.get("code") != "evaluatorError"):
+        return _Told(one, before, cannot=f"{before.key}: {now.reason}")
+    return _Told(one, before, now, same=_same(before, now, check.recording.verdicts_only), check=check)
+
+
+def _same(before: ScoreRecord, now: ScoreRecord, verdicts_only: bool) -> bool:
+    if before.result is not None and (now.result is not None or before.score is None):
+        same_verdict = before.result == now.result
+        return same_verdict and (verdicts_only or _near(before.score, now.score))
+    return before.score is not None and now.score is not None and _near(before.score, now.score)
+
+
+def _near(before: float | None, now: float | None) -> bool:
+    return before is None or now is None or abs(before - now) <= TOLERANCE * max(1.0, abs(before))
+
+
+def _add(found: Verification, told: Sequence[_Told] | None) -> None:
+    if told is None:
+        found.not_asked += 1
+        return
+    for one in told:
+        if one.now is None:
+            kinds = found.by_model if one.by_model else found.cannot if one.cannot else found.no_equal
+            kinds[one.cannot or one.before.evaluator] += 1
+            continue
+        found.repeated += 1
+        found.without_path += one.without_path
+        if not one.same and one.check is not None:
+            found.differences.append(_difference(one.check, one.one, one.before, one.now))
+
+
+def _difference(check: _Check, one: RecordedAnswer, before: ScoreRecord, now: ScoreRecord) -> Difference:
+    prompts = check.recording.prompts
+    return Difference(
+        item=check.own.name_of(one.item),
+        turn=one.turn,
+        prompt=prompts[one.prompt].name if len(prompts) > 1 else "",
+        target=check.recording.targets[one.target],
+        repeat=one.repeat,
+        key=before.key,
+        evaluator=now.evaluator,
+        before=before,
+        now=now,
+    )
+
+
+class _NothingKept:
+    """The ledger of judges whose replies are only compared."""
+
+    def called(self, record: CallRecord) -> None:
+        """Nobody asks for it later."""
+
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Nobody watches it wait."""
+
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Nobody reads it."""
+
+    async def cached(self, key: str) -> AnswerRecord | None:
+        """Nothing is."""
+        return None
+
+    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
+        """Nothing is."""
