@@ -24,6 +24,8 @@ def verdict(question: Question, good: bool) -> str:
         return "Because.\nOK" if good else "Because.\nERR"
     if "Write Y or N" in shown(question) or "Y: the answer meets" in shown(question):
         return "Because.\nY\nY" if good else "Because.\nN\nN"
+    if "GRADE:" in shown(question):
+        return "Because.\nGRADE: C" if good else "Because.\nGRADE: I"
     if '"explanation"' in shown(question):
         return json.dumps({"explanation": "because", "score": 100 if good else 0})
     return "1" if good else "0"

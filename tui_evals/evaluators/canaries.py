@@ -15,6 +15,7 @@ from .grading import Hallucination, QACorrectness, SummaryQuality
 from .grounding import AnswerCorrectness, ContextPrecision, ContextRecall, ContextRelevance, Faithfulness
 from .judging import shipped_prompt
 from .modelgraded import ModelGraded
+from .registry import family
 from .rubrics import Coherence, Groundedness, Relevance, Rubric, Similarity
 
 
@@ -173,6 +174,9 @@ _SERVED = _library("With pleasure: Emma is set aside under your card L-17 until 
 _UNSERVED = _library("Get lost. What is the number of your card? And sue them for two thousand, the law is with you.")
 
 
+_GRADED = tuple(family("inspect_scorers")[name] for name in ("model_graded_qa", "model_graded_fact"))
+
+
 def canaries(names: Collection[str] = ()) -> tuple[Canary, ...]:
     """Every canary, or those of the named evaluators: sound answers, wrong ones, and ones that speak to the judge."""
     found = (*_ratings(), *_gradings(), *_of_retrieval(), *_of_agents())
@@ -236,6 +240,8 @@ def _gradings() -> tuple[Canary, ...]:
         Canary("a claim without support", Hallucination, "fail", _grounded(f"{_REFERENCE} It has nine airports.")),
         Canary("the criterion met", ModelGraded, "pass", _about_capital(_REFERENCE), spec),
         Canary("the criterion missed", ModelGraded, "fail", _about_capital(_WRONG), spec),
+        *(Canary(f"the right answer ({kind.name})", kind, "pass", _CAPITAL) for kind in _GRADED),
+        *(Canary(f"a wrong answer ({kind.name})", kind, "fail", _about_capital(_WRONG)) for kind in _GRADED),
         Canary("rules kept", Compliance, "pass", kept),
         Canary("rules broken", Compliance, "fail", broken),
         Canary("the reference itself", Accuracy, "pass", replace(kept, groundtruth="blue"), threshold),
