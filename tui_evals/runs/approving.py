@@ -21,7 +21,7 @@ from tui_evals.evaluators.base import Evaluator, ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.libraries.location import LIBRARIES
 from tui_evals.evaluators.libraries.metric import LibraryMetric
-from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator, UnknownEvaluator
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
@@ -170,8 +170,9 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
     """What evaluators need a yes for that load a model or a library of the dataset's choice."""
     wanted = []
     for entry in entries:
-        kind = registry.by_name.get(entry.evaluator)
-        if kind is None:
+        try:
+            kind = registry.find(entry.evaluator)
+        except UnknownEvaluator:
             continue  # whoever needs it says that it is not there
         if issubclass(kind.Options, ModelOptions):
             options = kind.Options.model_validate(entry.settings)

@@ -127,6 +127,7 @@ def _referred(reference: str, root: object) -> object:
 # -- verdicts
 
 _CHOICES = re.compile(r'"([^"\n]{1,60})"(?= (?:or|または) "|, bare, without|\. Write it bare| の中から)')
+_GRADES = re.compile(r"^GRADE: ([A-Z]) - ", re.MULTILINE)
 _OPTION = r"^([A-Za-z0-9]{1,12})(?: -|:) "
 _OPTIONS = re.compile(rf"(?:{_OPTION}.*(?:\n|\Z)){{2,}}", re.MULTILINE)
 _HEDGES = ("I am not sure", "I'm not sure", "I cannot", "I can't", "As an AI")
@@ -147,6 +148,8 @@ def verdict(request: Request, seed: float) -> str | None:
         return json.dumps(_filled(schema, texts, good, reason))
     if _wants_ok_or_err(prompt):
         return f"{reason}\n{'OK' if good else 'ERR'}"
+    if grades := _GRADES.findall(prompt):
+        return f"{reason}\nGRADE: {_chosen(grades, good)}"
     quoted = list(dict.fromkeys(_CHOICES.findall(prompt)))
     choices = quoted or _options(prompt)
     if not choices:
