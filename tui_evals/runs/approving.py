@@ -21,7 +21,7 @@ from tui_evals.evaluators.base import Evaluator, ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.libraries.location import LIBRARIES
 from tui_evals.evaluators.libraries.metric import LibraryMetric
-from tui_evals.evaluators.registry import Registry, UnknownEvaluator, UnknownEvaluator
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
