@@ -27,6 +27,11 @@ def python_command(*words: str, isolated: bool = False) -> list[str]:
     return [sys.executable, "-I" if isolated else "-P", *words]
 
 
+def our_python() -> str:
+    """The program of the Python that runs this."""
+    return sys.executable
+
+
 def forbid_core_dumps() -> None:
     """Let this process and its children leave no picture of their memory on the disk: keys and answers are in it."""
     import resource

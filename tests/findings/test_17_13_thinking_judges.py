@@ -60,7 +60,7 @@ FAMILIES = {
     "Hallucination": Family(Hallucination, CLAIM % "true", CLAIM % "false"),
     "ModelGraded reasons first": Family(ModelGraded, "fine\nY", "poor\nN", GRADED),
     "ModelGraded choice first": Family(ModelGraded, "Y", "N", {**GRADED, "eval_type": "classify"}),
-    "ModelGraded compat": Family(ModelGraded, "fine\nY", "poor\nN", {**GRADED, "compat": True}),
+    "ModelGraded compat": Family(ModelGraded, "fine\nY", "poor\nN", {**GRADED, "compat": True, "invalid": "exclude"}),
     "Compliance": Family(Compliance, "It keeps to them.\nOK", "It does not.\nERR"),
     "metric": Family(Accuracy, '{"score": 90}', '{"score": 10}', {"threshold": 50}),
     "metric in words": Family(Accuracy, "score: 90", "score: 10", {"threshold": 50}),

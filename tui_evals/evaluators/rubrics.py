@@ -69,14 +69,18 @@ class RatingOptions(JudgedOptions):
     )
 
 
-class LevelledOptions(RatingOptions):
-    """For evaluators whose levels another tool has under the same name."""
+class _LevelsOptions(JudgedOptions):
+    """Which levels, for evaluators whose levels another tool has under the same name."""
 
     rubric: Literal["strict", "m365"] | None = Field(
         None,
         description="What the levels mean: strict is ours, m365 that of Microsoft's evaluator. Without it m365 in a "
         "dataset that runevals takes as it is, else strict.",
     )
+
+
+class LevelledOptions(RatingOptions, _LevelsOptions):
+    """For evaluators that rate by levels which another tool has under the same name; the threshold comes first."""
 
 
 class RubricOptions(RatingOptions):

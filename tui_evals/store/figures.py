@@ -108,10 +108,11 @@ def planned(ask: Ask, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
 
 def spent(ask: Ask, run: int) -> tuple[float, int]:
     """What all calls cost, and at how many of them, those of one answer's steps taken as one, the price is unknown."""
-    free = f"cost IS NULL AND {_ANSWERED} AND from_cache = 0"
+    unpriced = "cost IS NULL AND from_cache = 0"
+    step = "code IS NULL AND kind = 'target' AND answer IS NOT NULL"
     query = (
-        f"SELECT total(cost), total({free} AND (kind <> 'target' OR answer IS NULL)), "
-        f"count(DISTINCT CASE WHEN {free} AND kind = 'target' THEN answer END) FROM calls WHERE run = ?"
+        f"SELECT total(cost), total({unpriced} AND {_ANSWERED} AND NOT ({step})), "
+        f"count(DISTINCT CASE WHEN {unpriced} AND {step} THEN answer END) FROM calls WHERE run = ?"
     )
     ((cost, others, answers),) = ask(query, [run])
     return cost, int(others) + answers

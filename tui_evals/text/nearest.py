@@ -10,7 +10,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     from rapidfuzz import process
     from rapidfuzz.distance import DamerauLevenshtein
 
-    by_lowercase = {candidate.lower(): candidate for candidate in known}
+    by_lowercase: dict[str, str] = {}
+    for candidate in known:
+        other = by_lowercase.setdefault(candidate.lower(), candidate)
+        if DamerauLevenshtein.distance(name, candidate) < DamerauLevenshtein.distance(name, other):
+            by_lowercase[candidate.lower()] = candidate
     cutoff = max(1, len(name) // 3)
     nearest = process.extractOne(
         name.lower(), by_lowercase.keys(), scorer=DamerauLevenshtein.distance, score_cutoff=cutoff

@@ -263,6 +263,7 @@ def test_the_plan_of_a_worker_makes_the_same_chat_and_the_same_evaluators_of_a_c
         targets=(target,),
         judges=((None, target),),
         prompts=dump_prompts(plan),
+        rubric="strict",
         without_judges=False,
         use_cache=True,
         budget=None,

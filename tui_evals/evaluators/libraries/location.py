@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
+
+from tui_evals.interpreter import our_python
 
 LIBRARIES = ("autoevals", "deepeval", "ragas", "azure-ai-evaluation", "evaluate")
 CODE_METRICS: dict[str, frozenset[str]] = {
@@ -44,12 +45,12 @@ def asks_model(library: str, metric: str) -> bool:
 
 def python_of(word: str | None, root: Path) -> str:
     """The Python that is meant: our own, or one below the project's folder or elsewhere."""
-    return sys.executable if word is None else str(root / Path(word).expanduser())
+    return our_python() if word is None else str(root / Path(word).expanduser())
 
 
 def installed_version(python: str, library: str) -> str | None:
     """The release of a library where this Python looks for packages, None where it is not found there."""
-    if python == sys.executable:
+    if python == our_python():
         from importlib.metadata import PackageNotFoundError, version  # imported when it is wanted
 
         try:
