@@ -19,8 +19,12 @@ def test_ctrl_z_suspends_from_a_list_a_dialog_and_a_field_and_fg_brings_all_back
         assert terminal.attributes() != before
         terminal.after("fg\n", "(?s)1 Dataset.*all keys")
         terminal.after("?", "help · 1 Dataset")
+        terminal.calm()
         terminal.after("\x1a", "(?s)Stopped.*ready> ")
-        terminal.after("bg\n", "Stopped")
+        since = len(terminal.raw)
+        terminal.press("bg\n")
+        terminal.wait("Stopped", since=since)
+        terminal.calm()
         terminal.after("fg\n", "help · 1 Dataset")
         terminal.calm()
         terminal.after("\x1b", "data.json 2 items")

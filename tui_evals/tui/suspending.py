@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -28,8 +29,17 @@ def suspend(desk: Desk) -> None:
 
 
 def _wait_for_foreground(terminal: int) -> None:
-    """After `bg` the terminal is the shell's still: whoever changes it from there is stopped until `fg`."""
-    termios.tcsetattr(terminal, termios.TCSANOW, termios.tcgetattr(terminal))
+    """After `bg` the terminal is the shell's still: whoever changes it from there is stopped until `fg`.
+
+    The signal that lets it go on interrupts the change, which is then tried again.
+    """
+    while True:
+        try:
+            termios.tcsetattr(terminal, termios.TCSANOW, termios.tcgetattr(terminal))
+            return
+        except termios.error as problem:
+            if problem.args[0] != errno.EINTR:
+                return  # there is no terminal any more, as whoever reads from it notices
 
 
 COMMANDS: Commands = {"suspend": Command(suspend)}
