@@ -116,6 +116,10 @@ class Engine:
                 outcome = Outcome(True)
         except Stopped as reason:
             outcome = Outcome(False, str(reason), reason.code)
+        except StoreError as problem:
+            outcome = Outcome(False, str(problem), "failed")
+            if not self._storing.is_in_trouble:  # else a read failed of what cannot be written, and that ends the run
+                raise
         except Exception as problem:
             outcome = Outcome(False, str(problem) or type(problem).__name__, "failed")
             raise

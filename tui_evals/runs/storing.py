@@ -69,6 +69,11 @@ class Storing:
         return self._moved is not None or self.is_spilled
 
     @property
+    def is_in_trouble(self) -> bool:
+        """Whether something waits because it cannot be stored."""
+        return self._trouble is not None
+
+    @property
     def is_spilled(self) -> bool:
         """Whether nothing is put into the store any more."""
         return self._spill is not None
