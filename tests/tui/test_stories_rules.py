@@ -310,7 +310,7 @@ async def test_a_generation_among_the_runs_says_what_it_is(generated):
 
 @pytest.mark.soak
 async def test_the_tests_of_a_rule_are_run_and_watched(generated):
-    async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
+    async with at_the_workbench(generated, dataset=FILE, size=(120, 40)) as person:
         await at_the_rules(person)
         count = len(here(person).line.tests)
         await person.press("r")
