@@ -276,7 +276,7 @@ def test_a_configuration_of_promptfoo_outweighs_other_files_and_its_targets_keep
     done = shell("import", ".", "--name", "said")
     assert done.code == 0 and done.out.startswith("read 1 item from ., taken for promptfoo\n"), done.err
     assert "1 of 1 assertion judges as before\n" in done.out
-    assert "`tui-evals import --targets` writes them to .evals/config.toml" in done.err
+    assert "asks 127.0.0.1:8000 with CAREFUL_KEY); `tui-evals import --targets` writes them" in done.err
     assert not Path(".evals/config.toml").exists()
     long, both = "-p said-long.prompty", "-p said-short.prompty -p said-long.prompty"
     assert done.out.endswith(
@@ -284,7 +284,11 @@ def test_a_configuration_of_promptfoo_outweighs_other_files_and_its_targets_keep
         f"tui-evals run said.json {both} --target openai/gpt-4o`\n"
     )
     again = shell("import", ".", "--name", "said", "--targets")
-    assert again.code == 0 and "targets: careful-one (.evals/config.toml)\n" in again.out, again.err
+    assert (
+        again.code == 0
+        and "targets: careful-one (base_url, api_key, params; asks 127.0.0.1:8000 with CAREFUL_KEY), in .evals/"
+        in again.out
+    ), again.err
     assert again.out.endswith(
         f"next: `tui-evals run said.json {long} --target careful-one && "
         f"tui-evals run said.json {both} --target openai/gpt-4o`\n"
@@ -307,6 +311,23 @@ def test_a_configuration_of_promptfoo_outweighs_other_files_and_its_targets_keep
     put("promptfooconfig.yaml", PROVIDERS.replace("0.2", "0.7"))
     changed = shell("import", ".", "--name", "said", "--targets")
     assert changed.code == 0 and "has another target careful-one, which stays as it is" in changed.err
+
+
+def test_what_was_imported_from_a_strangers_folder_sends_and_runs_nothing_before_a_yes(shell, tmp_path, monkeypatch):
+    (clone := tmp_path / "clone").mkdir()
+    monkeypatch.chdir(clone)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("SOME_KEY", "sk-1")
+    service = {"url": "http://127.0.0.1:9/x", "headers": {"Authorization": "Bearer {{env.SOME_KEY}}"}, "body": {}}
+    own = {"type": "python", "value": "open('RAN', 'w') and True"}
+    tests = [{"vars": {"q": "hi"}, "assert": [own]}]
+    providers = [{"id": "https", "label": "theirs", "config": service}]
+    put("promptfooconfig.json", {"prompts": ["{{q}}"], "providers": providers, "tests": tests})
+    done = shell("import", ".", "--targets", "--name", "d")
+    assert done.code == 0 and "targets: theirs (http; asks 127.0.0.1:9 with SOME_KEY), in " in done.out, done.err
+    run = shell("run", "d.json", "-t", "theirs")
+    assert run.code != 0 and "sends SOME_KEY to 127.0.0.1:9" in run.err and "runs the evaluator python" in run.err
+    assert not Path("RAN").exists()
 
 
 def test_tools_and_the_form_of_the_answer_that_all_targets_share_stand_in_the_dataset(shell, project):

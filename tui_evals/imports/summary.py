@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
 
 from tui_evals.present.figures import counted
 from tui_evals.store.records import ScoreRecord
+from tui_evals.targets.base import references_in
 from tui_evals.targets.config import FILE
 
 from .base import ImportResult, shown
@@ -64,13 +67,23 @@ def share_line(result: ImportResult) -> str:
     )
 
 
+def target_text(name: str, section: Mapping[str, Any]) -> str:
+    """A target with its settings, where they say whom it asks and which variable goes along."""
+    http = section.get("http", {})
+    address = http.get("url") or section.get("base_url") or ""
+    values = (section.get("api_key", ""), *section.get("headers", {}).values(), *http.get("headers", {}).values())
+    sent = list(dict.fromkeys(variable for value in values for variable in references_in(value)))
+    settings = ", ".join(key for key in section if key != "model") or "its name"
+    where = f"; asks {urlsplit(address).netloc or address}" if address else ""
+    along = f" with {', '.join(sent)}" if sent else ""
+    return f"{name} ({settings}{where}{along})"
+
+
 def targets_line(result: ImportResult) -> str:
     """What to do for settings of targets that were not written; empty where there are none."""
     if not result.targets or result.targets_written or result.next == result.next_with_targets:
         return ""
-    told = ", ".join(
-        f"{name} ({', '.join(list(section)[1:]) or 'its name'})" for name, section in result.targets.items()
-    )
+    told = ", ".join(target_text(name, section) for name, section in result.targets.items())
     return f"note: the targets have settings: {told}; `tui-evals import --targets` writes them to {FILE}"
 
 
@@ -81,7 +94,8 @@ def kept_lines(result: ImportResult) -> list[str]:
     if result.dataset is not None and result.dataset_is != "none needed":
         lines.append(f"dataset: {shown(result.dataset)} ({_DATASET_IS[result.dataset_is]})")
     if result.targets_written:
-        lines.append(f"targets: {', '.join(result.targets_written)} ({FILE})")
+        told = ", ".join(target_text(name, result.targets[name]) for name in result.targets_written)
+        lines.append(f"targets: {told}, in {FILE}")
     lines += [f"suite: {suite}" for suite in result.suites]
     lines += [f"run: {run.key} {run.name} of {run.suite} ({_RUN_IS[run.run_is]})" for run in result.runs]
     if result.run is not None and not result.runs:

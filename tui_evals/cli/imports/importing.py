@@ -36,6 +36,7 @@ from tui_evals.imports.summary import (
     note_lines,
     only_totals,
     share_line,
+    target_text,
     targets_line,
     totals_cells,
 )
@@ -109,7 +110,8 @@ def run_in_file(path: Path) -> str | None:
 def _wants_targets(result: ImportResult, given: bool | None) -> bool:
     """Whether the settings of targets are to be written: as the option says, or whoever sits at the terminal."""
     if given is None and sys.stdin.isatty() and sys.stderr.isatty():
-        return confirmed(f"write the settings of {', '.join(result.targets)} to {FILE}?", instead="give --targets")
+        told = ", ".join(target_text(name, section) for name, section in result.targets.items())
+        return confirmed(f"write the settings of {told} to {FILE}?", instead="give --targets")
     return bool(given)
 
 
