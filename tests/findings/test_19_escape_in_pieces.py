@@ -30,7 +30,7 @@ def test_sequences_pastes_reports_and_answers_in_pieces(tmp_path):
         terminal.after("2", "question 1")
         began = len(terminal.raw)
         terminal.press("\x1a")  # there is no shell to go back to, so it goes on at once
-        while b"\x1b[?1049h" not in terminal.raw[began:]:
+        while b"\x1b[?25l" not in terminal.raw[began:]:  # written once every key is taken as it is
             assert terminal.read(), "it ended"
         terminal.press("\r, seen ")
         slowly(terminal, "\x1b[200~pas", "ted é\x1b", "[201", "~")

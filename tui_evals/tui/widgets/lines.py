@@ -297,6 +297,9 @@ class Lines(ScrollView, can_focus=True):
             self.scroll_y = min(self.scroll_y, self.max_scroll_y)
         else:
             self.virtual_size = size
+        if self.show_vertical_scrollbar and size.height <= self.size.height:
+            # Textual looks again only when it finds another size itself, so a scrollbar would stay beside all rows.
+            self._refresh_scrollbars()
 
     def _make(self) -> None:
         self._width, self._made_height = self._text_width, self.size.height
