@@ -45,6 +45,8 @@ class Behaviour:
     retry_after: float = 1
     say: str = ""
     """The answer to everything, e.g. the verdict of a judge."""
+    says: list[str] = field(default_factory=list)
+    """The answers to a question that is put again and again, one after the other, and then from the first on."""
     size: int = 0
     """Answers are filled up to this many characters."""
     tokens: int | None = None

@@ -34,6 +34,22 @@ class PoliteEvaluator:
             return json.load(answer)
 
 
+class SamplesEvaluator:
+    """Asks for two samples at once, and for one more by the same question."""
+
+    def __init__(self, model_config):
+        self.model, self.post = model_config, PoliteEvaluator(model_config).post
+
+    def __call__(self, *, response):
+        said = []
+        for wanted in ({"n": 2}, {}):
+            messages = [{"role": "user", "content": response}]
+            body = {"model": self.model["model"], "temperature": 0.8, "messages": messages, **wanted}
+            done = self.post("/chat/completions", body)
+            said += [choice["message"]["content"] for choice in done["choices"]]
+        return {"samples": float(len(set(said))), "samples_reason": " ".join(said)}
+
+
 class KeysEvaluator:
     def __call__(self, *, response):
         return {"keys": 1.0, "keys_result": "pass", "keys_reason": json.dumps(dict(os.environ))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,8 @@ from tui_evals.text import strictjson
 from tui_evals.text.jsonpath import PathError, find_by_path
 from tui_evals.text.measures import Measure
 from tui_evals.text.tracebacks import last_frames
+
+from .parameters import Form, JudgeParameters, parameters_text
 
 Result = Literal["pass", "fail", "error", "skipped"]
 Scope = Literal["answer", "group", "thread"]
@@ -239,9 +242,11 @@ class Question:
     messages: tuple[Mapping[str, str], ...] = ()
     texts: tuple[str, ...] = ()
     """Of a target of kind embedding, the texts whose vectors are wanted; the reply has a line for each."""
-    schema: Mapping[str, Any] | None = None
+    schema: Form | None = None
     judge: str | None = None
     max_tokens: int = 1024
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """The parameters that whoever asks wants to be sent, above those that are configured."""
     repeat: int = 0
     """Which of several replies to the same question is wanted."""
     rubric: str = ""
@@ -254,12 +259,27 @@ class Consulted:
 
     rubrics: dict[str, None] = field(default_factory=dict)
     judges: dict[str, None] = field(default_factory=dict)
+    params: dict[str, None] = field(default_factory=dict)
+    """The parameters that questions were sent with beside those that all are, in words."""
+    asked: Counter[str] = field(default_factory=Counter)
 
     @property
     def details(self) -> dict[str, object]:
         """What of it a record keeps."""
-        named = {"rubric": ", ".join(self.rubrics), "judge_model": ", ".join(self.judges)}
-        return {name: text for name, text in named.items() if text}
+        named = {"rubric": self.rubrics, "judge_model": self.judges, "judge_params": self.params}
+        return {name: ", ".join(texts) for name, texts in named.items() if texts}
+
+    def note(self, question: Question) -> None:
+        """Note by what a question has something judged."""
+        if question.rubric:
+            self.rubrics[question.rubric] = None
+        if question.params:
+            self.params[parameters_text(question.params)] = None
+
+    def number(self, question: str) -> int:
+        """How often the same question was put before: who puts it again wants another sample."""
+        self.asked[question] += 1
+        return self.asked[question] - 1
 
 
 consulted: ContextVar[Consulted | None] = ContextVar("consulted", default=None)
@@ -326,6 +346,11 @@ class Evaluator:
         return cls.judged
 
     @classmethod
+    def asked_with(cls) -> JudgeParameters:
+        """The parameters that its judge is sent beside those that every judge is; WrongParameter says what is none."""
+        return JudgeParameters()
+
+    @classmethod
     def caution(cls) -> str | None:
         """What a user should know before this judges on this machine, if there is something."""
         return None
@@ -366,8 +391,11 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
     ):
         return empty
     asked = Consulted()
-    consulted.set(asked)
-    record = await _scored(evaluator, evidence)
+    token = consulted.set(asked)
+    try:
+        record = await _scored(evaluator, evidence)
+    finally:
+        consulted.reset(token)
     return replace(record, details={**record.details, **asked.details}) if asked.details else record
 
 

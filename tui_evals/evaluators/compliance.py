@@ -28,6 +28,7 @@ from .base import (
     verdict_score,
 )
 from .judging import UnreadableReply, ask_judge, judge_question, shipped_prompt
+from .parameters import JudgeParameters, WrongParameter, parameters_of
 from .shown import HEADINGS, evidence_for_prompt
 from .unit_tests import strip_code_fence
 
@@ -153,6 +154,9 @@ class MetricOptions(JudgedOptions):
     )
 
 
+_UNUSABLE = (OSError, UnicodeError, PromptyError, TemplateError, WrongParameter)
+
+
 class MetricEvaluator(Evaluator):
     """Scores the answer, usually from 0 to 100, with a metric written beside the prompt under test."""
 
@@ -164,10 +168,15 @@ class MetricEvaluator(Evaluator):
     def obstacle(self) -> str | None:
         """That its file cannot be read."""
         try:
-            _read_prompty(self.path)
-        except (OSError, UnicodeError, PromptyError) as problem:
+            self.asked_with()
+        except _UNUSABLE as problem:
             return f"the metric {self.path} cannot be used: {problem}"
         return None
+
+    @classmethod
+    def asked_with(cls) -> JudgeParameters:
+        """The parameters in its front matter."""
+        return parameters_of(_read_prompty(cls.path).front)
 
     def empty_score(self) -> Score | None:
         """The lowest score, which fails where a threshold is given."""
@@ -177,7 +186,7 @@ class MetricEvaluator(Evaluator):
         """Fill the metric, ask, and read a score or OK/ERR from the reply."""
         try:
             question = _metric_question(_read_prompty(self.path), evidence, self.options.judge)
-        except (OSError, UnicodeError, PromptyError, TemplateError) as problem:
+        except _UNUSABLE as problem:
             raise CannotJudge("evaluatorLoadError", f"the metric {self.path} cannot be used: {problem}") from None
         parsed, reply = await ask_judge(self.ask, question, _read_metric)
         if parsed.score is not None:

@@ -5,7 +5,8 @@ the dataset comes by its own name) and returns True or False, a number, either w
 "reason": ...}`. Or it defines a class: the first with `__call__` is made with the keywords `threshold` and `options`,
 and called with `prompt`, `response`, `expected_response` and `context` (what is absent is an empty string); it returns
 `{"score": ..., "reason": ...}` or `{"error": ...}`. One with a `.prompty` is also given `model_config`, through which
-it reaches its judge and no key: `model_config.ask(messages)` returns the reply to chat messages (or one text),
+it reaches its judge and no key: `model_config.ask(messages, temperature=0.7)` returns the reply to chat messages (or
+one text) with such parameters, each time it is asked another sample,
 `model_config.ask_prompty(**values)` the reply to its `.prompty`, parsed where that asks for JSON; where the prompt
 names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code gives no such value, the
 evidence stands there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged.
@@ -26,6 +27,7 @@ from pydantic import Field
 
 from tui_evals.atomic_files import write_atomically
 from tui_evals.text.box import TemplateError
+from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.prompty import PromptyError, parse_prompty
 
 from . import sandbox
@@ -48,6 +50,7 @@ from .base import (
 from .chunks import chunks_of
 from .custom_source import source_fault
 from .judging import ask_judge, ask_once, judge_question, reply_object
+from .parameters import SENT, JudgeParameters, WrongParameter, judge_parameters, parameters_of
 from .shown import HEADINGS, call_data, evidence_for_prompt
 from .trust import Trust, TrustError, code_files
 
@@ -146,8 +149,20 @@ class CustomEvaluator(Evaluator):
             return f"{file} is missing: an evaluator of your own is a function score, or a class, in that file"
         except OSError as problem:
             return f"{file} cannot be read: {problem.strerror}"
-        fault = source_fault(source, judged=cls.judged)
-        return f"{file}:{fault[0]}: {fault[1]}" if fault else None
+        if fault := source_fault(source, judged=cls.judged):
+            return f"{file}:{fault[0]}: {fault[1]}"
+        try:
+            cls.asked_with()
+        except (OSError, UnicodeError, PromptyError, WrongParameter) as problem:
+            return f"{FOLDER}/{cls.name}/{cls.name}.prompty cannot be used: {problem}"
+        return None
+
+    @classmethod
+    def asked_with(cls) -> JudgeParameters:
+        """The parameters in the front matter of its .prompty."""
+        if not cls.judged:
+            return JudgeParameters()
+        return parameters_of(parse_prompty((cls.folder / f"{cls.name}.prompty").read_text(encoding="utf-8")).front)
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the code once, in a process of its own."""
@@ -259,7 +274,17 @@ class _JudgeChannel:
         messages = request.get("messages")
         if not isinstance(messages, list) or not all(_is_message(message) for message in messages):
             raise CannotJudge("evaluatorError", "Evaluator failed: its judge takes messages with role and content")
-        return (await ask_once(self._ask, Question(messages=tuple(messages), judge=self._judge)))[0]
+        try:
+            asked_with = judge_parameters(request.get("parameters") or {})
+        except WrongParameter as problem:
+            raise CannotJudge("evaluatorError", f"Evaluator failed: {problem}") from None
+        if unknown := asked_with.unsent:
+            hint = did_you_mean(unknown[0], SENT) or f"; known are {', '.join(SENT)}"
+            raise CannotJudge("evaluatorError", f"Evaluator failed: no judge is sent {unknown[0]}{hint}")
+        question = Question(
+            messages=tuple(messages), judge=self._judge, schema=asked_with.form, params=asked_with.params
+        )
+        return (await ask_once(self._ask, question))[0]
 
     async def _prompty(self, request: Mapping[str, Any]) -> object:
         try:
@@ -268,10 +293,13 @@ class _JudgeChannel:
                 name: as_text(value) for name, value in {**_input_defaults(prompt.front), **request["values"]}.items()
             }
             parts, absent = evidence_for_prompt(self._evidence, texts)
-            question = judge_question(prompt, texts, absent, parts=parts, headings=HEADINGS, judge=self._judge)
-        except (PromptyError, TemplateError) as problem:
+            asked_with = judge_parameters(request.get("parameters") or {}).over(parameters_of(prompt.front))
+            question = judge_question(
+                prompt, texts, absent, parts=parts, headings=HEADINGS, judge=self._judge, asked_with=asked_with
+            )
+        except (PromptyError, TemplateError, WrongParameter) as problem:
             raise Misconfigured(f"its .prompty cannot be used: {problem}") from None
-        if not _wants_json(prompt.front):
+        if question.schema is None:
             return (await ask_once(self._ask, question))[0]
         return (await ask_judge(self._ask, question, reply_object))[0]
 
@@ -284,13 +312,6 @@ def _input_defaults(front: Mapping[str, Any]) -> dict[str, object]:
         for name, input_spec in declared.items()
         if isinstance(input_spec, dict) and "default" in input_spec
     }
-
-
-def _wants_json(front: Mapping[str, Any]) -> bool:
-    value: Any = front
-    for key in ("model", "parameters", "response_format"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return "json" in str(value.get("type") if isinstance(value, dict) else value)
 
 
 def _is_message(message: object) -> bool:

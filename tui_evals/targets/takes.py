@@ -125,10 +125,19 @@ def longest_unlimited(config: TargetConfig) -> int:
     return takes_of(config).longest or ANSWER_TOKENS
 
 
-def judging_params(config: TargetConfig, reply_tokens: int) -> dict[str, Any]:
-    """The parameters of a question to a judge whose reply takes so many tokens; what is configured comes first."""
-    length = {} if has_length(config.params) else {"max_tokens": with_room(config, reply_tokens)}
-    return {"temperature": 0, **length, **config.params}
+def judging_params(config: TargetConfig, reply_tokens: int, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The parameters of a question to a judge whose reply takes so many tokens; what is configured comes first.
+
+    Above that stand those that are `asked` for, but for one that the target is never to be sent.
+    """
+    own = {name: value for name, value in (asked or {}).items() if config.params.get(name) != UNSET}
+    if "max_tokens" in own:
+        own["max_tokens"] = with_room(config, own["max_tokens"])
+    configured = config.params
+    if has_length(own):
+        configured = {name: value for name, value in configured.items() if name not in LENGTHS or value == UNSET}
+    length = {} if has_length({**configured, **own}) else {"max_tokens": with_room(config, reply_tokens)}
+    return {"temperature": 0, **length, **configured, **own}
 
 
 def short_question(config: TargetConfig) -> Request:

@@ -182,12 +182,13 @@ class _Answering:
         if "texts" in request:
             lines = await evaluator.ask(Question(texts=tuple(request["texts"]), judge=evaluator.options.judge))
             return list(map(unpack_vector, lines.split("\n")))
-        tokens = request.get("max_tokens")
+        tokens, sampling = request.get("max_tokens"), request.get("sampling") or {}
         question = Question(
             messages=tuple(request["messages"]),
             schema=request.get("schema"),
             judge=evaluator.options.judge,
             max_tokens=tokens if isinstance(tokens, int) and tokens > 0 else MAX_TOKENS,
+            params={name: value for name, value in sampling.items() if isinstance(value, int | float)},
         )
         return (await ask_once(evaluator.ask, question))[0]
 

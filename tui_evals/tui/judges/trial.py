@@ -365,7 +365,7 @@ async def _judge(trial: Trial, config: TargetConfig | None) -> AsyncIterator[tup
             raise CannotJudge("evaluatorError", f"the judge {name} gave no verdict: {problem}") from None
         if reply.scripted:
             scripted.append(True)
-        return whole_reply(reply.text, reply.finish_reason, config.name)
+        return whole_reply(reply.text, reply.finish_reason, config.name, question)
 
     try:
         yield ask, scripted

@@ -311,15 +311,23 @@ def _open_ragas(name: str, options: dict[str, Any], door: Door) -> Callable[[Job
             super().__init__(run_config=once)
             self.job = job
 
-        def generate_text(self, prompt: Any, n: int = 1, **ignored: Any) -> Any:
-            return _told([self.job.ask(_prompt_question(prompt.to_string(), None)) for _ in range(n)])
+        def generate_text(self, prompt: Any, n: int = 1, temperature: float | None = None, **ignored: Any) -> Any:
+            question = _sampled(prompt, n, temperature)
+            return _told([self.job.ask(question) for _ in range(n)])
 
-        async def agenerate_text(self, prompt: Any, n: int = 1, **ignored: Any) -> Any:
-            question = _prompt_question(prompt.to_string(), None)
+        async def agenerate_text(
+            self, prompt: Any, n: int = 1, temperature: float | None = None, **ignored: Any
+        ) -> Any:
+            question = _sampled(prompt, n, temperature)
             return _told([await self.job.ask_async(question) for _ in range(n)])
 
         def is_finished(self, response: Any) -> bool:
             return True
+
+    def _sampled(prompt: Any, n: int, temperature: float | None) -> dict[str, Any]:
+        """A question whose several samples may differ."""
+        question = _prompt_question(prompt.to_string(), None)
+        return {**question, "sampling": {"temperature": temperature}} if n > 1 and temperature else question
 
     def _told(texts: list[str]) -> Any:
         return LLMResult(generations=[[Generation(text=text) for text in texts]])
