@@ -132,7 +132,7 @@ def test_the_command_line_says_what_a_judge_is_sent(judged):
     (folder / "spread.prompty").write_text(METRIC)
     shown = project.do("evaluators", "spread")
     assert "temperature 0.7, max_tokens 200, top_p 0.9, response_format json" in shown
-    assert "not extra_headers, which no judge is sent" in shown
+    assert "not extra_headers, which no judge is sent" in shown and "at least its threshold, of 1–5" in shown
     assert "temperature 0, max_tokens 1024; params of its target" in project.do("evaluators", "Relevance")
     (prompt,) = json.loads(project.do("evaluators", "spread", "--prompt", "--trust", "--json"))
     assert prompt["parameters"] == {"temperature": 0.7, "max_tokens": 200, "top_p": 0.9}

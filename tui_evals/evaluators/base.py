@@ -16,7 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
 from tui_evals.text.jsonpath import PathError, find_by_path
-from tui_evals.text.measures import Measure
+from tui_evals.text.measures import Measure, parse_measure
 from tui_evals.text.tracebacks import last_frames
 
 from .parameters import Form, JudgeParameters, parameters_text
@@ -106,7 +106,8 @@ class Score:
     reason: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
     measure: str = ""
-    """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it."""
+    """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it, unless the
+    scale of this very score is declared."""
 
 
 def verdict_score(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:
@@ -346,6 +347,11 @@ class Evaluator:
         return cls.judged
 
     @classmethod
+    def declared_measure(cls) -> Measure:
+        """What its scores are in, as its files declare it where it has some."""
+        return cls.measure
+
+    @classmethod
     def asked_with(cls) -> JudgeParameters:
         """The parameters that its judge is sent beside those that every judge is; WrongParameter says what is none."""
         return JudgeParameters()
@@ -415,9 +421,9 @@ async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
     except Exception as failure:  # a broken evaluator must not end a run
         reason = f"Evaluator failed: {str(failure) or type(failure).__name__}"
         return error_score("evaluatorError", reason, traceback=last_frames(failure))
-    if evaluator.measure.direction or evaluator.measure.unit:
-        measure = evaluator.measure.negated() if evaluator.options.negate else evaluator.measure
-        record = replace(record, measure=str(measure))
+    measure = parse_measure(record.measure) if record.measure else evaluator.measure
+    if measure.direction or measure.unit:
+        record = replace(record, measure=str(measure.negated() if evaluator.options.negate else measure))
     return negated_score(record) if evaluator.options.negate else record
 
 

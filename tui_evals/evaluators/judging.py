@@ -310,7 +310,7 @@ def verdict_object(
     if not verdicts:
         return None
     value, source = verdicts[-1]
-    _refuse_quotation(source, judged)
+    refuse_quotation(source, judged)
     return value
 
 
@@ -350,7 +350,7 @@ def score_line(text: str, judged: Collection[str] = ()) -> float:
     if re.fullmatch(_NUMBER, text.strip(_AROUND)):
         return float(text.strip(_AROUND))
     if level := _LEVEL.fullmatch(text.strip(_AROUND)):
-        _refuse_quotation(level[0], judged)
+        refuse_quotation(level[0], judged)
         return float(level[1])
     lines = text.splitlines()
     matches = [match for line in lines[:1] + lines[-1:] if (match := _SCORE_LINE.fullmatch(line.strip(_AROUND)))]
@@ -358,11 +358,12 @@ def score_line(text: str, judged: Collection[str] = ()) -> float:
     if len(scores) != 1:
         raise UnreadableReply("it gives more than one score" if scores else "it gives no score")
     for match in matches:
-        _refuse_quotation(match[0], judged)
+        refuse_quotation(match[0], judged)
     return scores.pop()
 
 
-def _refuse_quotation(verdict: str, judged: Collection[str]) -> None:
+def refuse_quotation(verdict: str, judged: Collection[str]) -> None:
+    """UnreadableReply where a verdict stands in a text that was judged, and may be quoted from there."""
     if any(verdict in text for text in judged):
         raise UnreadableReply("its verdict stands word for word in what is judged")
 

@@ -174,10 +174,11 @@ def _show(kind: type[Evaluator]) -> None:
         say("Its judge is sent", bold=True)
         for line in _sent_lines(kind):
             say(f"  {line}")
-    if kind.measure.direction or kind.measure.unit:
+    measure = kind.declared_measure()
+    if measure.direction or measure.unit:
         say("Score", bold=True)
-        unit = f", in {kind.measure.unit}" if kind.measure.unit else ""
-        say(f"  passes with {kind.measure.limit('its threshold')}{unit}")
+        unit = f", in {measure.unit}" if measure.unit else f", of {measure.range_text}" if measure.bounds else ""
+        say(f"  passes with {measure.limit('its threshold')}{unit}")
     say("Options", bold=True)
     for name, kind_of, default, about in _fields(kind.Options):
         say(f"  {name:<22} {cell(kind_of, 30):<30} {cell(default, 12):<12} {about}")
@@ -239,6 +240,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
+    measure = kind.declared_measure()
     return {
         "name": kind.name,
         "aliases": list(kind.aliases),
@@ -247,8 +249,9 @@ def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
         "needs": list(kind.needs),
         "judged": kind.judged,
         "scope": kind.scope,
-        "direction": kind.measure.direction or None,
-        "unit": kind.measure.unit or None,
+        "direction": measure.direction or None,
+        "unit": measure.unit or None,
+        "scale": measure.bounds,
         "options": kind.Options.model_json_schema(by_alias=False),
         "example": _example_json(kind.example),
     }

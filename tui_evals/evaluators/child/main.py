@@ -159,7 +159,7 @@ def _call_by_name(function: Any, known: Mapping[str, Any]) -> Any:
 
 
 def _plain_result(result: Any) -> Any:
-    """What a function gave, as an evaluator's object: a verdict, a number, either with a reason, or its fields."""
+    """What a function gave, as an evaluator's object: a verdict, a number or a label, perhaps with a reason."""
     reason = ""
     if isinstance(result, tuple) and len(result) == 2:
         result, reason = result
@@ -167,7 +167,7 @@ def _plain_result(result: Any) -> Any:
         result = result.item()  # a number of an array library
     if isinstance(result, bool):
         return {"passed": result, "reason": reason}
-    if isinstance(result, (int, float)):
+    if isinstance(result, (int, float, str)):
         return {"score": result, "reason": reason}
     if not isinstance(result, dict) and hasattr(result, "score"):
         result = {name: getattr(result, name, None) for name in ("score", "passed", "reason", "error", "result")}

@@ -168,7 +168,7 @@ class JudgesPane(Pane):
             return
         key = free_key(name, {entry.key for entry in here.entries} | here.own)
         options: Mapping[str, Any] | None = {"type": name} if key != name else {}
-        if faults(registry.find(name), registry, options or {}):
+        if faults(registry.find(name), options or {}):
             options = await ask_options(self.app, EffectiveEvaluator(key, options or {}, "item"), registry, "add it")
         if options is None:
             self.say(f"{name} was not added")

@@ -104,7 +104,9 @@ def _named(module: Any, name: str, library: str) -> Any:
 
 
 def _result(score: Any, **more: Any) -> dict[str, Any]:
-    """What the parent reads; a score that is no number is none."""
+    """What the parent reads: without a score the metric does not apply, and one that is no number is none."""
+    if score is None:
+        return {"skipped": str(more.get("reason") or "the library gave no score")}
     number = float(score) if isinstance(score, (int, float)) or hasattr(score, "__float__") else None
     if number is not None and math.isnan(number):
         number = None
@@ -429,7 +431,7 @@ def _of_mapping(done: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
     }
     if wanted is None:
         wanted = next((name for name in figures if f"{name}_result" in done), next(iter(figures), ""))
-    if done.get(f"{wanted}_status") in ("skipped", "not_applicable", "not applicable"):
+    if {done.get(f"{wanted}_status"), done.get(f"{wanted}_result")} & {"skipped", "not_applicable", "not applicable"}:
         return {"skipped": str(done.get(f"{wanted}_reason") or "it does not apply")}
     if wanted not in done:
         raise LookupError(f"its result has no figure {wanted!r}; there are {', '.join(figures) or 'none'}")
