@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
 from tui_evals.text.jsonpath import PathError, find_by_path
+from tui_evals.text.logprobs import Choice
 from tui_evals.text.measures import Measure
 from tui_evals.text.tracebacks import last_frames
 
@@ -246,6 +247,8 @@ class Question:
     """Which of several replies to the same question is wanted."""
     rubric: str = ""
     """The prompt that asks, and its version, as records keep it."""
+    likelihoods: bool = False
+    """Whether it is wanted how likely the numbers in the reply were, and others in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +257,8 @@ class Consulted:
 
     rubrics: dict[str, None] = field(default_factory=dict)
     judges: dict[str, None] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
+    """What else the last reply might have said, where that was asked for and the judge told it."""
 
     @property
     def details(self) -> dict[str, object]:
@@ -264,6 +269,12 @@ class Consulted:
 
 consulted: ContextVar[Consulted | None] = ContextVar("consulted", default=None)
 """Of what is scored just now."""
+
+
+def note_choices(choices: Sequence[Choice]) -> None:
+    """Note what else a judge's reply might have said, for the evaluator that waits for it."""
+    if (asked := consulted.get()) is not None:
+        asked.choices[:] = choices
 
 
 Ask = Callable[[Question], Awaitable[str]]

@@ -25,9 +25,11 @@ ANSWER_TOKENS = 4096
 THINKING_TOKENS = 8192
 """What a model that thinks may think with before a short answer; it counts against the longest answer it may give."""
 
+LIKELIHOODS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 5}
+"""What asks how likely the pieces of an answer were; five others in the place of each are what most endpoints give."""
 _SAMPLING = {
-    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty"),
-    *("logprobs", "top_logprobs", "logit_bias"),
+    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"),
+    *LIKELIHOODS,
 }
 _LEARNABLE = _SAMPLING | LENGTHS | {"seed", "stop", "repetition_penalty", "parallel_tool_calls", "verbosity", "user"}
 """Parameters without which a question is still the same question."""
@@ -125,10 +127,10 @@ def longest_unlimited(config: TargetConfig) -> int:
     return takes_of(config).longest or ANSWER_TOKENS
 
 
-def judging_params(config: TargetConfig, reply_tokens: int) -> dict[str, Any]:
+def judging_params(config: TargetConfig, reply_tokens: int, *, likelihoods: bool = False) -> dict[str, Any]:
     """The parameters of a question to a judge whose reply takes so many tokens; what is configured comes first."""
     length = {} if has_length(config.params) else {"max_tokens": with_room(config, reply_tokens)}
-    return {"temperature": 0, **length, **config.params}
+    return {"temperature": 0, **length, **(LIKELIHOODS if likelihoods else {}), **config.params}
 
 
 def short_question(config: TargetConfig) -> Request:
@@ -157,6 +159,10 @@ class Fitting:
     def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
         """Whether an endpoint's refusal names a part of what was sent to do without, so that it may be asked anew."""
         text = _error_text(said)
+        likelihoods = LIKELIHOODS.keys() & sent.keys() - self._config.params.keys()
+        if _first_named(text, likelihoods):  # whatever is wrong with them: the answer is the same without
+            self._learnt |= dict.fromkeys(likelihoods, "")
+            return True
         if not _REFUSES.search(text):
             return False
         if _ROLE.search(text) and any(
