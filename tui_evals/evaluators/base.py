@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
+from tui_evals.text.endings import ENDINGS, ending_word
 from tui_evals.text.jsonpath import PathError, find_by_path
 from tui_evals.text.logprobs import Choice
 from tui_evals.text.measures import Measure
@@ -299,6 +300,8 @@ class Evaluator:
     """Whether an option `rubric` says what its levels mean, which depends on the dataset where it is left open."""
     lowest: ClassVar[float] = 0.0
     """The score of the worst answer, where a judge gives the scores."""
+    judges_withheld: ClassVar[bool] = False
+    """Whether it has a verdict on an answer of which a filter or a refusal left nothing, which is else an empty one."""
     may_ask: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
@@ -373,6 +376,7 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         _is_empty(evidence)
         and evaluator.judged
         and "response" in evaluator.needs
+        and not (evaluator.judges_withheld and withheld(evidence))
         and (empty := evaluator.empty_score())
     ):
         return empty
@@ -407,6 +411,12 @@ async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
 def _is_empty(evidence: Evidence) -> bool:
     """Whether the answer says nothing and calls no tool."""
     return evidence.response is not None and not evidence.response.strip() and not evidence.tool_calls
+
+
+def withheld(evidence: Evidence) -> str:
+    """Why nothing is left of an answer that the provider's filter or the model kept back; else nothing."""
+    ending = ending_word(evidence.finish_reason, evidence.diagnostics)
+    return ENDINGS[ending] if _is_empty(evidence) and ending in ("content_filter", "refusal") else ""
 
 
 _EVIDENCE_WORDS = {

@@ -71,8 +71,13 @@ class Example(BaseModel):
     @property
     def line(self) -> str:
         """How a judge is shown it."""
-        about, reason = f"{self.about.strip()}\n" if self.about else "", f" - {self.reason}" if self.reason else ""
-        return f"{about}{self.score:g}: {self.answer.strip()}{reason}"
+        return example_line(f"{self.score:g}", self.answer, self.about, self.reason)
+
+
+def example_line(verdict: str, answer: str, about: str, reason: str) -> str:
+    """An answer with the verdict it gets, as a judge is shown it."""
+    line = f"{verdict}: {answer.strip()}{f' - {reason}' if reason else ''}"
+    return f"{about.strip()}\n{line}" if about else line
 
 
 class RatingOptions(JudgedOptions):
@@ -138,10 +143,10 @@ def _is_one_object(text: str) -> bool:
     return text.startswith("{") and text.endswith("}")
 
 
-def examples_text(prompt: str, own: Sequence[Example] | None) -> str:
+def examples_text(prompt: str, own: Sequence[Any] | None, form: Any = Example) -> str:
     """The examples a judge is shown: those of the options, else those that come with the prompt."""
     shipped: Any = shipped_prompt(prompt).front.get("examples", ())
-    examples = [Example.model_validate(one) for one in shipped] if own is None else own
+    examples = [form.model_validate(one) for one in shipped] if own is None else own
     return "\n".join(example.line for example in examples) or "(none given)"
 
 
