@@ -177,6 +177,13 @@ def test_a_refusal_of_what_somebody_configured_is_not_learnt_from_words_of_limit
     assert fitting.learn(said, body) and len(fitting.fit(body)) == 2 and body == {}
 
 
+def test_a_model_that_may_not_be_asked_for_them_says_so_with_403():
+    said = '{"error": {"message": "You are not allowed to request logprobs from this model", "param": null}}'
+    config, body = TargetConfig(name="t", model="x"), {"logprobs": True, "top_logprobs": 5, "temperature": 0}
+    assert Fitting(config).learn(said, body, 403) and not Fitting(config).learn(said, body, 401)
+    assert not Fitting(config).learn("temperature is not supported for this key", body, 403)
+
+
 def test_the_option_stands_on_the_page_of_the_evaluator(project):
     page = json.loads(project.do("evaluators", "Rubric", "--json"))
     assert "log-probabilities" in page["options"]["properties"]["expected_score"]["description"]

@@ -25,6 +25,7 @@ from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.judges.rows import judge_rows, judges_here, options_words
 from tui_evals.tui.judges.state import evaluator_choices, free_key, judges_page
 from tui_evals.tui.judges.trial import CannotTry, TrialResult, on_own_loop
+from tui_evals.tui.rows import row_text
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
@@ -312,7 +313,10 @@ async def test_l_goes_to_the_dataset_and_another_item_comes_back(space):
 
 async def test_an_evaluator_without_needs_is_added_at_once(space):
     async with bench(space, SECOND) as pilot:
-        await pilot.press("a", *"citat", "enter")
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Menu))
+        assert "help page which-evaluator" in row_text(pilot.app.screen._rows(80)[0])
+        await pilot.press(*"citat", "enter")
         await until(pilot, lambda: pilot.app.heard)
         assert space.data["items"][1]["evaluators"] == {"Citations": {}}
         assert pilot.app.pane.query_one(Lines).key == ("evaluator", "Citations")

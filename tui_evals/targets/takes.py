@@ -20,6 +20,8 @@ UNSET = "unset"
 LENGTHS = frozenset(("max_tokens", "max_completion_tokens"))
 REFUSALS = frozenset((400, 422))
 """The statuses with which endpoints refuse a parameter."""
+_FORBIDDEN = 403
+"""With which OpenAI refuses the log-probabilities of some models."""
 ANSWER_TOKENS = 4096
 """The longest answer a call may give under a budget where nobody says how long it may be."""
 THINKING_TOKENS = 8192
@@ -156,14 +158,16 @@ class Fitting:
         changes += self._fit_roles(body)
         return (*changes, *self._fit_format(body))
 
-    def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
+    def learn(self, said: str, sent: Mapping[str, Any], status: int = 400) -> bool:
         """Whether an endpoint's refusal names a part of what was sent to do without, so that it may be asked anew."""
+        if status not in (*REFUSALS, _FORBIDDEN):
+            return False
         text = _error_text(said)
         likelihoods = LIKELIHOODS.keys() & sent.keys() - self._config.params.keys()
         if _first_named(text, likelihoods):  # whatever is wrong with them: the answer is the same without
             self._learnt |= dict.fromkeys(likelihoods, "")
             return True
-        if not _REFUSES.search(text):
+        if status == _FORBIDDEN or not _REFUSES.search(text):
             return False
         if _ROLE.search(text) and any(
             message.get("role") == self._takes.system for message in sent.get("messages", ())
