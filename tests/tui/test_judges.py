@@ -608,6 +608,19 @@ async def test_the_configured_judge_is_asked_and_a_scripted_verdict_says_so(spac
         assert "scripted:" in pilot.app.text
 
 
+async def test_a_trial_counts_the_score_that_was_to_be_expected(space, one_server):
+    one_server.reset()
+    one_server.behave("judge", say='{"reason": "so", "score": 4}', markers=False, likely={"4": 0.5, "5": 0.5})
+    judge = TargetConfig(name="judge", model="openai/judge", base_url=one_server.url)
+    async with bench(space, SECOND) as pilot:
+        space.settings = Settings(judge="judge", targets={"judge": judge})
+        space.apply(write_options(space.data, SECOND, "Relevance", {"expected_score": True}), "options")
+        pilot.app.to("Relevance")
+        await pilot.press("t")
+        await until(pilot, lambda: "tried on" in pilot.app.text)
+        assert "Expected score 4.50, written 4." in " ".join(pilot.app.text.split())
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
