@@ -29,7 +29,7 @@ SAID = {
     "429garbage": "Rate limit reached.",
 }
 GARBAGE = ("soon", "-5", "1e999", "nan", "Thu, 99 Nov 2026 77:00:00 GMT", "")
-CODES = {"404": "model_not_found", "429quota": "insufficient_quota"}
+CODES = {"404": "model_not_found", "429quota": "insufficient_quota", "400filter": "content_filter"}
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,15 @@ def test_what_is_no_list_of_tokens_has_no_choices(content):
     assert choices_of(content) == ()
 
 
+@pytest.mark.parametrize("logprobs", [None, [], {}, "none", {"content": None}, {"tokens": ["4"]}, [{"token": "4"}]])
+def test_an_answer_is_one_whatever_stands_for_its_logprobs(logprobs):
+    choice = {"message": {"content": "4"}, "finish_reason": "stop", "logprobs": logprobs}
+    pieces = [{"choices": [{"delta": {"content": "4"}, "logprobs": logprobs, "finish_reason": "stop"}]}]
+    for document in ({"choices": [choice]}, join_chunks(pieces)):
+        reply = parse_completion(document)
+        assert (reply.text, reply.choices) == ("4", ())
+
+
 def test_they_come_whole_or_in_pieces_and_by_either_protocol():
     listed = list(tokens(VERDICT, LIKELY))
     choice = {"message": {"content": VERDICT}, "finish_reason": "stop", "logprobs": {"content": listed}}

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, consulted, measured_score
-from .expectation import expected_score
+from .expected_score import expected_score
 from .judging import (
     Parts,
     UnreadableReply,

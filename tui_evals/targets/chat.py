@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tui_evals.text.endings import ENDINGS, ending_word
-from tui_evals.text.logprobs import choices_of
+from tui_evals.text.logprobs import choices_of, tokens_in
 
 from .base import MAX_COST, MAX_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
 
@@ -91,7 +91,7 @@ def parse_completion(document: Any) -> Reply:
             model=document.get("model"),
             finish_reason=_finish_reason(choice),
             diagnostics={name: note for name, note in notes.items() if note} or None,
-            choices=choices_of((choice.get("logprobs") or {}).get("content")),
+            choices=choices_of(tokens_in(choice.get("logprobs"))),
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a chat completion") from None
@@ -186,7 +186,7 @@ def join_chunks(chunks: Iterable[Any]) -> dict[str, Any]:
             document |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
             for choice in (chunk.get("choices") or ())[:1]:
                 finish = choice.get("finish_reason") or finish
-                tokens += (choice.get("logprobs") or {}).get("content") or ()
+                tokens += tokens_in(choice.get("logprobs"))
                 _add_delta(choice.get("delta") or {}, message, calls)
         except (KeyError, TypeError, AttributeError):
             raise ValueError("an event of the stream is not a piece of a chat completion") from None

@@ -18,6 +18,12 @@ class Choice:
     """It and the pieces the model found most likely there, with the logarithm of the probability of each."""
 
 
+def tokens_in(logprobs: object) -> list[Any]:
+    """The tokens of a chat completion's `logprobs`, none where it has another form."""
+    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    return tokens if isinstance(tokens, list) else []
+
+
 def choices_of(tokens: object) -> tuple[Choice, ...]:
     """The choices among the tokens of an answer, as OpenAI's protocols list them; what is no such list has none."""
     try:

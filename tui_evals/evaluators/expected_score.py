@@ -13,23 +13,22 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NAMED = re.compile(r'"score"\s*:\s*"?(\d+(?:\.\d+)?)')
 _ABOVE_ZERO = 0.01
 """What a logarithm of a probability may come to by rounding."""
-_LEVEL = re.compile(r"[^\w.-]*(\d)(?![\d.])\W*")
+_LEVEL = re.compile(r"[^\w.-]*([1-5])(?![\d.])\W*")
+"""A piece that is a level, whatever stands around it such as a blank or a quotation mark."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class ExpectedScore:
     """The expected score, and how likely each level was of those that were considered."""
 
     score: float
     levels: dict[str, float]
 
 
-def expected_score(
-    reply: str, verdict: str, written: float, choices: Sequence[Choice], lowest: int = 1, highest: int = 5
-) -> Expectation | None:
+def expected_score(reply: str, verdict: str, written: float, choices: Sequence[Choice]) -> ExpectedScore | None:
     """What a reply was expected to give instead of the score that is written in its verdict; None where nobody knows.
 
-    Only the levels of the scale count, and together they count as certain.
+    Only the levels from 1 to 5 count, and together they count as certain.
     """
     place = _place_of(reply, verdict, written)
     choice = next((one for one in choices if one.start <= place < one.start + len(one.text)), None)
@@ -38,14 +37,14 @@ def expected_score(
     likely: dict[int, float] = {}
     for text, logprob in choice.likely.items():
         level = _LEVEL.fullmatch(text)
-        if level and lowest <= int(level[1]) <= highest and logprob < _ABOVE_ZERO:
+        if level and logprob < _ABOVE_ZERO:
             likely[int(level[1])] = likely.get(int(level[1]), 0.0) + math.exp(logprob)
     whole = sum(likely.values())
     if not whole or written not in likely:
         return None
     shares = {level: share / whole for level, share in sorted(likely.items())}
     levels = {str(level): round(share, 4) for level, share in shares.items()}
-    return Expectation(round(sum(level * share for level, share in shares.items()), 4), levels)
+    return ExpectedScore(round(sum(level * share for level, share in shares.items()), 4), levels)
 
 
 def _place_of(reply: str, verdict: str, written: float) -> int:
