@@ -1,4 +1,4 @@
-"""Nothing judged refusals, toxicity, bias or harm without a rubric of one's own, and a blocked answer was a failed one."""
+"""Refusals, toxicity, bias and harm took a rubric of one's own, and an answer that a filter took was a failed one."""
 
 import json
 
