@@ -174,8 +174,9 @@ def test_they_come_whole_or_in_pieces_and_by_either_protocol():
     response = {"status": "completed", "output": [{"type": "message", "content": [part]}]}
     assert parse_response(response).choices == whole
     asked = request_for(Question(messages=(), likelihoods=True), TargetConfig(name="t", model="openai/x"))
-    body = response_body({"messages": ({"role": "user", "content": "q"},), **asked.params})
-    assert body["include"] == ["message.output_text.logprobs"] and body["top_logprobs"] == 5 and "logprobs" not in body
+    body = response_body({"messages": ({"role": "user", "content": "q"},), **asked.params, "include": ["more"]})
+    assert body["include"] == ["message.output_text.logprobs", "more"]
+    assert body["top_logprobs"] == 5 and "logprobs" not in body
 
 
 def test_a_refusal_of_what_somebody_configured_is_not_learnt_from_words_of_limits():

@@ -58,9 +58,10 @@ def response_body(chat: Mapping[str, Any]) -> dict[str, Any]:
             case "response_format":
                 text["format"] = {**value, **value.get("json_schema", {})}
                 text["format"].pop("json_schema", None)
-            case "logprobs":
-                # With the number of others that is wanted they come where they are named among what to include.
-                body["include"] = [*body.get("include", ()), *([_LOGPROBS] if value else [])]
+            case "logprobs" | "include":
+                # Log-probabilities come where they are named among what the answer is to include.
+                named = value if name == "include" else [_LOGPROBS] if value else []
+                body["include"] = [*body.get("include", ()), *named]
             case "tools":
                 body["tools"] = list(map(_tool, value))
             case "tool_choice":
