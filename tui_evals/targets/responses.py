@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tui_evals.text.chats import content_text
-from tui_evals.text.logprobs import choices_of
+from tui_evals.text.logprobs import choices_of, tokens_in
 
 from .base import MAX_TOKENS, Reply, TargetError, Usage
 from .chat import parse_cost
@@ -184,7 +184,7 @@ def parse_response(document: Any) -> Reply:
             model=document.get("model"),
             finish_reason=_finish(document, bool(calls)),
             diagnostics={name: note for name, note in notes.items() if note} or None,
-            choices=choices_of([token for part in parts for token in part.get("logprobs") or ()]),
+            choices=choices_of([token for part in parts for token in tokens_in(part.get("logprobs"))]),
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a response") from None

@@ -19,8 +19,8 @@ class Choice:
 
 
 def tokens_in(logprobs: object) -> list[Any]:
-    """The tokens of a chat completion's `logprobs`, none where it has another form."""
-    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    """The tokens in what a chat completion or a part of a response has as `logprobs`; none in any other form."""
+    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else logprobs
     return tokens if isinstance(tokens, list) else []
 
 
