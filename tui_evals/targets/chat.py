@@ -91,7 +91,7 @@ def parse_completion(document: Any) -> Reply:
             model=document.get("model"),
             finish_reason=_finish_reason(choice),
             diagnostics={name: note for name, note in notes.items() if note} or None,
-            choices=choices_of(tokens_in(choice.get("logprobs"))),
+            choices=choices_of(tokens_in(logprobs)) if (logprobs := choice.get("logprobs")) else (),
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a chat completion") from None
