@@ -18,9 +18,11 @@ from .base import (
     JudgedOptions,
     Misconfigured,
     Score,
+    consulted,
     measured_score,
     skipped_score,
 )
+from .expected_score import expected_score
 from .judging import (
     Parts,
     UnreadableReply,
@@ -30,7 +32,7 @@ from .judging import (
     score_line,
     shipped_prompt,
     stated_number,
-    verdict_object,
+    verdict_and_source,
 )
 from .scales import (
     RATING,
@@ -52,6 +54,17 @@ RATING_SCHEMA: Mapping[str, Any] = {
     "required": ["reason", "score"],
     "additionalProperties": False,
 }
+
+
+def rating_schema(labels: Sequence[str] = ()) -> Mapping[str, Any]:
+    """The JSON Schema of a rating, which has a label before its score where there are some to choose from."""
+    if not labels:
+        return RATING_SCHEMA
+    reason, score = RATING_SCHEMA["properties"].items()
+    properties = dict([reason, ("label", {"type": "string", "enum": list(labels)}), score])
+    return {**RATING_SCHEMA, "properties": properties, "required": list(properties)}
+
+
 RUBRICS = ("strict", "m365")
 """What the levels of Relevance, Coherence and Groundedness mean: as we have them, or as Microsoft's evaluators do."""
 
@@ -62,6 +75,9 @@ class Rating:
 
     score: Any
     reason: str
+    source: str = ""
+    """The part of the reply in which the score stands."""
+    label: str | None = None
 
 
 class Example(BaseModel):
@@ -77,9 +93,14 @@ class Example(BaseModel):
     @property
     def line(self) -> str:
         """How a judge is shown it."""
-        about, reason = f"{self.about.strip()}\n" if self.about else "", f" - {self.reason}" if self.reason else ""
-        score = self.score if isinstance(self.score, str) else f"{self.score:g}"
-        return f"{about}{score}: {self.answer.strip()}{reason}"
+        verdict = self.score if isinstance(self.score, str) else f"{self.score:g}"
+        return example_line(verdict, self.answer, self.about, self.reason)
+
+
+def example_line(verdict: str, answer: str, about: str, reason: str) -> str:
+    """An answer with the verdict it gets, as a judge is shown it."""
+    line = f"{verdict}: {answer.strip()}{f' - {reason}' if reason else ''}"
+    return f"{about.strip()}\n{line}" if about else line
 
 
 _ANY_RATING = replace(RATING, whole=False)
@@ -91,6 +112,12 @@ class RatingOptions(JudgedOptions):
     threshold: float = Field(3.0, ge=1, le=5, description="The lowest rating, from 1 to 5, that passes.")
     examples: list[Example] | None = Field(
         None, description="Answers with the score each earns, instead of ours: [{score, answer, about, reason}, ...]."
+    )
+    expected_score: bool = Field(
+        False,
+        validation_alias="expectedScore",
+        description="Count the mean of the scores a judge might have given, by their log-probabilities, where it "
+        "tells them.",
     )
 
     @property
@@ -143,43 +170,55 @@ class RubricOptions(ScaledOptions, RatingOptions):
 
     @model_validator(mode="after")
     def _threshold_is_on_the_scale(self) -> RubricOptions:
+        if self.scale is not None and self.expected_score:
+            raise ValueError("expected_score counts ratings from 1 to 5, so it has no meaning on another scale")
         scale = self.own_scale or _ANY_RATING
         if problem := threshold_problem(scale, threshold_on(scale, self, 3.0 if self.scale is None else None)):
             raise ValueError(problem)
         return self
 
 
-def read_rating(
-    reply: str, judged: Collection[str] = (), scale: Scale | None = None, *, may_skip: bool = False
+def _read_reply(
+    reply: str, judged: Collection[str], labels: Collection[str], scale: Scale | None, *, may_skip: bool
 ) -> Rating:
-    """The rating in a judge's reply to the texts that were judged, from 1 to 5 or on another scale."""
+    """The rating in a judge's reply, from 1 to 5 or on another scale; none where the judge may skip and does."""
     if may_skip and (skipped := skipped_reason(reply, judged)) is not None:
         return Rating(None, skipped)
     if scale is not None:
         return Rating(*read_on_scale(reply, scale, judged))
+    return read_rating(reply, judged, labels)
+
+
+def read_rating(reply: str, judged: Collection[str] = (), labels: Collection[str] = ()) -> Rating:
+    """The rating in a judge's reply to the texts that were judged, with its label where there are some to choose."""
     try:
         text = reply_text(reply)
-        verdict = None
+        found = None
         if '"score"' in text or "'score'" in text or _is_one_object(text):  # other braces are words of the reason
-            verdict = verdict_object(text, "score", lambda value: stated_number(value) is not None, judged)
-        score = score_line(text, judged) if verdict is None else stated_number(verdict["score"])
-        if score is None or not 1 <= score <= 5:
+            found = verdict_and_source(text, "score", lambda value: stated_number(value) is not None, judged)
+        if found is None:
+            verdict: Mapping[str, Any] = {"reason": text}
+            score, source = score_line(text, judged)
+        else:
+            verdict, source = found
+            score = stated_number(verdict["score"]) or 0
+        if not 1 <= score <= 5:
             raise UnreadableReply(f"its score is {str(score)[:20]}")
     except UnreadableReply as problem:
         form = '{"reason": "...", "score": n}'
         raise UnreadableReply(f"{problem}; one JSON object {form} with n from 1 to 5 was expected") from None
-    reason = verdict.get("reason") if verdict else text
-    return Rating(float(score), reason if isinstance(reason, str) else "")
+    reason, label = verdict.get("reason"), verdict.get("label")
+    return Rating(float(score), reason if isinstance(reason, str) else "", source, label if label in labels else None)
 
 
 def _is_one_object(text: str) -> bool:
     return text.startswith("{") and text.endswith("}")
 
 
-def examples_text(prompt: str, own: Sequence[Example] | None, scale: Scale | None = None) -> str:
-    """The examples a judge is shown: those of the options, else those that come with the prompt."""
+def examples_text(prompt: str, own: Sequence[Any] | None, form: Any = Example, *, scale: Scale | None = None) -> str:
+    """The examples a judge is shown: those of the options, else those that come with the prompt for its own scale."""
     shipped: Any = () if scale else shipped_prompt(prompt).front.get("examples", ())
-    examples = [Example.model_validate(one) for one in shipped] if own is None else own
+    examples = [form.model_validate(one) for one in shipped] if own is None else own
     return "\n".join(example.line for example in examples) or "(none given)"
 
 
@@ -191,6 +230,7 @@ async def rate_answer(
     *,
     parts: Parts | None = None,
     shows: Collection[str] = ("steps",),
+    labels: Sequence[str] = (),
     **details: Any,
 ) -> Score:
     """The record of a rating by the prompt that bears the evaluator's name, with the parts of the evidence it shows."""
@@ -204,16 +244,17 @@ async def rate_answer(
     question = judge_question(
         prompt,
         judged_texts,
-        {"steps": "(none given)", "examples": examples_text(prompt, options.examples, scale), **(trusted or {})},
+        {"steps": "(none given)", "examples": examples_text(prompt, options.examples, scale=scale), **(trusted or {})},
         parts=parts,
         headings=HEADINGS,
-        schema=_reply_schema(scale, may_skip=applies is not None),
+        schema=_reply_schema(scale, labels, may_skip=applies is not None),
         judge=options.judge,
     )
+    question = replace(question, likelihoods=options.expected_score)
     if scale is not None:
         question = replace(question, rubric=f"{question.rubric} ({scale})")
     judged = [*judged_texts.values(), *(piece.text for part in parts.values() for piece in part)]
-    read = partial(read_rating, judged=judged, scale=scale, may_skip=applies is not None)
+    read = partial(_read_reply, judged=judged, labels=labels, scale=scale, may_skip=applies is not None)
     rating, reply = await ask_judge(evaluator.ask, question, read)
     if rating.score is None:
         reason = rating.reason.strip() or "the judge found that the criteria do not apply"
@@ -222,22 +263,46 @@ async def rate_answer(
         reason = rating.reason.strip() or f"the judge gave {rating.score} and no reason"
         return scale.score(rating.score, threshold_on(scale, options), reason, **details, reply=reply)
     reason = rating.reason.strip() or f"the judge gave {rating.score:g} of 5 and no reason"
-    return measured_score(rating.score, options.threshold, reason, **details, reply=reply)
+    record = measured_score(rating.score, options.threshold, reason, label=rating.label, **details, reply=reply)
+    return _with_expected(record, rating, reply) if options.expected_score else record
 
 
-def _reply_schema(scale: Scale | None, *, may_skip: bool) -> Mapping[str, Any]:
+def _with_expected(record: Score, rating: Rating, reply: str) -> Score:
+    """The record with the score that was to be expected, or with the written one and why that counts."""
+    asked = consulted.get()
+    choices = asked.choices if asked is not None else ()
+    found = expected_score(reply, rating.source, rating.score, choices)
+    details = {"written": rating.score, "expected": None, **record.details}
+    if found is None:
+        why = "do not tell how likely that score was" if choices else "did not come"
+        said = f"The written score counts, for the judge's log-probabilities {why}."
+        return replace(record, reason=f"{_sentence(record.reason)} {said}", details=details)
+    said = f"Expected score {found.score:.2f}, written {rating.score:g}."
+    counted = measured_score(found.score, record.threshold)
+    return replace(
+        record,
+        score=counted.score,
+        result=counted.result,
+        reason=f"{_sentence(record.reason)} {said}",
+        details={**details, "expected": found.score, "levels": found.levels},
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _reply_schema(scale: Scale | None, labels: Sequence[str], *, may_skip: bool) -> Mapping[str, Any]:
     """The schema of a reply: on another scale its score is another, and where it may skip it has a result."""
-    if scale is None and not may_skip:
-        return RATING_SCHEMA
-    score: dict[str, Any] = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
+    schema = rating_schema(labels)
     if scale is not None:
         bounds = {"minimum": scale.lowest, "maximum": scale.highest}
         score = {"enum": list(scale.labels)} if scale.labels else {"type": "number", **bounds}
+        schema = {**schema, "properties": {**schema["properties"], "score": score}}
     if not may_skip:
-        properties = {**RATING_SCHEMA["properties"], "score": score}
-        return {**RATING_SCHEMA, "properties": properties}
-    properties = {**RATING_SCHEMA["properties"], "score": score, "result": {"enum": [SKIPPED]}}
-    return {**RATING_SCHEMA, "properties": properties, "required": ["reason"]}
+        return schema
+    properties = {**schema["properties"], "result": {"enum": [SKIPPED]}}
+    return {**schema, "properties": properties, "required": ["reason"]}
 
 
 class Relevance(Evaluator):
