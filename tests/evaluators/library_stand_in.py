@@ -50,6 +50,15 @@ class SamplesEvaluator:
         return {"samples": float(len(set(said))), "samples_reason": " ".join(said)}
 
 
+class QuietEvaluator:
+    """Has nothing to say of an answer without a claim."""
+
+    def __call__(self, *, response):
+        if "claim" in response:
+            return {"quiet": 1.0, "quiet_result": "pass"}
+        return {"quiet": None, "quiet_result": "not applicable", "quiet_reason": "there is no claim"}
+
+
 class KeysEvaluator:
     def __call__(self, *, response):
         return {"keys": 1.0, "keys_result": "pass", "keys_reason": json.dumps(dict(os.environ))}

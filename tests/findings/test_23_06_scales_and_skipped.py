@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import tui_evals
+from tests.evaluators.library_stand_in import stand_in
 from tests.runs.conftest import FREE
+from tui_evals.evaluators.libraries.worker import end_workers
 from tui_evals.tui.runs.ending import told_ending
 
 JUDGE = '[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "%s"\n%s[judge]\ntarget = "judge"\n'
@@ -179,6 +181,21 @@ def test_what_is_skipped_passes_nothing_and_is_told_apart_everywhere(judged):
         assert [row[2] for row in project.table()] == ["unjudged", "pass"], kind
         found = [record for record in all_records(project) if record.key == "tone"]
         assert [(record.result, record.reason) for record in found] == [("skipped", "nobody is spoken to")] * 2
+
+
+def test_a_library_that_gives_no_score_skips(judged, tmp_path):
+    project = judged({"score": 1})
+    quiet = {"type": "azure-ai-evaluation:QuietEvaluator", "python": str(stand_in(tmp_path / "env")), "scale": [0, 1]}
+    project.dataset(
+        2, lambda number: f"[[say {'a claim' if number else 'nothing'}]]", default_evaluators={"Quiet": quiet}
+    )
+    try:
+        project.do(*RUN)
+    finally:
+        end_workers()
+    assert [row[2] for row in project.table()] == ["unjudged", "pass"]
+    found = [(record.result, record.score, record.reason) for record in all_records(project)]
+    assert found == [("skipped", None, "there is no claim"), ("pass", 1, "")]
 
 
 def test_a_judge_may_skip_only_where_its_prompt_says_so(judged):

@@ -47,7 +47,7 @@ def test_the_score_is_the_mean_of_what_the_judge_might_have_written(project):
     assert record.details["levels"] == {"3": 0.1111, "4": 0.6667, "5": 0.2222}
     assert record.reason.endswith("criteria are met. Expected score 4.11, written 4.")
     assert figures_text(record) == "4.11 of 1–5 (at least 4.2)"
-    assert "4.11 (at least 4.2)" in project.do("show", "last", "--item", "#1")
+    assert "4.11 of 1–5 (at least 4.2)" in project.do("show", "last", "--item", "#1")
     project.do("report", "last", "-o", "out.html")
     assert "Expected score 4.11, written 4." in (project.folder / "out.html").read_text()
     assert "Sent otherwise" not in (project.folder / "out.html").read_text()

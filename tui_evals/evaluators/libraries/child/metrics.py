@@ -427,7 +427,8 @@ def _of_mapping(done: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
     figures = {
         name: value
         for name, value in done.items()
-        if not isinstance(value, (bool, str)) and hasattr(value, "__float__") and not name.endswith("_threshold")
+        if value is None or (not isinstance(value, (bool, str)) and hasattr(value, "__float__"))
+        if not name.endswith(("_threshold", "_result", "_reason", "_status"))
     }
     if wanted is None:
         wanted = next((name for name in figures if f"{name}_result" in done), next(iter(figures), ""))
@@ -441,7 +442,7 @@ def _of_mapping(done: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
         passed={"pass": True, "fail": False}.get(str(verdict)),
         threshold=done.get(f"{wanted}_threshold"),
         reason=done.get(f"{wanted}_reason"),
-        metadata={name: value for name, value in figures.items() if name != wanted} or None,
+        metadata={name: value for name, value in figures.items() if name != wanted and value is not None} or None,
     )
 
 
