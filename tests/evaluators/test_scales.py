@@ -138,6 +138,13 @@ def test_an_evaluator_of_the_project_declares_its_scale(
     assert (record.score, record.result, record.threshold, record.label) == found, record
 
 
+def test_a_threshold_beyond_the_scale_is_found_before_anything_is_asked(tmp_path: Path) -> None:
+    own(tmp_path, "SCALE = [0, 1]\ndef score(response): return 1", {})
+    registry = load_registry(tmp_path, Trust(tmp_path / "trust.json"))
+    assert registry.build("mine", {"threshold": 3}).obstacle() == "the threshold 3 is not on the scale, from 0 to 1"
+    assert registry.build("mine", {"threshold": 1}).obstacle() is None
+
+
 def test_a_scale_that_has_to_be_run_is_said_to_be_none(tmp_path: Path) -> None:
     record = own(tmp_path, "SCALE = list(range(2))\ndef score(response): return 1", {})
     assert record.details["code"] == "evaluatorConfigurationError"

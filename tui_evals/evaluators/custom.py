@@ -158,12 +158,15 @@ class CustomEvaluator(Evaluator):
         return scale.score(scale.worst, threshold_on(scale, self.options), EMPTY_ANSWER)
 
     def obstacle(self) -> str | None:
-        """That its files are missing; whether they may run is asked before a run begins."""
+        """That its files are missing or its threshold is not on its scale; whether they may run is asked elsewhere."""
         try:
-            read_evaluator_files(self.name, self.folder)
+            files = read_evaluator_files(self.name, self.folder)
+            if fault := self.code_problem():
+                return fault
+            self._scale(files)
         except CannotJudge as problem:
             return str(problem)
-        return self.code_problem()
+        return None
 
     @classmethod
     def code_problem(cls) -> str | None:

@@ -170,7 +170,7 @@ def _show(kind: type[Evaluator]) -> None:
     say()
     say("Needs", bold=True)
     say(f"  {', '.join(kind.needs) or 'nothing'}{'; ' + _whom(kind) if kind.judged else ''}")
-    if kind.judged and not kind.embeds:
+    if kind.judged and not kind.embeds and not kind.may_ask:
         say("Its judge is sent", bold=True)
         for line in _sent_lines(kind):
             say(f"  {line}")
