@@ -33,7 +33,7 @@ from tui_evals.targets.config import find_target
 from tui_evals.targets.permissions import Permission
 from tui_evals.text import strictjson
 
-from .recording import RecordedAnswer, Recording, chat_before
+from .recording import RecordedAnswer, Recording, chat_before, gives_verdict
 
 TOLERANCE = 0.001
 """How far two scores may lie apart that are the same."""
@@ -239,8 +239,8 @@ async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | No
     evidence = evidence_for(plan, item, one.turn, prompt, chat, one.answer)
     told: list[_Told] = []
     for before, entry in _matched(check, one, item):
-        if before.result in ("error", "skipped") or (before.result is None and before.score is None):
-            continue  # nothing was found then
+        if not gives_verdict(before):
+            continue
         if before.key == FORMAT_KEY and entry is None:
             now = await form_record(evidence, item, plan.dataset)
             told.append(_compared(check, one, before, now))
