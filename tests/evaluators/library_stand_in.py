@@ -56,8 +56,8 @@ class DiesEvaluator:
 class HangsEvaluator:
     def __call__(self, *, response):
         if "stop" in response:
-            os.kill(os.getpid(), signal.SIGSTOP)
-        time.sleep(600 if "hang" in response else 0)
+            os.kill(os.getpid(), signal.SIGSTOP)  # which another thread may take, so that this one goes on a little
+        time.sleep(600 if "hang" in response or "stop" in response else 0)
         return {"alive": 1.0}
 
 

@@ -258,6 +258,8 @@ class Consulted:
     @property
     def details(self) -> dict[str, object]:
         """What of it a record keeps."""
+        if not (self.rubrics or self.judges):
+            return {}
         named = {"rubric": ", ".join(self.rubrics), "judge_model": ", ".join(self.judges)}
         return {name: text for name, text in named.items() if text}
 

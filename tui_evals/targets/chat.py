@@ -98,9 +98,9 @@ def parse_completion(document: Any) -> Reply:
 def _finish_reason(choice: Mapping[str, Any]) -> str | None:
     """Why the answer ended; litellm calls some answers ended that its provider says were cut."""
     said: str | None = choice.get("finish_reason")
-    natively = (choice.get("provider_specific_fields") or {}).get("native_finish_reason")
-    cut = said == "stop" and isinstance(natively, str) and ending_word(natively) in ENDINGS
-    return natively if cut else said
+    fields = choice.get("provider_specific_fields")
+    natively = fields.get("native_finish_reason") if fields and said == "stop" else None
+    return natively if isinstance(natively, str) and ending_word(natively) in ENDINGS else said
 
 
 def _content_text(content: object) -> str:
@@ -141,7 +141,7 @@ def _parse_usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
 def _detail(counted: Mapping[str, Any], group: str, name: str) -> int:
     """A count within a count, 0 where none is stated."""
     details = counted.get(group)
-    return _count(details.get(name)) if isinstance(details, Mapping) else 0
+    return _count(details.get(name)) if isinstance(details, dict) else 0
 
 
 def _count(value: object) -> int:

@@ -120,6 +120,8 @@ def has_length(params: Mapping[str, Any]) -> bool:
 
 def longest_unlimited(config: TargetConfig) -> int:
     """The tokens of the longest answer of a target that is told no limit on purpose; 0 for all others."""
+    if UNSET not in config.params.values():
+        return 0
     if not any(config.params.get(name) == UNSET for name in LENGTHS) or has_length(config.params):
         return 0
     return takes_of(config).longest or ANSWER_TOKENS
@@ -144,6 +146,7 @@ class Fitting:
     def __init__(self, config: TargetConfig) -> None:
         self._config = config
         self._takes = takes_of(config)
+        self._unset = {name for name, value in config.params.items() if value == UNSET}
         self._learnt: dict[str, str] = {}
         """What stands in the place of each parameter that was refused; nothing where it is left out."""
 
@@ -178,7 +181,7 @@ class Fitting:
         return True
 
     def _leave_unset(self, body: MutableMapping[str, Any]) -> None:
-        for name in [name for name in body if UNSET in (self._config.params.get(name), body[name])]:
+        for name in [name for name, value in body.items() if value == UNSET or name in self._unset]:
             del body[name]
 
     def _fit_sampling(self, body: MutableMapping[str, Any]) -> list[str]:
@@ -190,8 +193,11 @@ class Fitting:
         return [f"{name} is not sent, for the model takes none" for name in refused]
 
     def _fit_length(self, body: MutableMapping[str, Any]) -> list[str]:
-        other, own = next(iter(LENGTHS - {self._takes.length})), self._takes.length
-        if other not in body or own == "max_tokens":
+        own = self._takes.length
+        if own == "max_tokens":
+            return []
+        other = next(iter(LENGTHS - {own}))
+        if other not in body:
             return []
         limit = body.pop(other)
         body.setdefault(own, limit)
@@ -225,6 +231,8 @@ class Fitting:
     def _fit_format(self, body: MutableMapping[str, Any]) -> list[str]:
         """A form that the model does not keep is asked for by an instruction."""
         form = body.get("response_format")
+        if form is None:
+            return []
         kind = form.get("type") if isinstance(form, Mapping) else None
         kept = {"json_object": self._takes.json, "json_schema": self._takes.schema}.get(str(kind), True)
         if not isinstance(form, Mapping) or kind == "text" or (kept and "response_format" not in self._learnt):
