@@ -15,7 +15,7 @@ from tui_evals.targets.config import FILE
 
 from .base import ImportResult, shown
 from .doors import importers
-from .verifying import Difference, Verification
+from .verifying import Repeated, Verification
 
 MOST_DIFFERENCES = 20
 """How many verdicts that differ are listed one by one."""
@@ -134,8 +134,9 @@ def agreement(found: Verification) -> str:
 
 def difference_lines(found: Verification) -> list[str]:
     """The verdicts that differ: on which answer, how it was and how it is; a long list is cut with its count."""
-    lines = [_difference(one) for one in found.differences[:MOST_DIFFERENCES]]
-    more = len(found.differences) - len(lines)
+    differences = found.differences
+    lines = [verdict_line(one) for one in differences[:MOST_DIFFERENCES]]
+    more = len(differences) - len(lines)
     return [*lines, f"… and {more:,} more; --json lists all"] if more else lines
 
 
@@ -158,11 +159,14 @@ def not_repeated_lines(found: Verification) -> list[str]:
     return lines
 
 
-def _difference(one: Difference) -> str:
+def verdict_line(one: Repeated) -> str:
+    """A verdict that was given once more: on which answer, how it was, and how it is where that differs."""
     turn = f" turn {one.turn + 1}" if one.turn else ""
     repeat = f" repeat {one.repeat + 1}" if one.repeat else ""
     where = ", ".join(part for part in (f"{one.item}{turn}{repeat}", one.prompt, one.target) if part)
     name = one.key if one.key == one.evaluator else f"{one.key} ({one.evaluator})"
+    if one.same:
+        return f"{where}: {name}: {_verdict(one.before)}, as before"
     return f"{where}: {name}: {_verdict(one.before)} before, {_verdict(one.now)} now" + (
         f": {_short(one.now.reason)}" if one.now.reason else ""
     )
