@@ -396,6 +396,8 @@ class Tests:
         self._noted.add(spot.where)
         options = spot.get("options")
         for key, part in options.members() if options is not None else ():
+            if part.value is None:
+                continue
             if key in TRANSFORMS and not (seen := self.seen.through(part.value)).code:
                 self.losses.carried(f"options.{key}", part.where, f"as {seen}")
             elif key not in ("disableVarExpansion", "provider", *_SIDES):
