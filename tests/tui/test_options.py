@@ -66,8 +66,16 @@ def test_defaults_and_limits_are_said_in_words():
 
 
 def test_what_is_needed_comes_first_and_what_all_have_last():
-    assert list(fields("Rubric")) == ["criteria", "threshold", "examples", "judge", "negate", "weight"]
-    assert list(fields("Relevance"))[:3] == ["threshold", "examples", "rubric"]
+    assert list(fields("Rubric")) == [
+        "criteria",
+        "threshold",
+        "examples",
+        "expected_score",
+        "judge",
+        "negate",
+        "weight",
+    ]
+    assert list(fields("Relevance"))[:4] == ["threshold", "examples", "expected_score", "rubric"]
 
 
 def test_faults_stand_beside_their_field_whatever_spelling_the_file_uses():

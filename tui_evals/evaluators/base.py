@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -14,7 +14,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
+from tui_evals.text.endings import ENDINGS, ending_word
 from tui_evals.text.jsonpath import PathError, find_by_path
+from tui_evals.text.logprobs import Choice
 from tui_evals.text.measures import Measure
 from tui_evals.text.tracebacks import last_frames
 
@@ -246,6 +248,8 @@ class Question:
     """Which of several replies to the same question is wanted."""
     rubric: str = ""
     """The prompt that asks, and its version, as records keep it."""
+    likelihoods: bool = False
+    """Whether it is wanted how likely the numbers in the reply were, and others in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +258,8 @@ class Consulted:
 
     rubrics: dict[str, None] = field(default_factory=dict)
     judges: dict[str, None] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
+    """What else the last reply might have said, where that was asked for and the judge told it."""
 
     @property
     def details(self) -> dict[str, object]:
@@ -266,6 +272,12 @@ class Consulted:
 
 consulted: ContextVar[Consulted | None] = ContextVar("consulted", default=None)
 """Of what is scored just now."""
+
+
+def note_choices(choices: Sequence[Choice]) -> None:
+    """Note what else a judge's reply might have said, for the evaluator that waits for it."""
+    if (asked := consulted.get()) is not None:
+        asked.choices[:] = choices
 
 
 Ask = Callable[[Question], Awaitable[str]]
@@ -290,6 +302,8 @@ class Evaluator:
     """Whether an option `rubric` says what its levels mean, which depends on the dataset where it is left open."""
     lowest: ClassVar[float] = 0.0
     """The score of the worst answer, where a judge gives the scores."""
+    judges_withheld: ClassVar[bool] = False
+    """Whether it has a verdict on an answer of which a filter or a refusal left nothing, which is else an empty one."""
     may_ask: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
@@ -364,6 +378,7 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         _is_empty(evidence)
         and evaluator.judged
         and "response" in evaluator.needs
+        and not (evaluator.judges_withheld and withheld(evidence))
         and (empty := evaluator.empty_score())
     ):
         return empty
@@ -398,6 +413,12 @@ async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
 def _is_empty(evidence: Evidence) -> bool:
     """Whether the answer says nothing and calls no tool."""
     return evidence.response is not None and not evidence.response.strip() and not evidence.tool_calls
+
+
+def withheld(evidence: Evidence) -> str:
+    """Why nothing is left of an answer that the provider's filter or the model kept back; else nothing."""
+    ending = ending_word(evidence.finish_reason, evidence.diagnostics)
+    return ENDINGS[ending] if _is_empty(evidence) and ending in ("content_filter", "refusal") else ""
 
 
 _EVIDENCE_WORDS = {

@@ -280,7 +280,15 @@ def reply_text(said: str) -> str:
 def verdict_object(
     text: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
 ) -> dict[str, Any] | None:
-    """The last JSON object with a valid verdict under the key, None where there is no object.
+    """The last JSON object with a valid verdict under the key, None where there is no object."""
+    found = verdict_and_source(text, key, valid, judged)
+    return None if found is None else found[0]
+
+
+def verdict_and_source(
+    text: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
+) -> tuple[dict[str, Any], str] | None:
+    """The last JSON object with a valid verdict under the key, and its text; None where there is no object.
 
     A second verdict that differs makes the reply unreadable, and so does one that stands in a text that was judged:
     each may be a quotation.
@@ -295,7 +303,7 @@ def verdict_object(
         return None
     value, source = verdicts[-1]
     _refuse_quotation(source, judged)
-    return value
+    return value, source
 
 
 def required_verdict(
@@ -326,16 +334,18 @@ def reply_object(reply: str) -> dict[str, Any]:
     return objects[0]
 
 
-def score_line(text: str, judged: Collection[str] = ()) -> float:
+def score_line(text: str, judged: Collection[str] = ()) -> tuple[float, str]:
     """The score of a reply without JSON: a bare number or a level of a scale, else what its first or last line gives.
 
-    A line within is not looked at, and one that stands in a text that was judged is refused: each may be a quotation.
+    With the text that gives it. A line within is not looked at, and one that stands in a text that was judged is
+    refused: each may be a quotation.
     """
-    if re.fullmatch(_NUMBER, text.strip(_AROUND)):
-        return float(text.strip(_AROUND))
-    if level := _LEVEL.fullmatch(text.strip(_AROUND)):
+    bare = text.strip(_AROUND)
+    if re.fullmatch(_NUMBER, bare):
+        return float(bare), bare
+    if level := _LEVEL.fullmatch(bare):
         _refuse_quotation(level[0], judged)
-        return float(level[1])
+        return float(level[1]), level[0]
     lines = text.splitlines()
     matches = [match for line in lines[:1] + lines[-1:] if (match := _SCORE_LINE.fullmatch(line.strip(_AROUND)))]
     scores = {float(match[1] or match[2]) for match in matches}
@@ -343,7 +353,7 @@ def score_line(text: str, judged: Collection[str] = ()) -> float:
         raise UnreadableReply("it gives more than one score" if scores else "it gives no score")
     for match in matches:
         _refuse_quotation(match[0], judged)
-    return scores.pop()
+    return scores.pop(), matches[-1][0]
 
 
 def _refuse_quotation(verdict: str, judged: Collection[str]) -> None:

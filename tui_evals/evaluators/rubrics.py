@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tui_evals.text.measures import Measure
 
-from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
+from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, consulted, measured_score
+from .expected_score import expected_score
 from .judging import (
     Parts,
     UnreadableReply,
@@ -21,7 +22,7 @@ from .judging import (
     score_line,
     shipped_prompt,
     stated_number,
-    verdict_object,
+    verdict_and_source,
 )
 from .shown import EVIDENCE, HEADINGS, reference_text, request_texts, shown_parts, source_of
 
@@ -31,6 +32,17 @@ RATING_SCHEMA: Mapping[str, Any] = {
     "required": ["reason", "score"],
     "additionalProperties": False,
 }
+
+
+def rating_schema(labels: Sequence[str] = ()) -> Mapping[str, Any]:
+    """The JSON Schema of a rating, which has a label before its score where there are some to choose from."""
+    if not labels:
+        return RATING_SCHEMA
+    reason, score = RATING_SCHEMA["properties"].items()
+    properties = dict([reason, ("label", {"type": "string", "enum": list(labels)}), score])
+    return {**RATING_SCHEMA, "properties": properties, "required": list(properties)}
+
+
 RUBRICS = ("strict", "m365")
 """What the levels of Relevance, Coherence and Groundedness mean: as we have them, or as Microsoft's evaluators do."""
 
@@ -41,6 +53,9 @@ class Rating:
 
     score: float
     reason: str
+    source: str = ""
+    """The part of the reply in which the score stands."""
+    label: str | None = None
 
 
 class Example(BaseModel):
@@ -56,8 +71,13 @@ class Example(BaseModel):
     @property
     def line(self) -> str:
         """How a judge is shown it."""
-        about, reason = f"{self.about.strip()}\n" if self.about else "", f" - {self.reason}" if self.reason else ""
-        return f"{about}{self.score:g}: {self.answer.strip()}{reason}"
+        return example_line(f"{self.score:g}", self.answer, self.about, self.reason)
+
+
+def example_line(verdict: str, answer: str, about: str, reason: str) -> str:
+    """An answer with the verdict it gets, as a judge is shown it."""
+    line = f"{verdict}: {answer.strip()}{f' - {reason}' if reason else ''}"
+    return f"{about.strip()}\n{line}" if about else line
 
 
 class RatingOptions(JudgedOptions):
@@ -66,6 +86,12 @@ class RatingOptions(JudgedOptions):
     threshold: float = Field(3.0, ge=1, le=5, description="The lowest rating, from 1 to 5, that passes.")
     examples: list[Example] | None = Field(
         None, description="Answers with the score each earns, instead of ours: [{score, answer, about, reason}, ...]."
+    )
+    expected_score: bool = Field(
+        False,
+        validation_alias="expectedScore",
+        description="Count the mean of the scores a judge might have given, by their log-probabilities, where it "
+        "tells them.",
     )
 
 
@@ -91,31 +117,36 @@ class RubricOptions(RatingOptions):
     )
 
 
-def read_rating(reply: str, judged: Collection[str] = ()) -> Rating:
-    """The rating in a judge's reply to the texts that were judged."""
+def read_rating(reply: str, judged: Collection[str] = (), labels: Collection[str] = ()) -> Rating:
+    """The rating in a judge's reply to the texts that were judged, with its label where there are some to choose."""
     try:
         text = reply_text(reply)
-        verdict = None
+        found = None
         if '"score"' in text or "'score'" in text or _is_one_object(text):  # other braces are words of the reason
-            verdict = verdict_object(text, "score", lambda value: stated_number(value) is not None, judged)
-        score = score_line(text, judged) if verdict is None else stated_number(verdict["score"])
-        if score is None or not 1 <= score <= 5:
+            found = verdict_and_source(text, "score", lambda value: stated_number(value) is not None, judged)
+        if found is None:
+            verdict: Mapping[str, Any] = {"reason": text}
+            score, source = score_line(text, judged)
+        else:
+            verdict, source = found
+            score = stated_number(verdict["score"]) or 0
+        if not 1 <= score <= 5:
             raise UnreadableReply(f"its score is {str(score)[:20]}")
     except UnreadableReply as problem:
         form = '{"reason": "...", "score": n}'
         raise UnreadableReply(f"{problem}; one JSON object {form} with n from 1 to 5 was expected") from None
-    reason = verdict.get("reason") if verdict else text
-    return Rating(float(score), reason if isinstance(reason, str) else "")
+    reason, label = verdict.get("reason"), verdict.get("label")
+    return Rating(float(score), reason if isinstance(reason, str) else "", source, label if label in labels else None)
 
 
 def _is_one_object(text: str) -> bool:
     return text.startswith("{") and text.endswith("}")
 
 
-def examples_text(prompt: str, own: Sequence[Example] | None) -> str:
+def examples_text(prompt: str, own: Sequence[Any] | None, form: Any = Example) -> str:
     """The examples a judge is shown: those of the options, else those that come with the prompt."""
     shipped: Any = shipped_prompt(prompt).front.get("examples", ())
-    examples = [Example.model_validate(one) for one in shipped] if own is None else own
+    examples = [form.model_validate(one) for one in shipped] if own is None else own
     return "\n".join(example.line for example in examples) or "(none given)"
 
 
@@ -127,6 +158,7 @@ async def rate_answer(
     *,
     parts: Parts | None = None,
     shows: Collection[str] = ("steps",),
+    labels: Sequence[str] = (),
     **details: Any,
 ) -> Score:
     """The record of a rating by the prompt that bears the evaluator's name, with the parts of the evidence it shows."""
@@ -141,13 +173,40 @@ async def rate_answer(
         {"steps": "(none given)", "examples": examples_text(prompt, options.examples), **(trusted or {})},
         parts=parts,
         headings=HEADINGS,
-        schema=RATING_SCHEMA,
+        schema=rating_schema(labels),
         judge=options.judge,
     )
+    question = replace(question, likelihoods=options.expected_score)
     judged = [*judged_texts.values(), *(piece.text for part in parts.values() for piece in part)]
-    rating, reply = await ask_judge(evaluator.ask, question, partial(read_rating, judged=judged))
+    rating, reply = await ask_judge(evaluator.ask, question, partial(read_rating, judged=judged, labels=labels))
     reason = rating.reason.strip() or f"the judge gave {rating.score:g} of 5 and no reason"
-    return measured_score(rating.score, options.threshold, reason, **details, reply=reply)
+    record = measured_score(rating.score, options.threshold, reason, label=rating.label, **details, reply=reply)
+    return _with_expected(record, rating, reply) if options.expected_score else record
+
+
+def _with_expected(record: Score, rating: Rating, reply: str) -> Score:
+    """The record with the score that was to be expected, or with the written one and why that counts."""
+    asked = consulted.get()
+    choices = asked.choices if asked is not None else ()
+    found = expected_score(reply, rating.source, rating.score, choices)
+    details = {"written": rating.score, "expected": None, **record.details}
+    if found is None:
+        why = "do not tell how likely that score was" if choices else "did not come"
+        said = f"The written score counts, for the judge's log-probabilities {why}."
+        return replace(record, reason=f"{_sentence(record.reason)} {said}", details=details)
+    said = f"Expected score {found.score:.2f}, written {rating.score:g}."
+    counted = measured_score(found.score, record.threshold)
+    return replace(
+        record,
+        score=counted.score,
+        result=counted.result,
+        reason=f"{_sentence(record.reason)} {said}",
+        details={**details, "expected": found.score, "levels": found.levels},
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 class Relevance(Evaluator):

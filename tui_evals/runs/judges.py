@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tui_evals.evaluators.base import EMBEDDER, Ask, CannotJudge, Misconfigured, Question, consulted
+from tui_evals.evaluators.base import (
+    EMBEDDER,
+    Ask,
+    CannotJudge,
+    Misconfigured,
+    Question,
+    consulted,
+    note_choices,
+)
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetConfig, TargetError
 from tui_evals.targets.takes import judging_params
 
-from .asking import REPLY, PricedTarget, kept_key, kept_reply, recalled
+from .asking import REPLY, PricedTarget, kept_choices, kept_key, kept_reply, recalled
 from .scoring import questions, scripted
 
 _CODES = {
@@ -23,6 +31,7 @@ _CODES = {
 
 _BATCH = 64
 """Texts in one call for their vectors."""
+NO_LIKELIHOODS = "log-probabilities were asked for and none came, so written scores count"
 
 
 def request_for(question: Question, config: TargetConfig) -> Request:
@@ -30,7 +39,7 @@ def request_for(question: Question, config: TargetConfig) -> Request:
     if question.texts:
         texts = tuple({"role": "user", "content": text} for text in question.texts)
         return Request(messages=texts, params=config.params)
-    params = judging_params(config, question.max_tokens)
+    params = judging_params(config, question.max_tokens, likelihoods=question.likelihoods)
     return Request(messages=question.messages, response_format=question.schema, params=params, repeat=question.repeat)
 
 
@@ -75,6 +84,11 @@ class Judges:
         scripted.set(kept.scripted or scripted.get())
         if (asked := consulted.get()) is not None:
             asked.judges[kept.model or judge.config.model] = None
+        choices = kept_choices(kept)
+        note_choices(choices)
+        if question.likelihoods and not choices and NO_LIKELIHOODS not in judge.changes:
+            judge.changes.add(NO_LIKELIHOODS)
+            self._ledger.changed(judge.config.name, [NO_LIKELIHOODS])
         return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)
 
     def _embedder(self, judge: PricedTarget) -> PricedTarget:

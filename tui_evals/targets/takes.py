@@ -20,14 +20,18 @@ UNSET = "unset"
 LENGTHS = frozenset(("max_tokens", "max_completion_tokens"))
 REFUSALS = frozenset((400, 422))
 """The statuses with which endpoints refuse a parameter."""
+_FORBIDDEN = 403
+"""With which OpenAI refuses the log-probabilities of some models."""
 ANSWER_TOKENS = 4096
 """The longest answer a call may give under a budget where nobody says how long it may be."""
 THINKING_TOKENS = 8192
 """What a model that thinks may think with before a short answer; it counts against the longest answer it may give."""
 
+LIKELIHOODS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 5}
+"""What asks how likely the pieces of an answer were; five others in the place of each are what most endpoints give."""
 _SAMPLING = {
-    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty"),
-    *("logprobs", "top_logprobs", "logit_bias"),
+    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"),
+    *LIKELIHOODS,
 }
 _LEARNABLE = _SAMPLING | LENGTHS | {"seed", "stop", "repetition_penalty", "parallel_tool_calls", "verbosity", "user"}
 """Parameters without which a question is still the same question."""
@@ -127,10 +131,10 @@ def longest_unlimited(config: TargetConfig) -> int:
     return takes_of(config).longest or ANSWER_TOKENS
 
 
-def judging_params(config: TargetConfig, reply_tokens: int) -> dict[str, Any]:
+def judging_params(config: TargetConfig, reply_tokens: int, *, likelihoods: bool = False) -> dict[str, Any]:
     """The parameters of a question to a judge whose reply takes so many tokens; what is configured comes first."""
     length = {} if has_length(config.params) else {"max_tokens": with_room(config, reply_tokens)}
-    return {"temperature": 0, **length, **config.params}
+    return {"temperature": 0, **length, **(LIKELIHOODS if likelihoods else {}), **config.params}
 
 
 def short_question(config: TargetConfig) -> Request:
@@ -157,10 +161,16 @@ class Fitting:
         changes += self._fit_roles(body)
         return (*changes, *self._fit_format(body))
 
-    def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
+    def learn(self, said: str, sent: Mapping[str, Any], status: int = 400) -> bool:
         """Whether an endpoint's refusal names a part of what was sent to do without, so that it may be asked anew."""
+        if status not in (*REFUSALS, _FORBIDDEN):
+            return False
         text = _error_text(said)
-        if not _REFUSES.search(text):
+        likelihoods = LIKELIHOODS.keys() & sent.keys() - self._config.params.keys()
+        if _first_named(text, likelihoods):  # whatever is wrong with them: the answer is the same without
+            self._learnt |= dict.fromkeys(likelihoods, "")
+            return True
+        if status == _FORBIDDEN or not _REFUSES.search(text):
             return False
         if _ROLE.search(text) and any(
             message.get("role") == self._takes.system for message in sent.get("messages", ())

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .trial import Trial, TrialResult
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
+_WHICH = "The help page which-evaluator says what to take for which task."
 
 
 class JudgesPane(Pane):
@@ -163,7 +164,8 @@ class JudgesPane(Pane):
         from .state import evaluator_choices, free_key
 
         here, registry = self._here(), self.workspace.registry
-        name = await self.app.push_screen_wait(Menu("add an evaluator", evaluator_choices(registry, here)))
+        choices = evaluator_choices(registry, here)
+        name = await self.app.push_screen_wait(Menu("add an evaluator", choices, intro=_WHICH))
         if name is None:
             return
         key = free_key(name, {entry.key for entry in here.entries} | here.own)
