@@ -99,6 +99,11 @@ def test_evaluators_are_suggested_and_other_columns_kept(shell, folder):
         ("a.jsonl", '{"input": "1?", "target": "1"}\n{"input": "", "target": "2"}\n', "a.jsonl:2: input: the sample"),
         ("b.jsonl", '{"input": "1?", "target": "1"}\n{"input": 5, "target": "2"}\n', "b.jsonl:2: input"),
         ("c.json", '[{"input": "1?", "target": "1"},\n {"input": [{"role": "bot"}], "target": ""}]', "c.json:2: [1]"),
+        (
+            "g.jsonl",
+            '{"input": "1?", "id": 1, "target": ""}\n' * 2,
+            "g.jsonl:2: id: the id 1 stands there a second time",
+        ),
         ("d.csv", "input,target\n1?,1\n2?\n", "d.csv:3: the row has 1 cell, and the header has 2"),
         ("e.csv", "input,target,metadata\n1?,1,{\n", "e.csv:2: metadata: is no JSON"),
         ("f.jsonl", '{"input": "1?", "target": "1", "metadata": 4}\n', "f.jsonl:1: metadata: must be an object"),

@@ -118,7 +118,7 @@ async def test_what_records_no_verdicts_offers_none_to_read(folder):
     (folder / "chat.json").write_text(json.dumps([{"role": "user", "content": "Hi"}]))
     async with at_the_workbench(folder) as person:
         await ask_for(person, "chat.json")
-        await person.sees("nothing in it judges")
+        await person.sees("it records no assertions")
         await person.press("d")
         await person.sees("there are no such verdicts")
 

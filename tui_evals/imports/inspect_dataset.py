@@ -66,7 +66,14 @@ def _head(path: Path) -> str:
 def _import(request: ImportRequest) -> ImportResult:
     path, losses = request.path, Losses()
     file = request.dataset_file(path.stem)
-    items = [_item(record, place, number, file, path, losses) for number, (place, record) in enumerate(_records(path))]
+    items: list[Data] = []
+    ids: set[tuple[type, object]] = set()
+    for number, (where, record) in enumerate(_records(path)):
+        items.append(_item(record, where, number, file, path, losses))
+        identity = items[-1]["extensions"]["inspect"]["id"]
+        if (type(identity), identity) in ids:
+            raise where.refuse(f"the id {identity!r} stands there a second time, and Inspect takes it once", ("id",))
+        ids.add((type(identity), identity))
     if not items:
         raise DatasetError(str(path), [Problem("holds no samples")])
     document: Data = {

@@ -83,7 +83,7 @@ def share_line(result: ImportResult) -> str:
     parts = Counter(loss.kind for loss in result.losses)
     fates = (("carried over", parts["carried"]), ("changed", parts["changed"]), ("left out", parts["left out"]))
     listed = ", ".join(f"{count:,} {fate}" for fate, count in fates if count)
-    return f"nothing in it judges; of its parts {listed}" if listed else "nothing in it judges"
+    return "it records no assertions and no verdicts" + (f"; of what is named above: {listed}" if listed else "")
 
 
 def target_text(name: str, section: Mapping[str, Any]) -> str:

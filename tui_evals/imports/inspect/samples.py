@@ -167,8 +167,8 @@ def item_of(sample: Sample, losses: Losses) -> Data:
         item["expected_response"] = targets[0]
     if len(targets) > 1:
         item["ideal"] = targets
-    kept = {"id": sample.id, "metadata": finite(sample.metadata), "choices": sample.choices}
-    item["extensions"] = {"inspect": {name: value for name, value in kept.items() if value}}
+    kept = {"metadata": finite(sample.metadata), "choices": sample.choices}
+    item["extensions"] = {"inspect": {"id": sample.id, **{name: value for name, value in kept.items() if value}}}
     for name in ("sandbox", "files", "setup"):
         if getattr(sample, name):
             losses.left_out(f"{name} of samples", why="an item asks a target and prepares no machine")
