@@ -49,6 +49,8 @@ async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_datas
         page = person.screen()
         for told in ("items from", "dataset: ", "(written)", "asserts.yaml:", "left out: "):
             assert told in page, told
+        await person.press("d")
+        await person.sees("there are no such verdicts")
         await person.press("escape")
         await person.until(lambda: person.app.workspace.items)
         space = person.app.workspace
@@ -112,15 +114,6 @@ async def test_recorded_verdicts_are_judged_again_and_those_that_differ_can_be_r
         assert person.screen().count(", as before") > 10
         await person.press("escape", "escape")
         await person.until(lambda: person.app.watching.run is not None)
-
-
-async def test_what_records_no_verdicts_offers_none_to_read(folder):
-    (folder / "chat.json").write_text(json.dumps([{"role": "user", "content": "Hi"}]))
-    async with at_the_workbench(folder) as person:
-        await ask_for(person, "chat.json")
-        await person.sees("it records no assertions")
-        await person.press("d")
-        await person.sees("there are no such verdicts")
 
 
 async def test_a_wrong_path_is_said_while_one_types_with_what_was_meant_and_is_not_taken(folder):
