@@ -843,3 +843,19 @@ def test_what_is_said_to_be_nothing_is_not_called_left_out() -> None:
 def test_a_secret_of_the_environment_that_no_prompt_names_stays_where_it_is() -> None:
     found, _ = read("env: {CITY: Oslo, KEY: secret}\nprompts: ['{{env.CITY}} {{x}}']\ntests: [{vars: {x: '1'}}]\n")
     assert found.data["variables"] == {"env": {"CITY": "Oslo"}} and "secret" not in json.dumps(found.data)
+
+
+def test_parameters_that_a_provider_calls_otherwise_are_carried_under_their_usual_names() -> None:
+    google = "{generationConfig: {temperature: 0.3, maxOutputTokens: 99, topK: 4, responseSchema: {}}, projectId: p}"
+    claude = "{stop_sequences: [END], max_tokens: 50, top_p: '{{env.TOP}}'}"
+    providers = f"[{{id: 'google:gemini-x', config: {google}}}, {{id: 'anthropic:messages:c', config: {claude}}}]"
+    found, losses = read(f"x-common: 1\nprompts: ['{{{{q}}}}']\nproviders: {providers}\ntests: [{{vars: {{q: hi}}}}]\n")
+    assert [one.section().get("params") for one in found.targets] == [
+        {"temperature": 0.3, "max_tokens": 99, "top_k": 4},
+        {"stop": ["END"], "max_tokens": 50},
+    ]
+    assert [loss.what for loss in losses.of("left out")] == [
+        "responseSchema of the provider",
+        "projectId of the provider",
+        "top_p of the provider",
+    ]

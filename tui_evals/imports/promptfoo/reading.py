@@ -26,7 +26,17 @@ _READ = frozenset(("description", "prompts", "providers", "targets", "tests", "d
 _QUIET = frozenset(("$schema", "assertionTemplates", "evaluateOptions"))
 _WHY = {
     "env": "set variables before a run, or in a file for --env; what prompts name of it stands under variables.env",
-    **dict.fromkeys(("extensions", "nunjucksFilters", "derivedMetrics"), "it is code"),
+    **dict.fromkeys(("extensions", "nunjucksFilters"), "it is code"),
+    "commandLineOptions": "say them on the command line of `run`",
+    "derivedMetrics": "no figure is computed of others here",
+    "outputPath": "`run -o FILE` writes results, `report` and `export` those of a run that is over",
+    "tags": "`run --tag` gives them to a run",
+}
+
+_OF_RUNS = {
+    "delay": "requests_per_minute of a target sets its pace",
+    "maxConcurrency": "say it with --concurrency",
+    "cache": "--no-cache asks anew",
 }
 
 Chat = Sequence[Mapping[str, Any]]
@@ -227,8 +237,7 @@ def _repeats(root: Spot, losses: Losses) -> int | None:
         if key == "repeat":
             repeat = part
         else:
-            why = "say it with --concurrency" if key == "maxConcurrency" else "there is no equal"
-            losses.left_out(f"evaluateOptions.{key}", part.where, why)
+            losses.left_out(f"evaluateOptions.{key}", part.where, _OF_RUNS.get(key, "there is no equal"))
     if repeat is None:
         return None
     if not isinstance(repeat.value, int) or isinstance(repeat.value, bool) or repeat.value < 1:
@@ -238,6 +247,6 @@ def _repeats(root: Spot, losses: Losses) -> int | None:
 
 def _leave_out(root: Spot, losses: Losses) -> None:
     for key, spot in root.members():
-        if key in _READ | _QUIET or (key == "targets" and "providers" not in root.value):
+        if key in _READ | _QUIET or key.startswith("x-") or (key == "targets" and "providers" not in root.value):
             continue
         losses.left_out(key, spot.where, _WHY.get(key, "there is no equal"))
