@@ -95,6 +95,17 @@ def test_a_scale_that_is_none_is_found_by_validate(project, options, said):
     assert said in project.do("validate", "data.json", code=2)
 
 
+def test_a_scale_is_set_from_the_command_line(project):
+    project.dataset(1, default_evaluators={"Rubric": {"criteria": "It is kind."}})
+    for typed, written in (("scale=[1, 10]", [1, 10]), ("scale=yes/no", "yes/no"), ('scale={"a": 1, "b": 0}', None)):
+        project.do("evaluators", "set", "data.json", "Rubric", typed)
+        found = json.loads((project.folder / "data.json").read_text())["default_evaluators"]["Rubric"]["scale"]
+        assert found == (written or {"a": 1, "b": 0})
+    refused = project.do("evaluators", "set", "data.json", "Rubric", "scale=[10, 1]", code=2)
+    assert "a scale is [lowest, highest]" in refused
+    assert "list or yes/no or object" in project.do("evaluators", "Rubric")
+
+
 def test_a_score_beyond_the_scale_is_no_verdict(judged):
     project = judged({"score": 7})
     project.dataset(1, default_evaluators={"Rubric": {"criteria": "It is kind.", "scale": [0, 1]}})

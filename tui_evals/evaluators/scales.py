@@ -141,15 +141,16 @@ def _checked(declared: Any) -> Any:
     return declared
 
 
+_FORMS = WithJsonSchema({"anyOf": [{"type": "array"}, {"const": YES_NO}, {"type": "object"}, {"type": "null"}]})
+
+
 class ScaledOptions(Options):
     """For evaluators whose scale can be declared."""
 
-    scale: Annotated[Any, AfterValidator(_checked), WithJsonSchema({"type": ["array", "object", "string", "null"]})] = (
-        Field(
-            None,
-            description="The scores there are: [lowest, highest], yes/no, or labels with their values, such as "
-            '{"good": 1, "fair": 0.5, "bad": 0}; a label whose value is null skips.',
-        )
+    scale: Annotated[Any, AfterValidator(_checked), _FORMS] = Field(
+        None,
+        description="The scores there are: [lowest, highest], yes/no, or labels with their values, such as "
+        '{"good": 1, "fair": 0.5, "bad": 0}; a label whose value is null skips.',
     )
 
 
