@@ -329,7 +329,10 @@ _NEAR = {
     "context-recall": "ContextRecall",
     "context-relevance": "ContextRelevance",
     "g-eval": "Rubric",
+    "guardrails": "Safety",
+    "is-refusal": "Refusal",
     "is-valid-function-call": "ValidToolCalls",
+    "moderation": "Safety",
     "trajectory:goal-success": "GoalReached",
     "trajectory:tool-sequence": "ToolOrder",
 }

@@ -92,7 +92,8 @@ def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
     losses.carried(counted(len(prompts), "prompt"))
     asked = [unit for item in data["items"] for unit in (item, *item.get("turns", ()))]
     units = [data.get("default_evaluators"), *(unit.get("evaluators") for unit in asked)]
-    losses.carried(counted(sum(len(unit or ()) for unit in units), "evaluator"))
+    if evaluators := sum(len(unit or ()) for unit in units):
+        losses.carried(counted(evaluators, "evaluator"))
     return Configuration(data, prompts, targets, tests.code.texts), losses
 
 
