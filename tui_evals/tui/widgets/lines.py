@@ -293,13 +293,14 @@ class Lines(ScrollView, can_focus=True):
         if self.show_vertical_scrollbar and size.width == known.width and 0 < least < min(size.height, known.height):
             # The scrollbar was and is there, so that nothing else of the screen need be laid out anew.
             self.set_reactive(Widget.virtual_size, size)
-            self.vertical_scrollbar.window_virtual_size = size.height
             self.scroll_y = min(self.scroll_y, self.max_scroll_y)
         else:
             self.virtual_size = size
-        if self.show_vertical_scrollbar and size.height <= self.size.height:
-            # Textual looks again only when it finds another size itself, so a scrollbar would stay beside all rows.
-            self._refresh_scrollbars()
+        if self.show_vertical_scrollbar:
+            # Textual looks again only when it finds another size itself: the scrollbar would stay what it was.
+            self.vertical_scrollbar.window_virtual_size = size.height
+            if size.height <= self.size.height:
+                self._refresh_scrollbars()
 
     def _make(self) -> None:
         self._width, self._made_height = self._text_width, self.size.height
