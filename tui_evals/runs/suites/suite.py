@@ -22,7 +22,6 @@ from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.private_files import UnsafeFile, check_private, make_private_folder
-from tui_evals.store.records import ScoreRecord
 
 from .cases import ArthurInternalError, Cases, NotFoundError, UserTypeError, UserValueError
 
@@ -111,12 +110,12 @@ def _needs_reference(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
     return "expected" in kind.needs
 
 
-def category_of(record: ScoreRecord) -> str | None:
+def category_of(evaluator: str, result: str | None, label: str | None) -> str | None:
     """The category of a score: its label, or what its verdict is called where there are only two."""
-    if record.label is not None:
-        return record.label
-    kind = built_in().get(record.evaluator)
-    return _BY_RESULT.get(kind.name, {}).get(record.result or "") if kind is not None else None
+    if label is not None:
+        return label
+    kind = built_in().get(evaluator)
+    return _BY_RESULT.get(kind.name, {}).get(result or "") if kind is not None else None
 
 
 FOLDER = Path(".evals", "suites")
