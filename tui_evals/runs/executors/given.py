@@ -134,9 +134,7 @@ class GivenExecutor:
             messages += messages_of_answer(record)
         return settled
 
-    def _answer(
-        self, cell: Cell, turn: int, chat: Chat | TemplateError, sent: int, failed: bool
-    ) -> AnswerRecord:
+    def _answer(self, cell: Cell, turn: int, chat: Chat | TemplateError, sent: int, failed: bool) -> AnswerRecord:
         """The answer to a turn; no call is noted, because none is made."""
         if failed:
             return failed_record(*SKIPPED, {})
@@ -148,5 +146,6 @@ class GivenExecutor:
         try:
             reply = priced.target.answer_at_hand(request)  # type: ignore[attr-defined]  # see asks_nobody
         except TargetError as problem:
+            problem.attempts = 1
             return unanswered_record(problem, stored)
         return answer_record(TimedReply(reply, 0.0, 1, None), stored)

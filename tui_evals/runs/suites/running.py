@@ -19,6 +19,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.targets.base import Target, TargetConfig
 from tui_evals.targets.replay import Replay, captured
 from tui_evals.text import strictjson
+from tui_evals.text.safe import safe_line
 
 from .cases import Column, UserTypeError, UserValueError
 from .suite import MARK, Suite, category_of, checked_name, run_file, suite_file, write_below
@@ -138,8 +139,13 @@ def source_of(root: Path, suite: str) -> str:
 
 def refuse_twice(reader: Reader, suite: str, name: str) -> None:
     """UserValueError where the suite has a run of this name."""
-    if any(run.name == name for run in runs_of(reader, suite)):
+    if any(run.name == stored_name(name) for run in runs_of(reader, suite)):
         raise UserValueError(f"the suite {suite!r} has a run {name!r} already; give this run another name")
+
+
+def stored_name(name: str) -> str:
+    """How the name of a run stands in the store, where each is one line."""
+    return safe_line(name)
 
 
 def runs_of(reader: Reader, suite: str) -> list[RunRow]:
