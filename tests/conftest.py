@@ -4,6 +4,7 @@ import gc
 import itertools
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ from tui_evals.text.safe import LOG_READERS
 # git ignores the folders it is kept in.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Begun in the background of a script, this and all that tests start would not hear Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is for the benchmarks to say, not for a test to fail by.
 settings.register_profile("untimed", deadline=None, max_examples=20)

@@ -106,6 +106,8 @@ async def answered(http: web.Request, raw: dict[str, Any], body: dict[str, Any])
     call = Call(http, body, text, key, behaviour)
     question = state.questions.setdefault((body["model"], key), Question(body["model"], text))
     question.asked += 1
+    if said_in_turn := behaviour.says:
+        call = replace(call, behaviour=replace(behaviour, say=said_in_turn[(question.asked - 1) % len(said_in_turn)]))
     state.last = {"path": http.path, "body": raw, "headers": dict(http.headers)}
     state.moments.append((asyncio.get_running_loop().time(), text))
     state.in_flight += 1

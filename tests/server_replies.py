@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import socket
 import struct
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any
@@ -28,7 +29,7 @@ SAID = {
     "429garbage": "Rate limit reached.",
 }
 GARBAGE = ("soon", "-5", "1e999", "nan", "Thu, 99 Nov 2026 77:00:00 GMT", "")
-CODES = {"404": "model_not_found", "429quota": "insufficient_quota"}
+CODES = {"404": "model_not_found", "429quota": "insufficient_quota", "400filter": "content_filter"}
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,14 @@ class Behaviour:
     retry_after: float = 1
     say: str = ""
     """The answer to everything, e.g. the verdict of a judge."""
+    says: list[str] = field(default_factory=list)
+    """The answers to a question that is put again and again, one after the other, and then from the first on."""
     size: int = 0
     """Answers are filled up to this many characters."""
     tokens: int | None = None
     """The tokens of each answer as the server counts them, whatever it says."""
+    likely: dict[str, float] = field(default_factory=dict)
+    """How probable each piece is that might stand in the place of a digit, told to whoever asks for logprobs."""
     rules: str = ""
     """By what rules its parameters are refused, as in `server_rules`."""
     markers: bool = True
@@ -85,8 +90,22 @@ def completion(call: Call, finish: str = "stop", usage: bool = True, **message: 
         answered = call.behaviour.tokens
     counted = {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
     choice = {"index": 0, "message": message, "finish_reason": finish}
+    if call.behaviour.likely and call.body.get("logprobs"):
+        choice["logprobs"] = {"content": list(tokens(str(message["content"]), call.behaviour.likely))}
     head = {"id": f"chatcmpl-{call.key}", "object": "chat.completion", "created": 0, "model": call.body["model"]}
     return {**head, "choices": [choice], **({"usage": counted} if usage else {})}
+
+
+def tokens(text: str, likely: dict[str, float]) -> Iterator[dict[str, Any]]:
+    """A text in pieces as logprobs list them, letters beyond ASCII byte by byte."""
+    others = [{"token": token, "logprob": math.log(share), "bytes": None} for token, share in likely.items()]
+    for piece in re.findall(r"\w+|\W", text):
+        whole = [piece] if piece.isascii() else [chr(byte) for byte in piece.encode()]
+        written = [list(piece.encode())] if piece.isascii() else [[byte] for byte in piece.encode()]
+        for token, data in zip(whole, written, strict=True):
+            known = others if token.isdigit() else [{"token": token, "logprob": -0.1, "bytes": data}]
+            logprob = math.log(likely.get(token, 0.9))
+            yield {"token": token, "logprob": logprob, "bytes": data, "top_logprobs": known}
 
 
 def plain(**options: Any) -> Answerer:

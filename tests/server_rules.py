@@ -43,7 +43,14 @@ def _strict(body: dict[str, Any]) -> tuple[str, str, str] | None:
     return None
 
 
-RULES = {"reasoning": _reasoning, "old": _old, "strict": _strict}
+def _certain(body: dict[str, Any]) -> tuple[str, str, str] | None:
+    """One that tells no log-probabilities, and says so in words of its own."""
+    if (count := body.get("top_logprobs")) is not None:
+        return "", "", f"Requested sample logprobs of {count}, which is greater than max allowed: 0"
+    return None
+
+
+RULES = {"reasoning": _reasoning, "old": _old, "strict": _strict, "certain": _certain}
 _FAMILY = re.compile(r"(o\d|gpt-5)(?!\w|-chat)")
 
 

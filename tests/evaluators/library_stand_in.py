@@ -34,6 +34,31 @@ class PoliteEvaluator:
             return json.load(answer)
 
 
+class SamplesEvaluator:
+    """Asks for two samples at once, and for one more by the same question."""
+
+    def __init__(self, model_config):
+        self.model, self.post = model_config, PoliteEvaluator(model_config).post
+
+    def __call__(self, *, response):
+        said = []
+        for wanted in ({"n": 2}, {}):
+            messages = [{"role": "user", "content": response}]
+            body = {"model": self.model["model"], "temperature": 0.8, "messages": messages, **wanted}
+            done = self.post("/chat/completions", body)
+            said += [choice["message"]["content"] for choice in done["choices"]]
+        return {"samples": float(len(set(said))), "samples_reason": " ".join(said)}
+
+
+class QuietEvaluator:
+    """Has nothing to say of an answer without a claim."""
+
+    def __call__(self, *, response):
+        if "claim" in response:
+            return {"quiet": 1.0, "quiet_result": "pass"}
+        return {"quiet": None, "quiet_result": "not applicable", "quiet_reason": "there is no claim"}
+
+
 class KeysEvaluator:
     def __call__(self, *, response):
         return {"keys": 1.0, "keys_result": "pass", "keys_reason": json.dumps(dict(os.environ))}
@@ -56,8 +81,8 @@ class DiesEvaluator:
 class HangsEvaluator:
     def __call__(self, *, response):
         if "stop" in response:
-            os.kill(os.getpid(), signal.SIGSTOP)
-        time.sleep(600 if "hang" in response else 0)
+            os.kill(os.getpid(), signal.SIGSTOP)  # which another thread may take, so that this one goes on a little
+        time.sleep(600 if "hang" in response or "stop" in response else 0)
         return {"alive": 1.0}
 
 

@@ -33,6 +33,8 @@ def verdict(question: Question, good: bool) -> str:
 
 def _filled(schema: Mapping[str, Any], text: str, good: bool) -> Any:
     properties = schema["properties"]
+    if "refused" in properties:
+        return {"reason": "because", "refused": good}
     if "score" in properties:
         return {"reason": "because", "score": 5 if good else 1}
     return {key: _entries(part["items"]["properties"], text, good) for key, part in properties.items()}

@@ -240,10 +240,17 @@ def test_the_threshold_of_a_metric(tmp_path: Path, number: str, threshold: float
     assert (record.score, record.result, record.threshold) == (float(number), result, threshold)
 
 
-@pytest.mark.parametrize("threshold", [-1, 101, "60", float("nan")])
-def test_a_threshold_is_between_0_and_100(tmp_path: Path, threshold: Any) -> None:
+@pytest.mark.parametrize("threshold", ["60", float("nan")])
+def test_a_threshold_is_a_number(tmp_path: Path, threshold: Any) -> None:
     with pytest.raises(ValueError, match="threshold"):
         score(metric_evaluator("nice", write(tmp_path, "nice")), {"threshold": threshold}, response="NN")
+
+
+@pytest.mark.parametrize("threshold", [-1, 101])
+def test_a_threshold_is_between_0_and_100(tmp_path: Path, threshold: Any) -> None:
+    kind = metric_evaluator("nice", write(tmp_path, "nice"))
+    said = kind(kind.Options(threshold=threshold)).obstacle()
+    assert said is not None and f"the threshold {threshold} is not on the scale, from 0 to 100" in said
 
 
 @pytest.mark.parametrize(("reply", "number", "result"), [("fine\nOK", 1.0, "pass"), ("bad\nERR", 0.0, "fail")])

@@ -96,7 +96,7 @@ def test_what_it_gives_is_read_and_what_it_lacks_is_said(tmp_path, python):
     (words,) = judged(metric(python, "WordsEvaluator", threshold=2.0), "two words")
     assert (words.score, words.result, words.threshold) == (2, "pass", 2)
     (beyond,) = judged(metric(python, "WordsEvaluator", scale=[0, 1]), "two words")
-    assert "gave 2, which is not on its scale from 0 to 1" in beyond.reason
+    assert "WordsEvaluator: 2 is not on its scale, from 0 to 1" in beyond.reason
     (mapped,) = judged(metric(python, "WordsEvaluator", map={"response": "said"}), "one", variables={"said": "a b c"})
     assert mapped.score == 3
     (unmapped,) = judged(metric(python, "WordsEvaluator", map={"response": "said"}), "one")

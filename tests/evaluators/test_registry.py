@@ -85,6 +85,7 @@ CANONICAL = (
     "Length",
     "PersonalData",
     "Secrets",
+    *("Refusal", "Toxicity", "Bias", "Safety"),
     "EmbeddingSimilarity",
     "Language",
     "match",

@@ -30,7 +30,9 @@ def test_what_nobody_judged_is_no_pass_and_has_no_rate(unjudged, shell, folder):
         assert "100 %" not in text and "100.0 %" not in text and "of 2 pass" not in text and "0 of 0" not in text
     assert shell("show", "last").out.count("○ unjudged") == 2
     cases = list(ET.parse(folder / "r.xml").iter("testcase"))
-    assert [case.find("skipped").get("message") for case in cases] == ["unjudged: no evaluator gave a result"] * 2
+    assert [case.find("skipped").get("message") for case in cases] == [
+        "unjudged: no evaluator gave a result; Relevance skipped: left out: the run was started without judges"
+    ] * 2
     assert "unjudged" in (folder / "r.csv").read_text()
 
 

@@ -124,6 +124,15 @@ def test_a_store_that_was_cut_off_is_said_checked_and_saved(shell, store, sound)
     assert [path for path in store.parent.iterdir() if path.name.startswith(".repair")] == []
 
 
+@pytest.mark.parametrize("percent", range(20, 95, 5))
+def test_what_can_be_read_of_one_that_was_cut_off_is_what_is_saved(folder, sound, percent):
+    path = folder / "evals.db"
+    path.write_bytes(sound[: len(sound) * percent // 100])
+    checked = damage.check(path)
+    with repairing(path) as repair:
+        assert repair.saved("answers") == checked.readable["answers"]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_all_is_saved_but_for_broken_pages(folder, sound, seed):
     path = folder / "evals.db"

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from tui_evals import evaluate
 
@@ -21,3 +22,21 @@ def test_slow_functions_judge_at_the_same_time(tmp_path):
     assert [answer.status for answer in run.answers] == ["pass"] * 4, time.monotonic() - began
     assert threading.main_thread() not in seen
     assert {score.reason for answer in run.answers for score in answer.scores.values()} == {"long enough"}
+
+
+def test_what_a_thread_of_the_function_asks_is_asked_for_its_scoring(tmp_path):
+    asked = []
+
+    def judge(messages):
+        asked.append(messages)
+        return str(len(asked))
+
+    def spread(output, ask):
+        with ThreadPoolExecutor() as pool:
+            return len(set(pool.map(lambda _: ask(output, temperature=0.7), range(3)))) / 3
+
+    run = evaluate(
+        [{"prompt": "q"}], lambda prompt: "an answer", evaluators={"spread": spread}, judge=judge, project=tmp_path
+    )
+    score = run.answers[0].scores["spread"]
+    assert (score.score, score.details["judge_params"]) == (1, "temperature 0.7") and score.details["judge_model"]

@@ -135,7 +135,10 @@ def test_a_file_that_holds_no_run_is_no_run(shell, doors, text, said):
     done = shell("compare", "choices.eval", "b.json")
     assert done.code == 2 and said in done.err
     put("c.txt", "hello")
-    assert "c.txt is a file, but no results of a run" in shell("compare", "c.txt", "last").err
+    assert (
+        "c.txt holds no results of a run; name a run, or one of these:\n  promptpex "
+        in shell("compare", "c.txt", "last").err
+    )
     long = shell("compare", "x" * 300, "last")
     assert long.code == 2 and "Traceback" not in long.err
 

@@ -47,6 +47,9 @@ EQUALS = {
     "{type: contains-all, value: [a, '1']}": {"ContainsAll": {"values": ["a", "1"]}},
     "{type: contains-all, value: 'a, \"b, c\"'}": {"ContainsAll": {"values": ["a", '"b', 'c"']}},
     "{type: contains-any, value: '\"b, c\", a'}": {"ContainsAny": {"values": ["b, c", "a"]}},
+    "{type: word-count, value: '4'}": {"Length": {"unit": "words", "at_least": 4, "at_most": 4}},
+    "{type: word-count, value: {max: 9}}": {"Length": {"unit": "words", "at_most": 9}},
+    "{type: 'similar:cosine', value: x}": {"EmbeddingSimilarity": {"value": "x", "threshold": 0.75}},
     "{type: not-levenshtein, value: x}": {"Levenshtein": {"value": "x", "most_edits": 5}},
     "{type: assert-set, threshold: 0.5, metric: Half, assert: [{type: is-json, weight: 3}, {type: not-is-json}]}": {
         "Half": {
@@ -120,6 +123,8 @@ LEFT_OUT = {
     "{type: not-ruby, value: x}": "it is code",
     "{type: select-best, value: x}": "no evaluator means the same",
     "{type: gleu, value: x}": "no evaluator means the same",
+    "{type: context-recall, value: x}": "no evaluator means the same; ContextRecall is near",
+    "{type: similar, value: [a, b]}": "several texts, of which one has to be near",
     "{type: contians, value: x}": "did you mean 'contains'?",
     "{type: contains, value: x, transform: output.split(1)}": "a transform makes of the answer",
     "{type: contains, value: '{{other}}'}": "uses {{ other }}, which has no value",
@@ -150,6 +155,9 @@ def test_evaluators_that_mean_not_quite_the_same_are_called_changed() -> None:
 def test_the_judge_of_a_test_judges_its_rubrics() -> None:
     item, _ = case("{type: llm-rubric, value: kind}", "  options: {provider: 'anthropic:messages:claude-x'}\n")
     assert item["evaluators"]["Rubric"]["judge"] == "anthropic/claude-x"
+    named = "{text: {id: 'openai:gpt-4o', config: {}}, embedding: 'openai:embedding:x'}"
+    item, _ = case(f"{{type: llm-rubric, value: kind, provider: {named}}}")
+    assert item["evaluators"]["Rubric"]["judge"] == "openai/gpt-4o"
 
 
 def test_weights_become_shares_of_the_heaviest() -> None:
@@ -367,6 +375,8 @@ BROKEN = {
         "c.yaml:5: tests[0].assert[0].threshold: must be a number, not text"
     ),
     "prompts: a b\ntests:\n- assert:\n  - type: is-json\n    weight: -1\n": "c.yaml:5: tests[0].assert[0].weight: must",
+    "prompts: a b\ntests:\n- options: [a]\n": "c.yaml:3: tests[0].options: must be a mapping, not a list",
+    "prompts: a b\ntests:\n- assert:\n  - {type: word-count, value: {}}\n": "value of word-count must be a whole",
     "prompts: a b\ntests:\n- threshold: 2\n": "c.yaml:3: tests[0].threshold: must be at most 1, not 2",
     "prompts: a b\ntests:\n- metadata:\n    tui_evals: {test: x}\n": "c.yaml:4: tests[0].metadata.tui_evals.test: ",
     "prompts: a b\ntests: []\n": "c.yaml:1: the configuration holds no test",
@@ -777,6 +787,7 @@ def test_a_conversation_of_promptfoo_becomes_the_turns_of_an_item(tmp_path: Path
     assert [len(first["turns"]), second["turns"]] == [2, [{"prompt": "Other"}]]
     assert "messages" not in found.data
     assert any("is 2 conversations" in loss.why for loss in losses.of("changed"))
+    assert "1 evaluator" in {loss.what for loss in losses.of("carried")}
 
 
 def test_a_chat_with_a_condition_is_filled_for_every_item(tmp_path: Path) -> None:
@@ -815,9 +826,36 @@ def test_true_stays_true_where_a_condition_asks_for_it() -> None:
     assert [loss.what for loss in losses.of("changed")] == ["the variable yes"]
 
 
-def test_what_code_makes_is_left_to_bring_and_the_rest_is_imported() -> None:
-    found, losses = read("prompts: ['Say {{x}}']\ntests: file://make.py:all\ndefaultTest: {assert: [{type: is-json}]}")
+@pytest.mark.parametrize("tests", ["file://make.py:all", "{path: 'file://make.py:all', config: {n: 3}}"])
+def test_what_code_makes_is_left_to_bring_and_the_rest_is_imported(tests: str) -> None:
+    found, losses = read(f"prompts: ['Say {{{{x}}}}']\ntests: {tests}\ndefaultTest: {{assert: [{{type: is-json}}]}}")
     assert found.data["items"] == [] and found.data["default_evaluators"] == {"JsonValid": {}}
     assert [loss.why for loss in losses.of("left out")] == [
         "they are made by code; write what it returns to tests.json, name that file here and import again"
+    ]
+
+
+def test_what_is_said_to_be_nothing_is_not_called_left_out() -> None:
+    _, losses = read("prompts: ['{{x}}']\ntests: [{vars: {x: 1}, options: {transform: null}}]\n")
+    assert list(losses.of("left out")) == []
+
+
+def test_a_secret_of_the_environment_that_no_prompt_names_stays_where_it_is() -> None:
+    found, _ = read("env: {CITY: Oslo, KEY: secret}\nprompts: ['{{env.CITY}} {{x}}']\ntests: [{vars: {x: '1'}}]\n")
+    assert found.data["variables"] == {"env": {"CITY": "Oslo"}} and "secret" not in json.dumps(found.data)
+
+
+def test_parameters_that_a_provider_calls_otherwise_are_carried_under_their_usual_names() -> None:
+    google = "{generationConfig: {temperature: 0.3, maxOutputTokens: 99, topK: 4, responseSchema: {}}, projectId: p}"
+    claude = "{stop_sequences: [END], max_tokens: 50, top_p: '{{env.TOP}}'}"
+    providers = f"[{{id: 'google:gemini-x', config: {google}}}, {{id: 'anthropic:messages:c', config: {claude}}}]"
+    found, losses = read(f"x-common: 1\nprompts: ['{{{{q}}}}']\nproviders: {providers}\ntests: [{{vars: {{q: hi}}}}]\n")
+    assert [one.section().get("params") for one in found.targets] == [
+        {"temperature": 0.3, "max_tokens": 99, "top_k": 4},
+        {"stop": ["END"], "max_tokens": 50},
+    ]
+    assert [loss.what for loss in losses.of("left out")] == [
+        "responseSchema of the provider",
+        "projectId of the provider",
+        "top_p of the provider",
     ]

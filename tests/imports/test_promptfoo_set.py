@@ -57,3 +57,10 @@ def test_the_share_line_counts_what_is_left_out_or_changed() -> None:
 
 def test_the_page_of_formats_holds_the_table_of_counts() -> None:
     assert in_page(PAGE.read_text(encoding="utf-8")) == lines()
+
+
+def test_every_script_of_the_real_packages_has_its_line_in_the_readme() -> None:
+    folder = Path(__file__).parents[1] / "interop"
+    told = (folder / "README.md").read_text(encoding="utf-8")
+    scripts = {file.name for file in folder.iterdir() if file.suffix in (".py", ".mjs")} - {"__init__.py"}
+    assert not [name for name in scripts if f"\n    {name} " not in told]

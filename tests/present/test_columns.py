@@ -34,6 +34,10 @@ def test_what_is_fitted_is_exactly_as_wide_as_it_should_be(text, width, right):
     assert wcswidth(fit(text, width, right=right)) == width
 
 
+def test_a_mark_that_combines_takes_the_cell_that_it_takes_behind_a_blank():
+    assert fit("\u1062", 3) == "\u1062  " and cell_width(f"| {fit(chr(0x1062), 3)}|") == 6
+
+
 @given(st.lists(st.sampled_from([*"b \t\n", *SIGNS]), max_size=80).map("".join), st.integers(2, 30))
 @example(f"{HEART * 5} {HEART * 5}", 4)
 def test_what_is_wrapped_is_never_wider_than_the_room_and_loses_nothing_but_spaces(text, room):

@@ -152,7 +152,7 @@ def holds(key, value, row, detail, everyone):
             return same(value, name) or same(f"*/{value}", name)
         case "turn":
             return row.turn == int(value) - 1
-        case "errored" | "error":
+        case "errored":
             return row.status == "error"
         case "fail" | "pass" | "partial":
             return row.status == key
@@ -168,10 +168,9 @@ def holds(key, value, row, detail, everyone):
             return any(same(f"*{value}*", part) for part in about)
         case "failed" if value:
             return any(same(value, score.key) for score in scores if score.result == "fail")
-        case "error" if value:
-            return row.status == "error" and any(
-                same(f"*{value}*", part) for part in (detail.answer.code or "", detail.answer.message or "")
-            )
+        case "error":
+            about = (detail.answer.code or "", detail.answer.message or "") if detail.answer else ("",)
+            return row.status == "error" and any(same(f"*{value}*", part) for part in about)
         case "label":
             mine = [label for label in detail.labels if label.evaluator is None]
             if value in ("good", "bad"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import signal
 import socket
@@ -15,6 +16,8 @@ import pytest
 import pytest_asyncio
 
 from tests.server import running
+from tui_evals.evaluators.base import Question
+from tui_evals.runs.judges import request_for
 from tui_evals.targets.base import (
     ConfigurationError,
     Reply,
@@ -29,6 +32,7 @@ from tui_evals.targets.opening import identity, target_kind
 from tui_evals.targets.permissions import destination
 from tui_evals.targets.prices import price_of
 from tui_evals.targets.providers import protocol_of, speaks_openai
+from tui_evals.targets.takes import LIKELIHOODS
 from tui_evals.targets.through_litellm import ThroughLitellm
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -483,6 +487,24 @@ async def test_what_litellm_or_its_provider_refuses_is_learnt(server):
         question = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"})
         await target.ask(Request(messages=question))
     assert server.counts()["asked"] == 1 and server.last()["body"]["messages"][0]["role"] == "developer"
+
+
+@both_ways
+async def test_how_likely_the_digits_of_an_answer_were_comes_along_where_it_is_asked_for(way, server):
+    server.behave(say="Score: 4", likely={"4": 0.75, "5": 0.25})
+    (choice,) = (await outcome(way, server, "hello", params=dict(LIKELIHOODS))).choices
+    assert (choice.start, choice.text) == (7, "4") and math.exp(choice.likely["5"]) == pytest.approx(0.25)
+    assert (await outcome(way, server, "hello")).choices == ()
+
+
+async def test_a_provider_that_litellm_knows_to_tell_no_log_probabilities_is_asked_without(server):
+    model = "anthropic/claude-sonnet-4-5"
+    request = request_for(
+        Question(messages=said("hello").messages, likelihoods=True), TargetConfig(name="x", model=model)
+    )
+    async with opened("litellm", server.origin, model=model) as target:
+        reply = await target.ask(request)
+    assert reply.choices == () and "logprobs is not sent, for the model refused it" in reply.changes
 
 
 async def test_litellms_advice_about_settings_of_its_own_is_no_advice_here(server):

@@ -25,6 +25,7 @@ from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.judges.rows import judge_rows, judges_here, options_words
 from tui_evals.tui.judges.state import evaluator_choices, free_key, judges_page
 from tui_evals.tui.judges.trial import CannotTry, TrialResult, on_own_loop
+from tui_evals.tui.rows import row_text
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
@@ -312,7 +313,10 @@ async def test_l_goes_to_the_dataset_and_another_item_comes_back(space):
 
 async def test_an_evaluator_without_needs_is_added_at_once(space):
     async with bench(space, SECOND) as pilot:
-        await pilot.press("a", *"citat", "enter")
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Menu))
+        assert "help page which-evaluator" in row_text(pilot.app.screen._rows(80)[0])
+        await pilot.press(*"citat", "enter")
         await until(pilot, lambda: pilot.app.heard)
         assert space.data["items"][1]["evaluators"] == {"Citations": {}}
         assert pilot.app.pane.query_one(Lines).key == ("evaluator", "Citations")
@@ -602,6 +606,19 @@ async def test_the_configured_judge_is_asked_and_a_scripted_verdict_says_so(spac
         await pilot.press("t")
         await until(pilot, lambda: "tried on" in pilot.app.text)
         assert "scripted:" in pilot.app.text
+
+
+async def test_a_trial_counts_the_score_that_was_to_be_expected(space, one_server):
+    one_server.reset()
+    one_server.behave("judge", say='{"reason": "so", "score": 4}', markers=False, likely={"4": 0.5, "5": 0.5})
+    judge = TargetConfig(name="judge", model="openai/judge", base_url=one_server.url)
+    async with bench(space, SECOND) as pilot:
+        space.settings = Settings(judge="judge", targets={"judge": judge})
+        space.apply(write_options(space.data, SECOND, "Relevance", {"expected_score": True}), "options")
+        pilot.app.to("Relevance")
+        await pilot.press("t")
+        await until(pilot, lambda: "tried on" in pilot.app.text)
+        assert "Expected score 4.50, written 4." in " ".join(pilot.app.text.split())
 
 
 @pytest.mark.parametrize(

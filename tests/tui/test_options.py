@@ -25,27 +25,27 @@ KINDS = BUILT_IN.kinds
 
 
 def fields(name, given_options=None):
-    options = options_of(BUILT_IN.find(name), BUILT_IN)
+    options = options_of(BUILT_IN.find(name))
     return {field.name: field for field in form_fields(options, form_values(options, given_options or {}))}
 
 
 def through(name, before, **changes):
-    options = options_of(BUILT_IN.find(name), BUILT_IN)
+    options = options_of(BUILT_IN.find(name))
     values = {**form_values(options, before), **changes}
     return file_options(options, before, {key: value for key, value in values.items() if value is not None})
 
 
 def wrong(name, options):
-    return faults(BUILT_IN.find(name), BUILT_IN, options)
+    return faults(BUILT_IN.find(name), options)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_option_of_every_evaluator_has_a_field_that_explains_itself(kind):
-    found = form_fields(options_of(kind, BUILT_IN), {})
+    found = form_fields(options_of(kind), {})
     assert len(found) == len(kind.Options.model_fields)
     assert all(field.about for field in found)
     assert all(field.choices for field in found if field.kind == "choice")
-    assert evaluator_summary(kind) and evaluator_help(kind, BUILT_IN).startswith(evaluator_summary(kind)[:40])
+    assert evaluator_summary(kind) and evaluator_help(kind).startswith(evaluator_summary(kind)[:40])
 
 
 def test_the_kind_of_a_field_is_that_of_the_model():
@@ -66,8 +66,9 @@ def test_defaults_and_limits_are_said_in_words():
 
 
 def test_what_is_needed_comes_first_and_what_all_have_last():
-    assert list(fields("Rubric")) == ["criteria", "threshold", "examples", "judge", "negate", "weight"]
-    assert list(fields("Relevance"))[:3] == ["threshold", "examples", "rubric"]
+    own = ["criteria", "threshold", "applies", "scale", "examples", "expected_score", "judge"]
+    assert list(fields("Rubric")) == [*own, "negate", "weight"]
+    assert list(fields("Relevance"))[:4] == ["threshold", "examples", "expected_score", "rubric"]
 
 
 def test_faults_stand_beside_their_field_whatever_spelling_the_file_uses():
@@ -123,9 +124,9 @@ def test_evaluators_of_the_project_offer_what_validation_takes(tmp_path):
     (folder / "Mine.py").write_text("class Mine: ...")
     own: Registry = load_registry(tmp_path, Trust())
     kind = own.find("Mine")
-    assert [option.name for option in options_of(kind, own)] == ["threshold", "options"]
-    assert "negate" in faults(kind, own, {"negate": True})
-    assert faults(kind, own, {"threshold": 2, "options": {"a": 1}}) == {}
+    assert [option.name for option in options_of(kind)] == ["threshold", "options", "scale", "negate", "weight"]
+    assert faults(kind, {"threshold": 2, "options": {"a": 1}, "scale": [1, 10], "negate": True}) == {}
+    assert "a scale is [lowest, highest]" in faults(kind, {"scale": [10, 1]})["scale"]
 
 
 values = st.one_of(st.none(), st.booleans(), st.integers(-3, 9), st.text(max_size=5), st.lists(st.text(max_size=3)))
@@ -133,7 +134,7 @@ values = st.one_of(st.none(), st.booleans(), st.integers(-3, 9), st.text(max_siz
 
 @given(kind=st.sampled_from(KINDS), data=st.data())
 def test_whatever_stands_in_a_file_comes_out_of_an_untouched_form_as_it_was(kind, data):
-    spellings = [spelling for option in options_of(kind, BUILT_IN) for spelling in option.spellings]
+    spellings = [spelling for option in options_of(kind) for spelling in option.spellings]
     keys = st.sampled_from([*spellings, "type", "unheard"])
     before = data.draw(st.dictionaries(keys, values.filter(lambda value: value is not None), max_size=5))
     after = through(kind.name, before)
@@ -143,10 +144,10 @@ def test_whatever_stands_in_a_file_comes_out_of_an_untouched_form_as_it_was(kind
 
 @given(kind=st.sampled_from(KINDS), data=st.data())
 def test_every_fault_belongs_to_a_field_of_the_form_or_to_all(kind, data):
-    options = options_of(kind, BUILT_IN)
+    options = options_of(kind)
     keys = st.sampled_from([*(spelling for option in options for spelling in option.spellings), "unheard"])
     given_options = data.draw(st.dictionaries(keys, values.filter(lambda value: value is not None), max_size=5))
     names = {field.name for field in form_fields(options, form_values(options, given_options))}
-    found = faults(kind, BUILT_IN, given_options)
+    found = faults(kind, given_options)
     assert found.keys() <= {*names, ""}
     assert all(said and safe_line(said) for said in found.values())

@@ -8,10 +8,12 @@ import pytest
 from rich.cells import cell_len
 
 from tests.tui.story import at_the_workbench
+from tests.tui.terminal import workbench
 from tui_evals.imports.base import ImportResult
 from tui_evals.imports.losses import Loss
 from tui_evals.tui import importing
-from tui_evals.tui.importing import problem_text, result_rows, why_no_source
+from tui_evals.tui.imported_page import result_rows
+from tui_evals.tui.importing import problem_text, why_no_source
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.widgets.dialogs import Reading
 
@@ -47,6 +49,8 @@ async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_datas
         page = person.screen()
         for told in ("items from", "dataset: ", "(written)", "asserts.yaml:", "left out: "):
             assert told in page, told
+        await person.press("d")
+        await person.sees("there are no such verdicts")
         await person.press("escape")
         await person.until(lambda: person.app.workspace.items)
         space = person.app.workspace
@@ -83,6 +87,33 @@ async def test_a_log_of_inspect_becomes_the_run_on_screen_and_a_second_time_the_
             await person.until(lambda: person.app.watching.run is not None and person.app.front == "results")
         assert person.app.watching.run.status == "finished" and len(person.app.watching.reader.runs()) == 1
         assert not person.app.workspace.files
+
+
+def log_with_other_verdicts(folder):
+    """A log of Inspect in which two verdicts were turned round."""
+    log = json.loads((TESTS / "recordings" / "arithmetic.json").read_text())
+    scores = [sample["scores"]["includes"] for sample in log["samples"] if sample.get("scores")]
+    for score in scores[:2]:
+        score["value"] = "I" if score["value"] == "C" else "C"
+    (folder / "log.json").write_text(json.dumps(log))
+
+
+async def test_recorded_verdicts_are_judged_again_and_those_that_differ_can_be_read(folder):
+    log_with_other_verdicts(folder)
+    async with at_the_workbench(folder) as person:
+        await ask_for(person, "log.json")
+        await person.sees("22 of 24 assertions judge as before; 2 differ")
+        page = person.screen()
+        assert "recorded verdicts have" not in page and "not repeated: " in page
+        assert "d the 2 that differ · a all 24 · j k scroll · esc back" in page
+        await person.press("d")
+        await person.sees("2 verdicts, before and now")
+        assert person.screen().count(" before, ") == 2 and "includes: " in person.screen()
+        await person.press("escape", "a")
+        await person.sees("24 verdicts, before and now")
+        assert person.screen().count(", as before") > 10
+        await person.press("escape", "escape")
+        await person.until(lambda: person.app.watching.run is not None)
 
 
 async def test_a_wrong_path_is_said_while_one_types_with_what_was_meant_and_is_not_taken(folder):
@@ -149,3 +180,23 @@ def test_options_of_the_command_line_are_named_as_such():
     assert problem_text("a.json: is broken", Path("a.json")) == "a.json: is broken"
     assert "tui-evals import a.json …" in problem_text("name another folder with --out", Path("a.json"))
     assert importing.COMMANDS.keys() == {"import"}
+
+
+def test_on_a_narrow_terminal_the_verdicts_are_judged_again_and_read_too(folder):
+    log_with_other_verdicts(folder)
+    with workbench(folder) as terminal:
+        terminal.wait("all keys")
+        terminal.after("O", "import what another tool")
+        terminal.press("log.json\r")
+        terminal.wait("22 of 24 assertions judge as before; 2 differ")
+        terminal.wait("d the 2 that differ · a all 24")
+        terminal.after("d", "2 verdicts, before and now")
+        terminal.wait("pass 1 before|fail 0 before|before, ")
+        terminal.press("\x1b")
+        terminal.after("a", "24 verdicts, before and now")
+        terminal.wait(", as before")
+        terminal.press("\x1b")
+        terminal.calm()
+        terminal.press("\x1b")
+        terminal.press("\x11")
+        assert terminal.end() == 0

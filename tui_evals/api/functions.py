@@ -7,6 +7,7 @@ import copy
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from tui_evals.evaluators.base import (
     verdict_score,
 )
 from tui_evals.evaluators.judging import Noted, ask_once, noting
+from tui_evals.evaluators.parameters import SENT, judge_parameters
 
 THRESHOLD = 0.5
 ASK = "ask"
@@ -111,18 +113,25 @@ class _Function(Evaluator):
         return self._record(given if self.whole else verdict)
 
     def _way_to_judge(self, heard: list[Noted[str]], *, waiting: bool) -> Callable[..., Any]:
-        """What `ask` is: it takes a text or chat messages, and perhaps a JSON schema, and gives the judge's reply."""
-        loop = asyncio.get_running_loop()
+        """What `ask` is: it takes a text or chat messages, perhaps a schema or a temperature, and gives the reply."""
+        loop, scoring = asyncio.get_running_loop(), copy_context()
 
         async def ask(
             messages: str | Sequence[Mapping[str, str]],
             *,
             schema: Mapping[str, Any] | None = None,
             max_tokens: int = _MAX_TOKENS,
+            **parameters: Any,
         ) -> str:
             chat = ({"role": "user", "content": messages},) if isinstance(messages, str) else tuple(messages)
-            question = Question(messages=chat, schema=schema, max_tokens=max_tokens)
-            heard.append(await noting(_reply(self, question)))
+            asked_with = judge_parameters(parameters)
+            if asked_with.unsent:
+                raise TypeError(f"ask takes no {asked_with.unsent[0]}; it takes schema, {', '.join(SENT)}")
+            question = Question(
+                messages=chat, schema=schema or asked_with.form, max_tokens=max_tokens, params=asked_with.params
+            )
+            # A thread that the function started itself does not know which scoring it asks for.
+            heard.append(await loop.create_task(noting(_reply(self, question)), context=scoring.copy()))
             return heard[-1].value
 
         def ask_and_wait(*arguments: Any, **options: Any) -> str:

@@ -1,4 +1,4 @@
-"""The runs that a command line names, where a results file or a log stands for the run in it."""
+"""The runs that a command line names, where recorded results of any tool stand for the run in them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from .output import Stop
 
 
 def run_meant(reader: Reader, word: str) -> RunRow:
-    """The run a person means; a results file or log stands for the run in it, which is imported first."""
+    """The run a person means; recorded results stand for the run in them, which is imported first."""
     try:
         return reader.find_run(word)
     except LookupError as problem:
-        if not os.path.isfile(word):
+        if not os.path.exists(word):
             raise Stop(str(problem.args[0])) from None
     key = run_in_file(Path(word))
-    if key is None:
-        raise Stop(f"{word} is a file, but no results of a run; name a run, a results file or a log of Inspect")
     with project.reader() as later:
         return project.run_named(later, key)
 

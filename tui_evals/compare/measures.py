@@ -9,7 +9,7 @@ from math import isclose
 from statistics import fmean
 
 from tui_evals.store.figures import Judged
-from tui_evals.text.measures import Measure, parse_measure
+from tui_evals.text.measures import Measure, common_measure, parse_measure
 
 from .match import Kind, Outcome, Verdict, item_verdict, repeat_verdicts
 from .sides import Answer, CellKey, Judging, RunAnswers
@@ -48,6 +48,11 @@ class MeasuredDifference:
     """1 when more is better, -1 when less is, 0 when that is unknown."""
     measure: Measure = PLAIN
     """What the numbers of an evaluator are in."""
+
+    @property
+    def name(self) -> str:
+        """What is measured: the evaluator, with the scale of its scores where one is declared, or the column."""
+        return f"{self.what} ({self.measure.range_text})" if self.what and self.measure.bounds else self.what
 
     @property
     def difference(self) -> float:
@@ -202,7 +207,7 @@ def _direction(first: RunAnswers, later: RunAnswers, key: str) -> tuple[int, Mea
 
     Where the evaluator does not say it, the verdicts do: what passes lies above the threshold, or below it.
     """
-    measure = parse_measure(max(first.measures.get(key, ""), later.measures.get(key, "")))
+    measure = parse_measure(common_measure(side.measures.get(key, "") for side in (first, later)))
     if measure.better:
         return measure.better, measure
     above: Counter[bool] = Counter()

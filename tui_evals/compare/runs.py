@@ -26,6 +26,7 @@ from .sides import (
     defaults_differ,
     other_rubrics,
     same_expectations,
+    share_scales,
     shared_numbers,
 )
 
@@ -107,6 +108,7 @@ def compare_runs(
         raise ValueError(f"{len(runs)} runs cannot be compared; give 2 to {MAX_RUNS}")
     prompts, targets = (shared_numbers([getattr(ran.run, of) for ran in runs]) for of in ("prompts", "targets"))
     sides = [RunAnswers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
+    share_scales(sides)
     one_column = all(len(side.columns) == 1 for side in sides)
     same_document = all(one.document is other.document for one, other in pairwise(runs))
     expected_alike = all(same_expectations(one, other) for one, other in pairwise(sides))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
 from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references
+from tui_evals.text.measures import common_measure, on_common_scale, parse_measure
 from tui_evals.text.names import numbered
 
 from .match import ItemKey
@@ -124,6 +125,24 @@ def column_name(run: RunRow, prompt: int, target: int) -> str:
     return " · ".join(name for name in (numbered(run.targets)[target], run.prompts[prompt]) if name)
 
 
+def _brought(judging: Judging, measure: str) -> Judging | None:
+    """A score on a scale that others share; None where nobody can say where it stands there."""
+    if judging.score is None:
+        return judging
+    score = on_common_scale(judging.score, judging.measure, measure)
+    threshold = None if judging.threshold is None else on_common_scale(judging.threshold, judging.measure, measure)
+    return None if score is None else judging._replace(score=score, threshold=threshold, measure=measure)
+
+
+def share_scales(sides: Sequence[RunAnswers]) -> None:
+    """Bring the scores of every evaluator to one scale in all runs, where theirs differ."""
+    for key in dict.fromkeys(key for side in sides for key in side.scales):
+        measure = common_measure(known for side in sides for known in side.scales.get(key, ()))
+        if parse_measure(measure).normalised:
+            for side in sides:
+                side.bring(key, measure)
+
+
 class RunAnswers:
     """The answers of a run by item; `prompts` and `targets` say under which numbers the other runs know its columns."""
 
@@ -138,8 +157,8 @@ class RunAnswers:
         self.categories: dict[int, str] = {}
         self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
         self.judged: dict[int, tuple[Judging, ...]] = {}
-        self.measures: dict[str, str] = {}
-        """What the scores of each evaluator are in."""
+        self.scales: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        """What the scores of each evaluator are in, where it has several scales all of them."""
         self.columns = {
             (prompts[p], targets[t]): column_name(run, p, t)
             for p in range(len(run.prompts))
@@ -171,8 +190,21 @@ class RunAnswers:
                 if place not in longer:
                     longer[place] = (*before, judging)
                 self.judged[answer_id] = longer[place]
-                if judging.measure:
-                    self.measures[judging.key] = judging.measure
+                if judging.measure and judging.score is not None:
+                    self.scales[judging.key][judging.measure] = None
+        self.measures = {key: common_measure(known) for key, known in self.scales.items()}
+
+    def bring(self, key: str, measure: str) -> None:
+        """Bring the scores of an evaluator to a scale that others share, without those that stand on none."""
+        brought: dict[Judging, Judging | None] = {}
+        for answer, judgings in self.judged.items():
+            for judging in judgings:
+                if judging.key == key and judging not in brought:
+                    brought[judging] = _brought(judging, measure)
+            if any(judging in brought for judging in judgings):
+                moved = (brought.get(judging, judging) for judging in judgings)
+                self.judged[answer] = tuple(judging for judging in moved if judging is not None)
+        self.measures[key], self.scales[key] = measure, {measure: None}
 
     def rate(self, category: str | None = None) -> Rate:
         """How many answers pass, of all or of a category."""

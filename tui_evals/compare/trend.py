@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import fmean
 from typing import Literal, TypeVar
@@ -13,7 +13,7 @@ from tui_evals.store.filters import Filter, Term
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
-from tui_evals.text.measures import Measure, parse_measure
+from tui_evals.text.measures import Measure, common_measure, on_common_scale, parse_measure
 from tui_evals.text.nearest import did_you_mean
 
 from .match import Outcome, Verdict, item_verdict
@@ -91,7 +91,8 @@ class Trend:
         if self.item is not None:
             return f"The item {self.item}"
         if self.evaluator is not None:
-            return f"The mean score of {self.evaluator}"
+            scale = f" of {self._measure.range_text}" if self._measure.bounds else ""
+            return f"The mean score{scale} of {self.evaluator}"
         return "What passes" if self.category is None else f"What passes of the category {self.category}"
 
     def format_value(self, value: float | None) -> str:
@@ -166,14 +167,22 @@ def evaluator_trend(reader: Reader, runs: Sequence[RunRow], key: str) -> Trend:
     if key not in known:
         raise UnknownTrend("evaluator", key, known, runs)
     by_column = []
+    measure = common_measure(means[key].measure for means in means_by_key if key in means)
     for run in runs:
         names = column_names(run)
-        means = reader.evaluator_means(run.id, columns=True)
-        by_column.append({names[mean.prompt or 0, mean.target or 0]: mean.mean for mean in means if mean.key == key})
-    run_means = [means.get(key) for means in means_by_key]
+        means = [_brought(mean, measure) for mean in reader.evaluator_means(run.id, columns=True) if mean.key == key]
+        by_column.append({names[mean.prompt or 0, mean.target or 0]: mean.mean for mean in means})
+    run_means = [_brought(means[key], measure) if key in means else None for means in means_by_key]
     if not any(by_column):  # Groups of answers belong to no column.
         by_column = [{"all answers to an item": mean.mean} if mean else {} for mean in run_means]
     return Trend(values=align_runs(by_column), means=run_means, evaluator=key)
+
+
+def _brought(mean: EvaluatorMean, measure: str) -> EvaluatorMean:
+    """A mean on the scale that all runs share, where theirs differ."""
+    if mean.mean is None or not parse_measure(measure).normalised:
+        return mean
+    return replace(mean, mean=on_common_scale(mean.mean, mean.measure, measure), measure=measure)
 
 
 def item_trend(reader: Reader, runs: Sequence[RunRow], name: str) -> Trend:

@@ -58,7 +58,7 @@ def _difference_sentence(difference: RunDifference, before: str, after: str, lev
 
 def measured_sentence(test: MeasuredDifference, before: str = "A", after: str = "B", level: float = LEVEL) -> str:
     """One evaluator, or one column, in a sentence."""
-    name = test.what or test.column
+    name = test.name or test.column
     if not test.difference:
         return f"{name}: no difference over {_count_items(test)}."
     values = (test.before, test.after)

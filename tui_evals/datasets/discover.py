@@ -100,6 +100,8 @@ def _may_hold_items(file: Path) -> bool:
             start = stream.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
     except OSError:
         return False
+    if b'"evalId"' in start:  # results of promptfoo, which begin with the prompts they are of
+        return False
     return start.startswith(b"[") or (start.startswith(b"{") and (b'"items"' in start or b'"prompts"' in start))
 
 

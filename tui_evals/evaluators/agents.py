@@ -26,6 +26,7 @@ from .base import (
 from .checklists import Checklist, ask_lists
 from .grounding import ShareOptions
 from .rubrics import RatingOptions, rate_answer
+from .scales import RATING
 from .shown import reference_text, request_texts, shown_parts
 from .values import quoted_list
 
@@ -74,7 +75,7 @@ class TaskCompletion(Evaluator):
 
     name = "TaskCompletion"
     family = "agents"
-    measure = Measure("at least")
+    measure = RATING.measure
     needs = ("response", "prompt")
     judged = True
     lowest = 1.0
@@ -95,7 +96,7 @@ class TrajectoryMatch(Evaluator):
 
     name = "TrajectoryMatch"
     family = "agents"
-    measure = Measure("at least")
+    measure = RATING.measure
     needs = ("response", "tool_calls")
     judged = True
     lowest = 1.0
@@ -127,7 +128,7 @@ class PlanKept(Evaluator):
 
     name = "PlanKept"
     family = "agents"
-    measure = Measure("at least")
+    measure = RATING.measure
     needs = ("response", "tool_calls")
     judged = True
     lowest = 1.0

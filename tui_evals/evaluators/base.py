@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -14,9 +15,13 @@ from typing import Any, ClassVar, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
+from tui_evals.text.endings import ENDINGS, ending_word
 from tui_evals.text.jsonpath import PathError, find_by_path
-from tui_evals.text.measures import Measure
+from tui_evals.text.logprobs import Choice
+from tui_evals.text.measures import Measure, parse_measure
 from tui_evals.text.tracebacks import last_frames
+
+from .parameters import Form, JudgeParameters, parameters_text
 
 Result = Literal["pass", "fail", "error", "skipped"]
 Scope = Literal["answer", "group", "thread"]
@@ -103,7 +108,8 @@ class Score:
     reason: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
     measure: str = ""
-    """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it."""
+    """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it, unless the
+    scale of this very score is declared."""
 
 
 def verdict_score(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:
@@ -239,13 +245,17 @@ class Question:
     messages: tuple[Mapping[str, str], ...] = ()
     texts: tuple[str, ...] = ()
     """Of a target of kind embedding, the texts whose vectors are wanted; the reply has a line for each."""
-    schema: Mapping[str, Any] | None = None
+    schema: Form | None = None
     judge: str | None = None
     max_tokens: int = 1024
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """The parameters that whoever asks wants to be sent, above those that are configured."""
     repeat: int = 0
     """Which of several replies to the same question is wanted."""
     rubric: str = ""
     """The prompt that asks, and its version, as records keep it."""
+    likelihoods: bool = False
+    """Whether it is wanted how likely the numbers in the reply were, and others in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,16 +264,41 @@ class Consulted:
 
     rubrics: dict[str, None] = field(default_factory=dict)
     judges: dict[str, None] = field(default_factory=dict)
+    params: dict[str, None] = field(default_factory=dict)
+    """The parameters that questions were sent with beside those that all are, in words."""
+    asked: Counter[str] = field(default_factory=Counter)
+    choices: list[Choice] = field(default_factory=list)
+    """What else the last reply might have said, where that was asked for and the judge told it."""
 
     @property
     def details(self) -> dict[str, object]:
         """What of it a record keeps."""
-        named = {"rubric": ", ".join(self.rubrics), "judge_model": ", ".join(self.judges)}
-        return {name: text for name, text in named.items() if text}
+        if not (self.rubrics or self.judges or self.params):
+            return {}
+        named = {"rubric": self.rubrics, "judge_model": self.judges, "judge_params": self.params}
+        return {name: ", ".join(texts) for name, texts in named.items() if texts}
+
+    def note(self, question: Question) -> None:
+        """Note by what a question has something judged."""
+        if question.rubric:
+            self.rubrics[question.rubric] = None
+        if question.params:
+            self.params[parameters_text(question.params)] = None
+
+    def number(self, question: str) -> int:
+        """How often the same question was put before: who puts it again wants another sample."""
+        self.asked[question] += 1
+        return self.asked[question] - 1
 
 
 consulted: ContextVar[Consulted | None] = ContextVar("consulted", default=None)
 """Of what is scored just now."""
+
+
+def note_choices(choices: Sequence[Choice]) -> None:
+    """Note what else a judge's reply might have said, for the evaluator that waits for it."""
+    if (asked := consulted.get()) is not None:
+        asked.choices[:] = choices
 
 
 Ask = Callable[[Question], Awaitable[str]]
@@ -290,6 +325,8 @@ class Evaluator:
     """Whether an option `rubric` says what its levels mean, which depends on the dataset where it is left open."""
     lowest: ClassVar[float] = 0.0
     """The score of the worst answer, where a judge gives the scores."""
+    judges_withheld: ClassVar[bool] = False
+    """Whether it has a verdict on an answer of which a filter or a refusal left nothing, which is else an empty one."""
     may_ask: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
@@ -328,6 +365,16 @@ class Evaluator:
         return cls.judged
 
     @classmethod
+    def declared_measure(cls) -> Measure:
+        """What its scores are in, as its files declare it where it has some."""
+        return cls.measure
+
+    @classmethod
+    def asked_with(cls) -> JudgeParameters:
+        """The parameters that its judge is sent beside those that every judge is; WrongParameter says what is none."""
+        return JudgeParameters()
+
+    @classmethod
     def caution(cls) -> str | None:
         """What a user should know before this judges on this machine, if there is something."""
         return None
@@ -364,12 +411,16 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         _is_empty(evidence)
         and evaluator.judged
         and "response" in evaluator.needs
+        and not (evaluator.judges_withheld and withheld(evidence))
         and (empty := evaluator.empty_score())
     ):
         return empty
     asked = Consulted()
-    consulted.set(asked)
-    record = await _scored(evaluator, evidence)
+    token = consulted.set(asked)
+    try:
+        record = await _scored(evaluator, evidence)
+    finally:
+        consulted.reset(token)
     return replace(record, details={**record.details, **asked.details}) if asked.details else record
 
 
@@ -389,15 +440,21 @@ async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
     except Exception as failure:  # a broken evaluator must not end a run
         reason = f"Evaluator failed: {str(failure) or type(failure).__name__}"
         return error_score("evaluatorError", reason, traceback=last_frames(failure))
-    if evaluator.measure.direction or evaluator.measure.unit:
-        measure = evaluator.measure.negated() if evaluator.options.negate else evaluator.measure
-        record = replace(record, measure=str(measure))
+    measure = parse_measure(record.measure) if record.measure else evaluator.measure
+    if measure.direction or measure.unit:
+        record = replace(record, measure=str(measure.negated() if evaluator.options.negate else measure))
     return negated_score(record) if evaluator.options.negate else record
 
 
 def _is_empty(evidence: Evidence) -> bool:
     """Whether the answer says nothing and calls no tool."""
     return evidence.response is not None and not evidence.response.strip() and not evidence.tool_calls
+
+
+def withheld(evidence: Evidence) -> str:
+    """Why nothing is left of an answer that the provider's filter or the model kept back; else nothing."""
+    ending = ending_word(evidence.finish_reason, evidence.diagnostics)
+    return ENDINGS[ending] if _is_empty(evidence) and ending in ("content_filter", "refusal") else ""
 
 
 _EVIDENCE_WORDS = {

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tui_evals.text.box import TemplateError
+from tui_evals.text.measures import Measure
 from tui_evals.text.prompty import Prompty, PromptyError, parse_prompty
 from tui_evals.text.templates import template_variables
 
@@ -25,9 +26,22 @@ from .base import (
     Score,
     as_text,
     measured_score,
+    skipped_score,
     verdict_score,
 )
 from .judging import UnreadableReply, ask_judge, judge_question, shipped_prompt
+from .parameters import JudgeParameters, WrongParameter, parameters_of
+from .scales import (
+    SKIPPED,
+    Scale,
+    ScaledOptions,
+    WrongScale,
+    parse_scale,
+    read_on_scale,
+    skipped_reason,
+    threshold_on,
+    threshold_problem,
+)
 from .shown import HEADINGS, evidence_for_prompt
 from .unit_tests import strip_code_fence
 
@@ -39,9 +53,9 @@ _SHIPPED_FOLDER = Path(__file__).parent / "prompts"
 
 @dataclass(frozen=True, slots=True)
 class MetricReply:
-    """A metric judge's reply: a score, or else an outcome."""
+    """A metric judge's reply: a score, which on a scale may be a word, or else an outcome."""
 
-    score: float | None
+    score: Any
     outcome: Outcome | None
     content: str
 
@@ -145,12 +159,25 @@ def _compliance_score(outcome: Outcome, reply: str) -> Score:
     )
 
 
-class MetricOptions(JudgedOptions):
+class MetricOptions(ScaledOptions, JudgedOptions):
     """Options of a metric."""
 
     threshold: float | None = Field(
-        None, ge=0, le=100, description="The score from which it passes; without one it is shown and averaged only."
+        None,
+        description="The score from which it passes; without one it is shown and averaged only, unless its scale is "
+        "declared: then it passes from the middle, of labels from the best.",
     )
+
+    @model_validator(mode="after")
+    def _threshold_is_a_score(self) -> MetricOptions:
+        if self.scale is not None and (problem := threshold_problem(parse_scale(self.scale), self.threshold)):
+            raise ValueError(problem)
+        return self
+
+
+_UNUSABLE = (OSError, UnicodeError, PromptyError, TemplateError, WrongParameter, WrongScale)
+_USUAL = Scale(0.0, 100.0)
+"""What a metric scores on that declares nothing."""
 
 
 class MetricEvaluator(Evaluator):
@@ -162,30 +189,94 @@ class MetricEvaluator(Evaluator):
     path: ClassVar[Path]
 
     def obstacle(self) -> str | None:
-        """That its file cannot be read."""
+        """That its file cannot be read, or declares what makes no sense."""
         try:
-            _read_prompty(self.path)
-        except (OSError, UnicodeError, PromptyError) as problem:
+            self.asked_with()
+            self._declared(_read_prompty(self.path))
+        except _UNUSABLE as problem:
             return f"the metric {self.path} cannot be used: {problem}"
         return None
 
+    def _declared(self, prompt: Prompty) -> tuple[Scale | None, float | None]:
+        """Its scale, as the options declare it or its front matter does, and from which score it passes."""
+        declared = prompt.front.get("scale") if self.options.scale is None else self.options.scale
+        if declared is None:
+            threshold = threshold_on(_USUAL, self.options) if "threshold" in self.options.model_fields_set else None
+            if problem := threshold_problem(_USUAL, threshold):
+                raise WrongScale(problem)
+            return None, threshold
+        scale, own = parse_scale(declared), prompt.front.get("threshold")
+        if own is not None and (isinstance(own, bool) or not isinstance(own, int | float)):
+            raise WrongScale(f"its threshold is {own!r}, which is no number")
+        threshold = threshold_on(scale, self.options, own if self.options.scale is None else None)
+        if problem := threshold_problem(scale, threshold):
+            raise WrongScale(problem)
+        return scale, threshold
+
+    @classmethod
+    def declared_measure(cls) -> Measure:
+        """The scale in its front matter."""
+        try:
+            declared = _read_prompty(cls.path).front.get("scale")
+            return cls.measure if declared is None else parse_scale(declared).measure
+        except _UNUSABLE:  # which is said where it is to judge
+            return cls.measure
+
+    @classmethod
+    def asked_with(cls) -> JudgeParameters:
+        """The parameters in its front matter."""
+        return parameters_of(_read_prompty(cls.path).front)
+
     def empty_score(self) -> Score | None:
-        """The lowest score, which fails where a threshold is given."""
-        return measured_score(self.lowest, self.options.threshold, EMPTY_ANSWER)
+        """The lowest score, which fails where something passes; None where the judge may find nothing to judge."""
+        try:
+            prompt = _read_prompty(self.path)
+            scale, threshold = self._declared(prompt)
+        except _UNUSABLE:  # which is said where it is asked
+            return None
+        if _may_skip(prompt):
+            return None
+        if scale is None:
+            return measured_score(self.lowest, threshold, EMPTY_ANSWER)
+        return scale.score(scale.worst, threshold, EMPTY_ANSWER)
 
     async def score(self, evidence: Evidence) -> Score:
         """Fill the metric, ask, and read a score or OK/ERR from the reply."""
         try:
-            question = _metric_question(_read_prompty(self.path), evidence, self.options.judge)
-        except (OSError, UnicodeError, PromptyError, TemplateError) as problem:
+            prompt = _read_prompty(self.path)
+            scale, threshold = self._declared(prompt)
+            question = _metric_question(prompt, evidence, self.options.judge)
+        except _UNUSABLE as problem:
             raise CannotJudge("evaluatorLoadError", f"the metric {self.path} cannot be used: {problem}") from None
-        parsed, reply = await ask_judge(self.ask, question, _read_metric)
+        read = partial(_read_metric, scale=scale, may_skip=_may_skip(prompt), judged=(evidence.response or "",))
+        parsed, reply = await ask_judge(self.ask, question, read)
+        if isinstance(parsed, _Skipped):
+            return replace(skipped_score(parsed.reason or "the judge found nothing to judge"), details={"reply": reply})
+        if scale is not None:
+            return scale.score(parsed.score, threshold, parsed.content or f"the judge gave {parsed.score}", reply=reply)
         if parsed.score is not None:
-            return measured_score(parsed.score, self.options.threshold, f"the judge gave {parsed.score:g}", reply=reply)
+            return measured_score(parsed.score, threshold, f"the judge gave {parsed.score:g}", reply=reply)
         return _compliance_score("ok" if parsed.outcome == "ok" else "err", reply)
 
 
-def _read_metric(reply: str) -> MetricReply:
+@dataclass(frozen=True, slots=True)
+class _Skipped:
+    """What a judge said who found nothing to judge."""
+
+    reason: str
+
+
+def _may_skip(prompt: Prompty) -> bool:
+    """Whether a judge may find nothing to judge: only where its prompt says so, lest an answer talks it into that."""
+    return SKIPPED in prompt.body
+
+
+def _read_metric(reply: str, scale: Scale | None, judged: tuple[str, ...], *, may_skip: bool) -> MetricReply | _Skipped:
+    if may_skip and (reason := skipped_reason(reply, judged)) is not None:
+        return _Skipped(reason)
+    if scale is not None:
+        value, reason = read_on_scale(reply, scale, judged)
+        return MetricReply(value, None, reason)
     parsed = parse_metric(reply)
     if parsed.outcome == "unknown":
         raise UnreadableReply("it has to be JSON with a number `score`, or to end with OK or ERR")

@@ -5,7 +5,8 @@ the dataset comes by its own name) and returns True or False, a number, either w
 "reason": ...}`. Or it defines a class: the first with `__call__` is made with the keywords `threshold` and `options`,
 and called with `prompt`, `response`, `expected_response` and `context` (what is absent is an empty string); it returns
 `{"score": ..., "reason": ...}` or `{"error": ...}`. One with a `.prompty` is also given `model_config`, through which
-it reaches its judge and no key: `model_config.ask(messages)` returns the reply to chat messages (or one text),
+it reaches its judge and no key: `model_config.ask(messages, temperature=0.7)` returns the reply to chat messages (or
+one text) with such parameters, each time it is asked another sample,
 `model_config.ask_prompty(**values)` the reply to its `.prompty`, parsed where that asks for JSON; where the prompt
 names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code gives no such value, the
 evidence stands there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged.
@@ -26,17 +27,19 @@ from pydantic import Field
 
 from tui_evals.atomic_files import write_atomically
 from tui_evals.text.box import TemplateError
+from tui_evals.text.measures import Measure
+from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.prompty import PromptyError, parse_prompty
 
 from . import sandbox
 from .base import (
+    EMPTY_ANSWER,
     Ask,
     CannotJudge,
     Evaluator,
     Evidence,
     JudgedOptions,
     Misconfigured,
-    Options,
     Question,
     Score,
     as_text,
@@ -46,8 +49,20 @@ from .base import (
     verdict_score,
 )
 from .chunks import chunks_of
-from .custom_source import source_fault
+from .custom_source import declared_value, source_fault
 from .judging import ask_judge, ask_once, judge_question, reply_object
+from .parameters import SENT, JudgeParameters, WrongParameter, judge_parameters, parameters_of
+from .scales import (
+    RATING,
+    SKIPPED,
+    OffScale,
+    Scale,
+    ScaledOptions,
+    WrongScale,
+    parse_scale,
+    threshold_on,
+    threshold_problem,
+)
 from .shown import HEADINGS, call_data, evidence_for_prompt
 from .trust import Trust, TrustError, code_files
 
@@ -61,17 +76,21 @@ _OWN_FILE = re.compile(r'File "(?![/<])')
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-class CodeOptions(Options):
+class CodeOptions(ScaledOptions):
     """Options of an evaluator that is only code."""
 
-    threshold: float = Field(1.0, description="The score from which it passes; 0.5 for a function unless given.")
+    threshold: float = Field(
+        1.0, description="The score from which it passes; 0.5 for a function unless given, the middle of its scale."
+    )
     options: Mapping[str, Any] = Field(default_factory=dict, description="Handed to the evaluator as it is.")
 
 
-class JudgeOptions(JudgedOptions):
+class JudgeOptions(ScaledOptions, JudgedOptions):
     """Options of an evaluator that asks a judge."""
 
-    threshold: float = Field(3.0, description="The score, of 1 to 5, from which it passes.")
+    threshold: float = Field(
+        3.0, description="The score from which it passes: of 1 to 5, or of its scale, whose middle it is unless given."
+    )
     options: Mapping[str, Any] = Field(default_factory=dict, description="Handed to the evaluator as it is.")
 
 
@@ -128,13 +147,26 @@ class CustomEvaluator(Evaluator):
     folder: ClassVar[Path]
     trust: ClassVar[Trust]
 
-    def obstacle(self) -> str | None:
-        """That its files are missing; whether they may run is asked before a run begins."""
+    def empty_score(self) -> Score | None:
+        """The lowest score on its scale."""
         try:
-            read_evaluator_files(self.name, self.folder)
+            scale = self._scale(read_evaluator_files(self.name, self.folder))
+        except CannotJudge:  # which is said where it is to run
+            return None
+        if scale is None:
+            return super().empty_score()
+        return scale.score(scale.worst, threshold_on(scale, self.options), EMPTY_ANSWER)
+
+    def obstacle(self) -> str | None:
+        """That its files are missing or its threshold is not on its scale; whether they may run is asked elsewhere."""
+        try:
+            files = read_evaluator_files(self.name, self.folder)
+            if fault := self.code_problem():
+                return fault
+            self._scale(files)
         except CannotJudge as problem:
             return str(problem)
-        return self.code_problem()
+        return None
 
     @classmethod
     def code_problem(cls) -> str | None:
@@ -146,25 +178,51 @@ class CustomEvaluator(Evaluator):
             return f"{file} is missing: an evaluator of your own is a function score, or a class, in that file"
         except OSError as problem:
             return f"{file} cannot be read: {problem.strerror}"
-        fault = source_fault(source, judged=cls.judged)
-        return f"{file}:{fault[0]}: {fault[1]}" if fault else None
+        if fault := source_fault(source, judged=cls.judged):
+            return f"{file}:{fault[0]}: {fault[1]}"
+        try:
+            cls.asked_with()
+        except (OSError, UnicodeError, PromptyError, WrongParameter) as problem:
+            return f"{FOLDER}/{cls.name}/{cls.name}.prompty cannot be used: {problem}"
+        try:
+            _declared_scale(cls.name, read_evaluator_files(cls.name, cls.folder))
+        except (CannotJudge, WrongScale) as problem:
+            return str(problem)
+        return None
+
+    @classmethod
+    def declared_measure(cls) -> Measure:
+        """The scale in its files, else that of judges of M365."""
+        try:
+            scale = _declared_scale(cls.name, read_evaluator_files(cls.name, cls.folder))
+        except (CannotJudge, WrongScale):  # which is said where it is to judge
+            scale = None
+        scale = RATING if scale is None and cls.judged else scale
+        return cls.measure if scale is None else scale.measure
+
+    @classmethod
+    def asked_with(cls) -> JudgeParameters:
+        """The parameters in the front matter of its .prompty."""
+        if not cls.judged:
+            return JudgeParameters()
+        return parameters_of(parse_prompty((cls.folder / f"{cls.name}.prompty").read_text(encoding="utf-8")).front)
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the code once, in a process of its own."""
         files = load_trusted_files(self.name, self.folder, self.trust)
-        options = self.options
+        options, scale = self.options, self._scale(files)
         job = {
             "kind": "custom",
             "name": self.name,
             "judged": self.judged,
-            "settings": {"threshold": options.threshold, "options": dict(options.options)},
+            "settings": {"threshold": self._threshold(scale), "options": dict(options.options)},
             "arguments": {
                 "prompt": evidence.prompt,
                 "response": evidence.response or "",
                 "expected_response": evidence.expected or "",
                 "context": evidence.context or "",
             },
-            "evidence": {**_function_arguments(evidence), "threshold": self._threshold(function=True)},
+            "evidence": {**_function_arguments(evidence), "threshold": self._threshold(scale, function=True)},
         }
         answer = _JudgeChannel(self.ask, options.judge, evidence) if self.judged else None
         try:
@@ -174,14 +232,28 @@ class CustomEvaluator(Evaluator):
         details: dict[str, object] = {"printed": printed} if printed else {}
         if not self.judged and (warning := _missing_prompty_warning(self.name, files)):
             details["warning"] = warning
-        return self._record(outcome, details)
+        return self._record(outcome, details, scale)
 
-    def _threshold(self, *, function: bool) -> float:
-        """The score from which it passes: what a function gives is a share, if the dataset does not say otherwise."""
-        given = "threshold" in self.options.model_fields_set or self.judged or not function
-        return float(self.options.threshold) if given else FUNCTION_THRESHOLD
+    def _scale(self, files: Mapping[str, bytes]) -> Scale | None:
+        """The scale that the dataset or its files declare; without one of its own, judges rate as those of M365 do."""
+        try:
+            own = self.options.scale
+            scale = _declared_scale(self.name, files) if own is None else parse_scale(own)
+        except WrongScale as problem:
+            raise Misconfigured(str(problem)) from None
+        if scale is not None and (fault := threshold_problem(scale, threshold_on(scale, self.options))):
+            raise Misconfigured(fault)
+        return RATING if scale is None and self.judged else scale
 
-    def _record(self, outcome: Mapping[str, Any], details: Mapping[str, object]) -> Score:
+    def _threshold(self, scale: Scale | None, *, function: bool = False) -> float:
+        """The score from which it passes: what a function gives is a share, if nothing says otherwise."""
+        if "threshold" in self.options.model_fields_set:
+            return float(self.options.threshold)
+        if scale is not None:
+            return scale.threshold
+        return FUNCTION_THRESHOLD if function else float(self.options.threshold)
+
+    def _record(self, outcome: Mapping[str, Any], details: Mapping[str, object], scale: Scale | None) -> Score:
         if raised := outcome.get("traceback"):
             details = {**details, "traceback": _OWN_FILE.sub(f'File "{FOLDER}/{self.name}/', str(raised))}
         if "unloadable" in outcome:
@@ -202,17 +274,48 @@ class CustomEvaluator(Evaluator):
         if result.get("result") == "skipped":
             return replace(skipped_score(reason or f"{self.name} does not apply"), details=details)
         score, passed = result.get("score"), result.get("passed")
+        verdict_alone = isinstance(passed, bool) and (score is None or isinstance(score, bool) or scale is RATING)
+        if scale is not None and not verdict_alone:
+            return self._on_scale(scale, result, reason, details)
         if isinstance(passed, bool):
             verdict = replace(verdict_score(passed, reason or f"{self.name} says {passed}"), details=details)
             return verdict if score is None or isinstance(score, bool) else replace(verdict, score=_number(score))
-        if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > 1e300:
+        if (number := _number(score)) is None:
             return _invalid_score(f"its score is {_value_text(score)}, not a number one can compare", details)
-        if self.judged and score not in (1, 2, 3, 4, 5):
-            return _invalid_score(
-                f"its score is {score:g}; one that asks a judge gives a whole number from 1 to 5", details
-            )
-        threshold = self._threshold(function=outcome.get("function") is True)
-        return measured_score(score, threshold, reason, label=None, **details)
+        threshold = self._threshold(None, function=outcome.get("function") is True)
+        return measured_score(number, threshold, reason, label=None, **details)
+
+    def _on_scale(self, scale: Scale, result: Mapping[str, Any], reason: str, details: Mapping[str, object]) -> Score:
+        """The record of a score on a scale; code that gives a verdict beside it has the last word."""
+        given, passed = result.get("score"), result.get("passed")
+        given = result.get("label") if given is None and scale.labels else given
+        if not scale.labels and _number(given) is None:
+            return _invalid_score(f"its score is {_value_text(given)}, not a number one can compare", details)
+        try:
+            record = scale.score(given, self._threshold(scale), reason, **details)
+        except OffScale as problem:
+            if scale is RATING:
+                wanted = "one that asks a judge gives a whole number from 1 to 5, or declares its scale"
+                return _invalid_score(f"its score is {given:g}; {wanted}", details)
+            return _invalid_score(f"its score {problem}", details)
+        if isinstance(passed, bool) and record.result != SKIPPED:
+            return replace(record, result="pass" if passed else "fail")
+        return record
+
+
+def _declared_scale(name: str, files: Mapping[str, bytes]) -> Scale | None:
+    """The scale that the files of an evaluator declare: `SCALE = [1, 10]` in its code, or `scale:` in its .prompty."""
+    file = f"{FOLDER}/{name}/{name}.py"
+    try:
+        declared = declared_value(files[f"{name}.py"], "SCALE")
+        if declared is None and (prompty := files.get(f"{name}.prompty")) is not None:
+            file = f"{FOLDER}/{name}/{name}.prompty"
+            declared = parse_prompty(prompty.decode("utf-8", "replace")).front.get("scale")
+        return None if declared is None else parse_scale(declared)
+    except PromptyError:  # which is said where it is asked
+        return None
+    except ValueError as problem:
+        raise WrongScale(f"{file} declares no scale: {problem}") from None
 
 
 def _function_arguments(evidence: Evidence) -> dict[str, Any]:
@@ -259,7 +362,17 @@ class _JudgeChannel:
         messages = request.get("messages")
         if not isinstance(messages, list) or not all(_is_message(message) for message in messages):
             raise CannotJudge("evaluatorError", "Evaluator failed: its judge takes messages with role and content")
-        return (await ask_once(self._ask, Question(messages=tuple(messages), judge=self._judge)))[0]
+        try:
+            asked_with = judge_parameters(request.get("parameters") or {})
+        except WrongParameter as problem:
+            raise CannotJudge("evaluatorError", f"Evaluator failed: {problem}") from None
+        if unknown := asked_with.unsent:
+            hint = did_you_mean(unknown[0], SENT) or f"; known are {', '.join(SENT)}"
+            raise CannotJudge("evaluatorError", f"Evaluator failed: no judge is sent {unknown[0]}{hint}")
+        question = Question(
+            messages=tuple(messages), judge=self._judge, schema=asked_with.form, params=asked_with.params
+        )
+        return (await ask_once(self._ask, question))[0]
 
     async def _prompty(self, request: Mapping[str, Any]) -> object:
         try:
@@ -268,10 +381,13 @@ class _JudgeChannel:
                 name: as_text(value) for name, value in {**_input_defaults(prompt.front), **request["values"]}.items()
             }
             parts, absent = evidence_for_prompt(self._evidence, texts)
-            question = judge_question(prompt, texts, absent, parts=parts, headings=HEADINGS, judge=self._judge)
-        except (PromptyError, TemplateError) as problem:
+            asked_with = judge_parameters(request.get("parameters") or {}).over(parameters_of(prompt.front))
+            question = judge_question(
+                prompt, texts, absent, parts=parts, headings=HEADINGS, judge=self._judge, asked_with=asked_with
+            )
+        except (PromptyError, TemplateError, WrongParameter) as problem:
             raise Misconfigured(f"its .prompty cannot be used: {problem}") from None
-        if not _wants_json(prompt.front):
+        if question.schema is None:
             return (await ask_once(self._ask, question))[0]
         return (await ask_judge(self._ask, question, reply_object))[0]
 
@@ -286,20 +402,14 @@ def _input_defaults(front: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _wants_json(front: Mapping[str, Any]) -> bool:
-    value: Any = front
-    for key in ("model", "parameters", "response_format"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return "json" in str(value.get("type") if isinstance(value, dict) else value)
-
-
 def _is_message(message: object) -> bool:
     return isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
 
 
 def _number(score: object) -> float | None:
     """A score as a number one can compare, None for what is none."""
-    return float(score) if isinstance(score, int | float) and abs(score) <= 1e300 else None
+    number = isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= 1e300
+    return float(score) if number else None  # type: ignore[arg-type]
 
 
 def _failed_score(message: str, details: Mapping[str, object]) -> Score:

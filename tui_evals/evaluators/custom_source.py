@@ -52,6 +52,25 @@ def source_fault(source: bytes, *, judged: bool) -> Fault | None:
     )
 
 
+@lru_cache(maxsize=256)
+def declared_value(source: bytes, name: str) -> object:
+    """The plain data written to a name at the top level, or in a class there; ValueError where it is none."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # said as a fault
+        return None
+    statements = list(_top_level(tree.body))
+    statements += [each for kind in statements if isinstance(kind, ast.ClassDef) for each in kind.body]
+    for each in statements:
+        targets = each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets) and hasattr(each, "value"):
+            try:
+                return ast.literal_eval(each.value)
+            except (ValueError, TypeError, RecursionError):
+                raise ValueError(f"{name} has to be plain data, for it is read without running anything") from None
+    return None
+
+
 def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a module, those within its conditions and attempts too."""
     for statement in body:

@@ -313,12 +313,14 @@ class InspectF1(Evaluator):
 
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def _normalised(text: str, stop_words: Sequence[str] = ()) -> str:
     stop = {_normalised_word(word) for word in stop_words}
-    words = (_normalised_word(word) for word in re.split(" |-", text))
-    return " ".join(word for word in words if word and word not in stop)
+    words = re.split(" |-", text)
+    normal = {word: _normalised_word(word) for word in set(words)}  # a long text has few different ones
+    return " ".join(normal[word] for word in words if normal[word] and normal[word] not in stop)
 
 
 def _normalised_word(word: str) -> str:
@@ -326,7 +328,7 @@ def _normalised_word(word: str) -> str:
     for candidate in (folded, _trimmed(folded)):
         if (number := _finite(candidate)) is not None:
             return str(number)
-    bare = "".join(character for character in folded if character not in string.punctuation)
+    bare = folded.translate(_WITHOUT_PUNCTUATION)
     number = _finite(bare)
     return str(number) if number is not None else " ".join(_ARTICLES.sub(" ", bare).split())
 

@@ -17,6 +17,7 @@ from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
 from tui_evals.text.templates import template_variables
 
 from .base import Ask, CannotJudge, Question, consulted
+from .parameters import JudgeParameters, parameters_of, parameters_text
 
 MAX_SHOWN = 500_000  # characters of dataset and answers together
 
@@ -94,11 +95,12 @@ def judge_question(
     headings: Mapping[str, str] | None = None,
     schema: Mapping[str, Any] | None = None,
     judge: str | None = None,
+    asked_with: JudgeParameters | None = None,
 ) -> Question:
     """A judge prompt, or the shipped one of a name, with every untrusted text fenced under its own name.
 
     A part stands where the prompt names it; those it does not name stand together where it says `evidence`, each
-    below its heading.
+    below its heading. It is asked with the parameters of its front matter, unless others are given.
     """
     prompty, parts = shipped_prompt(prompt) if isinstance(prompt, str) else prompt, parts or {}
     pieces = {f"{name} {place}": one.text for name, part in parts.items() for place, one in enumerate(part)}
@@ -119,7 +121,14 @@ def judge_question(
     }
     messages = render_messages(prompty, values)
     rubric = rubric_id(prompt if isinstance(prompt, str) else str(prompty.front.get("name", "prompt")), prompty)
-    return Question(messages=with_fence_notice(mark, messages), schema=schema, judge=judge, rubric=rubric)
+    asked_with = asked_with or parameters_of(prompty.front)
+    return Question(
+        messages=with_fence_notice(mark, messages),
+        schema=schema or asked_with.form,
+        judge=judge,
+        params=asked_with.params,
+        rubric=_with_parameters(rubric, asked_with),
+    )
 
 
 @lru_cache(maxsize=64)
@@ -131,6 +140,12 @@ def rubric_id(name: str, prompty: Prompty) -> str:
     """A prompt and its version: the number it has, else a hash of its text."""
     version = prompty.front.get("version")
     return f"{name} {version or hashlib.sha256(prompty.body.encode()).hexdigest()[:8]}"
+
+
+def _with_parameters(rubric: str, asked_with: JudgeParameters) -> str:
+    """A rubric is another one where its judge is asked in another way."""
+    text = parameters_text(asked_with.params, asked_with.form)
+    return f"{rubric} ({text})" if text else rubric
 
 
 MAX_PIECE = 20_000
@@ -159,7 +174,7 @@ _BEGINS_THINKING = re.compile(rf"\s*{_THINKS}", re.IGNORECASE)
 _STILL_THINKS = re.compile(rf"^[ \t]*{_THINKS}|{_THINKS}[ \t]*$", re.IGNORECASE | re.MULTILINE)
 
 
-def whole_reply(reply: str, finish_reason: str | None, judge: str) -> str:
+def whole_reply(reply: str, finish_reason: str | None, judge: str, question: Question | None = None) -> str:
     """A reply that came to its end; CannotJudge (`judgeOutputCutOff`) for one that did not, whatever it holds."""
     ending = ending_word(finish_reason)
     if ending not in CUT_OFF:
@@ -168,7 +183,9 @@ def whole_reply(reply: str, finish_reason: str | None, judge: str) -> str:
         reason = f"the reply of the judge {judge} was {ENDINGS[ending]}"
     else:
         reason = f"the reply of the judge {judge} was cut off (finish_reason {finish_reason})"
-        reason += f"; allow it a longer one: max_tokens in the params of {judge}"
+        own = [name for name in ("max_tokens", "max_completion_tokens") if question and name in question.params]
+        where = f"{own[0]} among the parameters it is asked with" if own else f"max_tokens in the params of {judge}"
+        reason += f"; allow it a longer one: {where}"
     raise CannotJudge("judgeOutputCutOff", reason, reply=reply)
 
 
@@ -199,15 +216,14 @@ def _is_object(reply: str) -> bool:
         return False
 
 
-def _note_rubric(question: Question) -> None:
-    asked = consulted.get()
-    if asked is not None and question.rubric:
-        asked.rubrics[question.rubric] = None
+def _note(question: Question) -> None:
+    if (asked := consulted.get()) is not None:
+        asked.note(question)
 
 
 async def ask_once(ask: Ask, question: Question) -> tuple[str, str]:
     """What the judge said and its whole reply, for those who read it themselves and ask no second time."""
-    _note_rubric(question)
+    _note(question)
     reply = await ask(question)
     try:
         return spoken_text(reply, question), reply
@@ -239,7 +255,7 @@ async def noting(work: Awaitable[T]) -> Noted[T]:
 
 async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> tuple[T, str]:
     """The verdict and the reply it was read from; after one repair call CannotJudge (`judgeOutputUnparseable`)."""
-    _note_rubric(question)
+    _note(question)
     reply = await ask(question)
     try:
         return read(spoken_text(reply, question)), reply
@@ -280,7 +296,15 @@ def reply_text(said: str) -> str:
 def verdict_object(
     text: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
 ) -> dict[str, Any] | None:
-    """The last JSON object with a valid verdict under the key, None where there is no object.
+    """The last JSON object with a valid verdict under the key, None where there is no object."""
+    found = verdict_and_source(text, key, valid, judged)
+    return None if found is None else found[0]
+
+
+def verdict_and_source(
+    text: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
+) -> tuple[dict[str, Any], str] | None:
+    """The last JSON object with a valid verdict under the key, and its text; None where there is no object.
 
     A second verdict that differs makes the reply unreadable, and so does one that stands in a text that was judged:
     each may be a quotation.
@@ -294,8 +318,8 @@ def verdict_object(
     if not verdicts:
         return None
     value, source = verdicts[-1]
-    _refuse_quotation(source, judged)
-    return value
+    refuse_quotation(source, judged)
+    return value, source
 
 
 def required_verdict(
@@ -326,27 +350,30 @@ def reply_object(reply: str) -> dict[str, Any]:
     return objects[0]
 
 
-def score_line(text: str, judged: Collection[str] = ()) -> float:
+def score_line(text: str, judged: Collection[str] = ()) -> tuple[float, str]:
     """The score of a reply without JSON: a bare number or a level of a scale, else what its first or last line gives.
 
-    A line within is not looked at, and one that stands in a text that was judged is refused: each may be a quotation.
+    With the text that gives it. A line within is not looked at, and one that stands in a text that was judged is
+    refused: each may be a quotation.
     """
-    if re.fullmatch(_NUMBER, text.strip(_AROUND)):
-        return float(text.strip(_AROUND))
-    if level := _LEVEL.fullmatch(text.strip(_AROUND)):
-        _refuse_quotation(level[0], judged)
-        return float(level[1])
+    bare = text.strip(_AROUND)
+    if re.fullmatch(_NUMBER, bare):
+        return float(bare), bare
+    if level := _LEVEL.fullmatch(bare):
+        refuse_quotation(level[0], judged)
+        return float(level[1]), level[0]
     lines = text.splitlines()
     matches = [match for line in lines[:1] + lines[-1:] if (match := _SCORE_LINE.fullmatch(line.strip(_AROUND)))]
     scores = {float(match[1] or match[2]) for match in matches}
     if len(scores) != 1:
         raise UnreadableReply("it gives more than one score" if scores else "it gives no score")
     for match in matches:
-        _refuse_quotation(match[0], judged)
-    return scores.pop()
+        refuse_quotation(match[0], judged)
+    return scores.pop(), matches[-1][0]
 
 
-def _refuse_quotation(verdict: str, judged: Collection[str]) -> None:
+def refuse_quotation(verdict: str, judged: Collection[str]) -> None:
+    """UnreadableReply where a verdict stands in a text that was judged, and may be quoted from there."""
     if any(verdict in text for text in judged):
         raise UnreadableReply("its verdict stands word for word in what is judged")
 

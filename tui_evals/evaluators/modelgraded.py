@@ -40,12 +40,13 @@ from .choices import (
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
 from .judging import ask_once
 from .oaieval import fields_as_there, question_as_there, shown_as_there
+from .scales import Scale, ScaledOptions, parse_scale
 from .shown import EVIDENCE, shown_parts
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
 
-class ModelGradedOptions(JudgedOptions):
+class ModelGradedOptions(ScaledOptions, JudgedOptions):
     """What ModelGraded takes: a spec, parts that replace the spec's, or the parts alone."""
 
     spec: str | None = Field(
@@ -113,16 +114,29 @@ class ModelGradedOptions(JudgedOptions):
 def effective_spec(options: ModelGradedOptions) -> Spec:
     """The spec the options name, with the parts they replace; or the parts alone."""
     overrides: dict[str, Any] = {part: value for part in _OVERRIDES if (value := getattr(options, part)) is not None}
+    if options.scale is not None:
+        overrides |= _choices_of(options, parse_scale(options.scale))
     if options.spec is None:
-        if options.prompt is None or options.choice_strings is None:
+        if options.prompt is None or "choice_strings" not in overrides:
             raise SpecError("ModelGraded needs a spec (a shipped name or a YAML file), or prompt and choice_strings")
         return Spec(name="inline", **overrides)
     spec = load_spec(options.spec)
     if options.prompt is not None:  # the instruction the spec's author wrote stood in the prompt that is replaced
         overrides |= {"eval_type": None, "default_eval_type": spec.eval_type or spec.default_eval_type}
-    if options.choice_strings is not None or options.choice_scores is not None:
+    if overrides.keys() & {"choice_strings", "choice_scores"}:
         overrides["passing"] = None  # the spec's passing choices may mean something else now, or be gone
     return replace(spec, **overrides)
+
+
+def _choices_of(options: ModelGradedOptions, scale: Scale) -> dict[str, Any]:
+    """The choices that the labels of a scale are, with their scores."""
+    if not scale.labels:
+        raise SpecError("the scale of choices is yes/no or labels with their values, such as {good: 1, bad: 0}")
+    if options.choice_strings is not None or options.choice_scores is not None:
+        raise SpecError("give scale, or choice_strings and choice_scores, not both")
+    if any(value is None for value in scale.labels.values()):
+        raise SpecError("every choice has a value here; Rubric and metrics skip by a label without one")
+    return {"choice_strings": list(scale.labels), "choice_scores": dict(scale.labels)}
 
 
 def _evidence_pieces(evidence: Evidence, fields: Sequence[str]) -> dict[str, Sequence[str]]:
@@ -372,6 +386,9 @@ class ModelGraded(Evaluator):
             details["code"] = "judgeOutputUnparseable"
         if self.options.metaeval:
             details["metascore"] = sum(metric.agrees is True for metric in outcomes) / len(outcomes)
+        worths = self.spec.choice_scores
+        ends = sorted(worths.values()) if isinstance(worths, Mapping) else []
+        scale = Measure("at least", bounds=(ends[0], ends[-1])) if len(set(ends)) > 1 else self.measure
         return Score(
             score=sum(scores) / len(scores) if scores and result != "error" else None,
             result=result,
@@ -379,6 +396,7 @@ class ModelGraded(Evaluator):
             label="/".join(metric.choice for metric in outcomes),
             reason=_reason(metrics, choices),
             details=details,
+            measure=str(scale),
         )
 
 

@@ -48,6 +48,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "endings": ("FinishReason",),
     "language": ("Language",),
     "leaks": ("PersonalData", "Secrets"),
+    "safety": ("Refusal", "Toxicity", "Bias", "Safety"),
     "bertscore": ("BertScore", "bertscore"),
     "grading": (
         *("SummaryQuality", "summary_quality", "QACorrectness", "qa_correctness", "Hallucination"),

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tui_evals.text.measures import Measure
+from tui_evals.text.measures import plain_number
 
-from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
+from .base import (
+    EMPTY_ANSWER,
+    Evaluator,
+    Evidence,
+    JudgedOptions,
+    Misconfigured,
+    Score,
+    consulted,
+    measured_score,
+    skipped_score,
+)
+from .expected_score import expected_score
 from .judging import (
     Parts,
     UnreadableReply,
@@ -21,7 +32,19 @@ from .judging import (
     score_line,
     shipped_prompt,
     stated_number,
-    verdict_object,
+    verdict_and_source,
+)
+from .scales import (
+    RATING,
+    SKIPPED,
+    OffScale,
+    Scale,
+    ScaledOptions,
+    parse_scale,
+    read_on_scale,
+    skipped_reason,
+    threshold_on,
+    threshold_problem,
 )
 from .shown import EVIDENCE, HEADINGS, reference_text, request_texts, shown_parts, source_of
 
@@ -31,16 +54,30 @@ RATING_SCHEMA: Mapping[str, Any] = {
     "required": ["reason", "score"],
     "additionalProperties": False,
 }
+
+
+def rating_schema(labels: Sequence[str] = ()) -> Mapping[str, Any]:
+    """The JSON Schema of a rating, which has a label before its score where there are some to choose from."""
+    if not labels:
+        return RATING_SCHEMA
+    reason, score = RATING_SCHEMA["properties"].items()
+    properties = dict([reason, ("label", {"type": "string", "enum": list(labels)}), score])
+    return {**RATING_SCHEMA, "properties": properties, "required": list(properties)}
+
+
 RUBRICS = ("strict", "m365")
 """What the levels of Relevance, Coherence and Groundedness mean: as we have them, or as Microsoft's evaluators do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What a judge gave: a number from 1 to 5, and why."""
+    """What a judge gave, as it is on the scale, and why; None where the criteria do not apply."""
 
-    score: float
+    score: Any
     reason: str
+    source: str = ""
+    """The part of the reply in which the score stands."""
+    label: str | None = None
 
 
 class Example(BaseModel):
@@ -48,7 +85,7 @@ class Example(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    score: float = Field(ge=1, le=5, description="The score it earns.")
+    score: float | str = Field(description="The score it earns.")
     answer: str = Field(min_length=1, description="The answer.")
     about: str = Field("", description="What it answers, such as its request; it holds for those that follow too.")
     reason: str = Field("", description="Why it earns that.")
@@ -56,8 +93,17 @@ class Example(BaseModel):
     @property
     def line(self) -> str:
         """How a judge is shown it."""
-        about, reason = f"{self.about.strip()}\n" if self.about else "", f" - {self.reason}" if self.reason else ""
-        return f"{about}{self.score:g}: {self.answer.strip()}{reason}"
+        verdict = self.score if isinstance(self.score, str) else f"{self.score:g}"
+        return example_line(verdict, self.answer, self.about, self.reason)
+
+
+def example_line(verdict: str, answer: str, about: str, reason: str) -> str:
+    """An answer with the verdict it gets, as a judge is shown it."""
+    line = f"{verdict}: {answer.strip()}{f' - {reason}' if reason else ''}"
+    return f"{about.strip()}\n{line}" if about else line
+
+
+_ANY_RATING = replace(RATING, whole=False)
 
 
 class RatingOptions(JudgedOptions):
@@ -67,6 +113,27 @@ class RatingOptions(JudgedOptions):
     examples: list[Example] | None = Field(
         None, description="Answers with the score each earns, instead of ours: [{score, answer, about, reason}, ...]."
     )
+    expected_score: bool = Field(
+        False,
+        validation_alias="expectedScore",
+        description="Count the mean of the scores a judge might have given, by their log-probabilities, where it "
+        "tells them.",
+    )
+
+    @property
+    def own_scale(self) -> Scale | None:
+        """The scale, where it is not from 1 to 5."""
+        return None
+
+    @model_validator(mode="after")
+    def _examples_are_on_the_scale(self) -> RatingOptions:
+        scale = self.own_scale or _ANY_RATING
+        for example in self.examples or ():
+            try:
+                scale.read(example.score)
+            except OffScale as problem:
+                raise ValueError(f"the score of an example, {problem}") from None
+        return self
 
 
 class _LevelsOptions(JudgedOptions):
@@ -83,39 +150,75 @@ class LevelledOptions(RatingOptions, _LevelsOptions):
     """For evaluators that rate by levels which another tool has under the same name; the threshold comes first."""
 
 
-class RubricOptions(RatingOptions):
+class RubricOptions(ScaledOptions, RatingOptions):
     """What Rubric takes."""
 
     criteria: str = Field(
         min_length=1, pattern=r"\S", description="What a good answer must do, in free text; the judge follows it."
     )
+    threshold: float = Field(
+        3.0, description="The lowest score that passes; on a scale of yours its middle, of labels the best."
+    )
+    applies: str | None = Field(
+        None, pattern=r"\S", description="When the criteria apply, in free text; what they do not apply to is skipped."
+    )
+
+    @property
+    def own_scale(self) -> Scale | None:
+        """The scale that is declared."""
+        return None if self.scale is None else parse_scale(self.scale)
+
+    @model_validator(mode="after")
+    def _threshold_is_on_the_scale(self) -> RubricOptions:
+        if self.scale is not None and self.expected_score:
+            raise ValueError("expected_score counts ratings from 1 to 5, so it has no meaning on another scale")
+        scale = self.own_scale or _ANY_RATING
+        if problem := threshold_problem(scale, threshold_on(scale, self, 3.0 if self.scale is None else None)):
+            raise ValueError(problem)
+        return self
 
 
-def read_rating(reply: str, judged: Collection[str] = ()) -> Rating:
-    """The rating in a judge's reply to the texts that were judged."""
+def _read_reply(
+    reply: str, judged: Collection[str], labels: Collection[str], scale: Scale | None, *, may_skip: bool
+) -> Rating:
+    """The rating in a judge's reply, from 1 to 5 or on another scale; none where the judge may skip and does."""
+    if may_skip and (skipped := skipped_reason(reply, judged)) is not None:
+        return Rating(None, skipped)
+    if scale is not None:
+        return Rating(*read_on_scale(reply, scale, judged))
+    return read_rating(reply, judged, labels)
+
+
+def read_rating(reply: str, judged: Collection[str] = (), labels: Collection[str] = ()) -> Rating:
+    """The rating in a judge's reply to the texts that were judged, with its label where there are some to choose."""
     try:
         text = reply_text(reply)
-        verdict = None
+        found = None
         if '"score"' in text or "'score'" in text or _is_one_object(text):  # other braces are words of the reason
-            verdict = verdict_object(text, "score", lambda value: stated_number(value) is not None, judged)
-        score = score_line(text, judged) if verdict is None else stated_number(verdict["score"])
-        if score is None or not 1 <= score <= 5:
+            found = verdict_and_source(text, "score", lambda value: stated_number(value) is not None, judged)
+        if found is None:
+            verdict: Mapping[str, Any] = {"reason": text}
+            score, source = score_line(text, judged)
+        else:
+            verdict, source = found
+            score = stated_number(verdict["score"]) or 0
+        if not 1 <= score <= 5:
             raise UnreadableReply(f"its score is {str(score)[:20]}")
     except UnreadableReply as problem:
         form = '{"reason": "...", "score": n}'
         raise UnreadableReply(f"{problem}; one JSON object {form} with n from 1 to 5 was expected") from None
-    reason = verdict.get("reason") if verdict else text
-    return Rating(float(score), reason if isinstance(reason, str) else "")
+    reason, label = verdict.get("reason"), verdict.get("label")
+    return Rating(float(score), reason if isinstance(reason, str) else "", source, label if label in labels else None)
 
 
 def _is_one_object(text: str) -> bool:
     return text.startswith("{") and text.endswith("}")
 
 
-def examples_text(prompt: str, own: Sequence[Example] | None) -> str:
-    """The examples a judge is shown: those of the options, else those that come with the prompt."""
-    shipped: Any = shipped_prompt(prompt).front.get("examples", ())
-    examples = [Example.model_validate(one) for one in shipped] if own is None else own
+def examples_text(prompt: str, own: Sequence[Any] | None, form: Any = Example, *, scale: Scale | None = None) -> str:
+    """The examples a judge is shown: those of the options, else those that come with the prompt for its own scale."""
+    shipped: Any = () if scale else shipped_prompt(prompt).front.get("examples", ())
+    examples = [form.model_validate(one) for one in shipped] if own is None else own
     return "\n".join(example.line for example in examples) or "(none given)"
 
 
@@ -127,10 +230,13 @@ async def rate_answer(
     *,
     parts: Parts | None = None,
     shows: Collection[str] = ("steps",),
+    labels: Sequence[str] = (),
     **details: Any,
 ) -> Score:
     """The record of a rating by the prompt that bears the evaluator's name, with the parts of the evidence it shows."""
     options = evaluator.options
+    scale: Scale | None = options.own_scale
+    applies = getattr(options, "applies", None)
     rubric = getattr(options, "rubric", None) or "strict"
     prompt = evaluator.name.lower() + ("" if rubric == "strict" else f"_{rubric}")
     judged_texts = {**request_texts(evidence), **(texts or {})}
@@ -138,16 +244,65 @@ async def rate_answer(
     question = judge_question(
         prompt,
         judged_texts,
-        {"steps": "(none given)", "examples": examples_text(prompt, options.examples), **(trusted or {})},
+        {"steps": "(none given)", "examples": examples_text(prompt, options.examples, scale=scale), **(trusted or {})},
         parts=parts,
         headings=HEADINGS,
-        schema=RATING_SCHEMA,
+        schema=_reply_schema(scale, labels, may_skip=applies is not None),
         judge=options.judge,
     )
+    question = replace(question, likelihoods=options.expected_score)
+    if scale is not None:
+        question = replace(question, rubric=f"{question.rubric} ({scale})")
     judged = [*judged_texts.values(), *(piece.text for part in parts.values() for piece in part)]
-    rating, reply = await ask_judge(evaluator.ask, question, partial(read_rating, judged=judged))
+    read = partial(_read_reply, judged=judged, labels=labels, scale=scale, may_skip=applies is not None)
+    rating, reply = await ask_judge(evaluator.ask, question, read)
+    if rating.score is None:
+        reason = rating.reason.strip() or "the judge found that the criteria do not apply"
+        return replace(skipped_score(reason), details={**details, "reply": reply})
+    if scale is not None:
+        reason = rating.reason.strip() or f"the judge gave {rating.score} and no reason"
+        return scale.score(rating.score, threshold_on(scale, options), reason, **details, reply=reply)
     reason = rating.reason.strip() or f"the judge gave {rating.score:g} of 5 and no reason"
-    return measured_score(rating.score, options.threshold, reason, **details, reply=reply)
+    record = measured_score(rating.score, options.threshold, reason, label=rating.label, **details, reply=reply)
+    return _with_expected(record, rating, reply) if options.expected_score else record
+
+
+def _with_expected(record: Score, rating: Rating, reply: str) -> Score:
+    """The record with the score that was to be expected, or with the written one and why that counts."""
+    asked = consulted.get()
+    choices = asked.choices if asked is not None else ()
+    found = expected_score(reply, rating.source, rating.score, choices)
+    details = {"written": rating.score, "expected": None, **record.details}
+    if found is None:
+        why = "do not tell how likely that score was" if choices else "did not come"
+        said = f"The written score counts, for the judge's log-probabilities {why}."
+        return replace(record, reason=f"{_sentence(record.reason)} {said}", details=details)
+    said = f"Expected score {found.score:.2f}, written {rating.score:g}."
+    counted = measured_score(found.score, record.threshold)
+    return replace(
+        record,
+        score=counted.score,
+        result=counted.result,
+        reason=f"{_sentence(record.reason)} {said}",
+        details={**details, "expected": found.score, "levels": found.levels},
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _reply_schema(scale: Scale | None, labels: Sequence[str], *, may_skip: bool) -> Mapping[str, Any]:
+    """The schema of a reply: on another scale its score is another, and where it may skip it has a result."""
+    schema = rating_schema(labels)
+    if scale is not None:
+        bounds = {"minimum": scale.lowest, "maximum": scale.highest}
+        score = {"enum": list(scale.labels)} if scale.labels else {"type": "number", **bounds}
+        schema = {**schema, "properties": {**schema["properties"], "score": score}}
+    if not may_skip:
+        return schema
+    properties = {**schema["properties"], "result": {"enum": [SKIPPED]}}
+    return {**schema, "properties": properties, "required": ["reason"]}
 
 
 class Relevance(Evaluator):
@@ -159,7 +314,7 @@ class Relevance(Evaluator):
 
     name = "Relevance"
     family = "M365"
-    measure = Measure("at least")
+    measure = RATING.measure
     needs = ("response", "prompt")
     judged = True
     lowest = 1.0
@@ -186,7 +341,7 @@ class Coherence(Evaluator):
 
     name = "Coherence"
     family = "M365"
-    measure = Measure("at least")
+    measure = RATING.measure
     judged = True
     lowest = 1.0
     levelled = True
@@ -212,7 +367,7 @@ class Groundedness(Evaluator):
 
     name = "Groundedness"
     family = "M365"
-    measure = Measure("at least")
+    measure = RATING.measure
     judged = True
     lowest = 1.0
     levelled = True
@@ -246,7 +401,7 @@ class Similarity(Evaluator):
 
     name = "Similarity"
     family = "M365"
-    measure = Measure("at least")
+    measure = RATING.measure
     needs = ("response", "expected")
     judged = True
     lowest = 1.0
@@ -266,14 +421,15 @@ class Similarity(Evaluator):
 class Rubric(Evaluator):
     """Passes when the answer meets criteria you write in your own words.
 
-    A judge rates from 1 (no criterion met) over 3 (some that matter are met) to 5 (all met), unless the criteria say
-    themselves what earns which score. It also sees what there is of the expected response, the context, tool calls
-    with their results, retrieved chunks and diagnostics.
+    A judge rates from 1 (no criterion met) over 3 (some that matter are met) to 5 (all met), or on the `scale` of the
+    options, unless the criteria say themselves what earns which score. What does not meet the condition `applies` is
+    skipped. The judge also sees what there is of the expected response, the context, tool calls with their results,
+    retrieved chunks and diagnostics.
     """
 
     name = "Rubric"
     family = "model-graded"
-    measure = Measure("at least")
+    measure = RATING.measure
     judged = True
     lowest = 1.0
     Options = RubricOptions
@@ -287,4 +443,44 @@ class Rubric(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """Rate against the criteria."""
         texts = {"reference": reference_text(evidence), "context": evidence.context or ""}
-        return await rate_answer(self, evidence, texts, {"criteria": self.options.criteria}, shows=EVIDENCE)
+        scale = self.options.own_scale
+        trusted = {
+            "criteria": self.options.criteria,
+            "applies": self.options.applies or "",
+            **dict.fromkeys(("scale", "scores", "score"), ""),
+            **({} if scale is None else _scale_words(scale)),
+        }
+        return await rate_answer(self, evidence, texts, trusted, shows=EVIDENCE)
+
+    def empty_score(self) -> Score | None:
+        """The lowest score; where the criteria need not apply the judge is asked."""
+        scale: Scale | None = self.options.own_scale
+        if self.options.applies is not None:
+            return None
+        if scale is None:
+            return super().empty_score()
+        return scale.score(scale.worst, threshold_on(scale, self.options), EMPTY_ANSWER)
+
+
+def _scale_words(scale: Scale) -> dict[str, str]:
+    """How the prompt speaks of a scale: what its scores mean, which there are, and how one stands in the reply."""
+    met, unmet = (
+        "every criterion is met",
+        "no criterion is met, something the criteria forbid is done, or there is no content to judge",
+    )
+    if not scale.labels:
+        low, middle, high = map(plain_number, (scale.lowest, scale.threshold, scale.highest))
+        lines = (
+            "Scores:",
+            f"{high} - Fully: {met}.",
+            f"{middle} - Partly: some criteria that matter are met and some are not.",
+            f"{low} - Not at all: {unmet}.",
+            "What lies between these gets a number between.",
+        )
+        return {"scale": "\n".join(lines), "scores": f"a number {scale}", "score": "<number>"}
+    worths = {label: value for label, value in scale.labels.items() if value is not None}
+    best = sorted(worths, key=worths.__getitem__, reverse=True)
+    last = unmet if len(best) > 2 else "otherwise"
+    none = [f"{label} - the criteria do not apply here." for label in scale.labels if label not in worths]
+    listed = ["Scores, the best first:", f"{best[0]} - {met}.", *best[1:-1], f"{best[-1]} - {last}.", *none]
+    return {"scale": "\n".join(listed), "scores": "one of these words", "score": '"<word>"'}

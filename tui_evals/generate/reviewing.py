@@ -21,9 +21,9 @@ def judge_ask(work: Generation, judge: PricedTarget, step: str, attempt: int = 0
     """The function by which an evaluator asks a judge."""
 
     async def ask(question: Question) -> str:
-        params = judging_params(judge.config, question.max_tokens)
+        params = judging_params(judge.config, question.max_tokens, question.params)
         answer = await work.answer(judge, question.messages, step, attempt=attempt, params=params)
-        return whole_reply(answer.text or "", answer.finish_reason, judge.config.name)
+        return whole_reply(answer.text or "", answer.finish_reason, judge.config.name, question)
 
     return ask
 

@@ -214,6 +214,9 @@ class ImportResult:
     assertions: int = 0
     as_before: int = 0
     """How many assertions the source has, and how many of them judge here as they did there."""
+    recorded: int = 0
+    repeatable: int = 0
+    """How many verdicts the source records, and how many of them have an evaluator here that can give them again."""
     next_with_targets: str = ""
     """The command line that goes on from here, once those sections have been written."""
 
@@ -233,6 +236,8 @@ class Importer:
     read: Callable[[ImportRequest], ImportResult]
     recordings: Callable[[ImportRequest], Sequence[Recording]] | None = None
     """The finished runs in a path, with nothing kept; None where such files record no verdicts."""
+    holds_answers: bool = True
+    """Whether its runs hold what was answered, so that it can be judged again."""
     names: tuple[str, ...] = ()
     """File names that only this tool gives: such a file, or one in the folder, outweighs whatever else is there."""
     order: int = 50

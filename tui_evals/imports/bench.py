@@ -43,8 +43,17 @@ from .base import (
     ImportResult,
     WrongOptions,
 )
+from .keeping import verdict_counts
 from .losses import Losses
-from .recording import RecordedAnswer, Recording, Stored, chat_before, digest_of, recorded_run, store_recording
+from .recording import (
+    RecordedAnswer,
+    Recording,
+    Stored,
+    chat_before,
+    digest_of,
+    recorded_run,
+    store_recording,
+)
 
 Data = Mapping[str, Any]
 _LARGEST = 2**30
@@ -230,8 +239,10 @@ _TOLD_APART: Mapping[str, Mapping[str, Any]] = {
 
 
 def recognises(path: Path) -> bool:
-    """Whether a folder is one that Arthur Bench keeps suites in, or one suite of it."""
+    """Whether a path is a folder in which Arthur Bench keeps suites, one suite of it, or one run of that."""
     try:
+        if (run := _run_folder(path)) is not None:
+            return _is_suite(run.parent)
         return path.is_dir() and any(map(_is_suite, (path, *sorted(path.iterdir()))))
     except OSError:
         return False
@@ -246,11 +257,21 @@ def _is_suite(folder: Path) -> bool:
         return (folder.parent / "suite_id_to_name.json").is_file()
 
 
+def _run_folder(path: Path) -> Path | None:
+    """The folder of the one run that a path names; None where it names more."""
+    folder = path.parent if path.name == _RUN else path
+    return folder if (folder / _RUN).is_file() else None
+
+
 def read(path: Path) -> tuple[list[dict[str, Any]], list[Recording], Losses]:
     """The suites and runs of a folder, and what it does not tell; DatasetError says what is wrong in it."""
     if not recognises(path):
         raise DatasetError(str(path), [Problem(f"holds no suite: no folder in it has a {_SUITE}")])
-    folders = [path] if (path / _SUITE).is_file() else sorted(one for one in path.iterdir() if one.is_dir())
+    run = _run_folder(path)
+    if run is not None:
+        folders = [run.parent]
+    else:
+        folders = [path] if (path / _SUITE).is_file() else sorted(one for one in path.iterdir() if one.is_dir())
     suites: list[dict[str, Any]] = []
     recordings: list[Recording] = []
     losses = Losses()
@@ -258,7 +279,7 @@ def read(path: Path) -> tuple[list[dict[str, Any]], list[Recording], Losses]:
         if not (folder / _SUITE).is_file():
             losses.left_out(f"the folder {folder.name}", str(folder), f"it holds no {_SUITE}")
             continue
-        suite, runs = _suite(folder, losses)
+        suite, runs = _suite(folder, losses, run)
         name = suite["metadata"]["name"]
         if name in [one["metadata"]["name"] for one in suites]:
             BenchFile(folder / _SUITE).refuse(f"there is another suite {name!r} in {path}", "name")
@@ -269,7 +290,8 @@ def read(path: Path) -> tuple[list[dict[str, Any]], list[Recording], Losses]:
     return suites, recordings, losses
 
 
-def _suite(folder: Path, losses: Losses) -> tuple[dict[str, Any], list[Recording]]:
+def _suite(folder: Path, losses: Losses, run: Path | None) -> tuple[dict[str, Any], list[Recording]]:
+    """A suite with its runs, or with the one of them that is wanted."""
     file = BenchFile(folder / _SUITE)
     name = named_in(file, "suite", losses)
     cases, numbers = _cases(file, losses)
@@ -285,7 +307,7 @@ def _suite(folder: Path, losses: Losses) -> tuple[dict[str, Any], list[Recording
             about[key] = value
     file.time("created_at")
     recordings: list[Recording] = []
-    for inner in sorted(one for one in folder.iterdir() if one.is_dir()):
+    for inner in [run] if run is not None else sorted(one for one in folder.iterdir() if one.is_dir()):
         if not (inner / _RUN).is_file():
             losses.left_out(f"the folder {inner.name}", str(inner), f"it holds no {_RUN}")
             continue
@@ -385,6 +407,7 @@ def _import(request: ImportRequest) -> ImportResult:
             stored = store_suites(project.root, writer, reader, suites, recordings, settings, variables)
         except ArthurError as problem:
             raise CannotKeep(str(problem)) from None
+    recorded, repeatable = verdict_counts(recordings, project.root)
     runs = tuple(ImportedRun(run.key, run.name, run.suite, run_is) for run, run_is in stored)
     return ImportResult(
         source=path,
@@ -396,6 +419,8 @@ def _import(request: ImportRequest) -> ImportResult:
         run_is=runs[-1].run_is if runs else "",
         runs=runs,
         losses=tuple(losses.entries),
+        recorded=recorded,
+        repeatable=repeatable,
         next=f"tui-evals show {runs[-1].key}" if runs else "",
     )
 
@@ -438,7 +463,7 @@ def _is_new(root: Path, data: Mapping[str, Any]) -> bool:
 
 IMPORTER = Importer(
     kind="bench",
-    about="a folder bench_runs of Arthur Bench, or a suite in it",
+    about="a folder bench_runs of Arthur Bench, or a suite or a run in it",
     recognises=recognises,
     read=_import,
     recordings=lambda request: _read_all(request.path)[1],

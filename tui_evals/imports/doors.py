@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -34,9 +34,6 @@ from .recording import Recording
 
 GROUP = "tui_evals.importers"
 T = TypeVar("T")
-
-_RUN_KINDS = ("inspect", "results")
-_RUN_ENDINGS = (".eval", ".json", ".json.gz")
 
 
 @cache
@@ -78,16 +75,18 @@ def import_from(
     return replace(result, kind=importer.kind, notes=(*result.notes, *added().problems))
 
 
-def import_run(path: Path, project: ImportProject) -> ImportResult | None:
-    """The run of a results file or log, imported now unless it is there; None for a file that is none by its name."""
-    if not path.name.lower().endswith(_RUN_ENDINGS):
-        return None
-    log, results = (built_in()[kind] for kind in _RUN_KINDS)
-    try:
-        importer = log if log.recognises(path) else results
-    except OSError as problem:
-        raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
-    return run_importer(importer, ImportRequest(path, ImportOptions(), project))
+def import_run(path: Path, project: ImportProject) -> ImportResult:
+    """The runs of recorded results, imported now unless they are there; UnknownSource where a path holds none."""
+    holding = {kind: one for kind, one in importers().items() if one.recordings is not None}
+    importer = _first_that_fits(holding.values(), path)
+    if importer is None and path.name.lower().endswith((".json", ".json.gz")):
+        importer = built_in()["results"]  # which says what is missing in it
+    if importer is None:
+        raise UnknownSource(f"{path} holds no results of a run; name a run, or one of these:\n{_kinds(holding)}")
+    result = run_importer(importer, ImportRequest(path, ImportOptions(), project))
+    if result.run is None:
+        raise UnknownSource(f"{path} is {importer.about}, and there are no answers in it; name a run, or results")
+    return result
 
 
 def _importer_for(path: Path, kind: str | None) -> Importer:
@@ -105,15 +104,26 @@ def _importer_for(path: Path, kind: str | None) -> Importer:
             raise UnknownSource(f"{path}: there is no such file or folder")
         if kind is not None:
             return table[kind]
-        by_name = (one for one in table.values() if one.named(path))
-        importer = next(by_name, None) or next((one for one in table.values() if _recognises(one, path)), None)
     except OSError as problem:
         raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
+    importer = _first_that_fits(table.values(), path)
     if importer is None:
-        width = max(map(len, table))
-        kinds = "\n".join(f"  {one.kind:<{width}} {one.about}" for one in table.values())
-        raise UnknownSource(f"{path} is of no kind that can be read; name a file or folder of these:\n{kinds}")
+        raise UnknownSource(f"{path} is of no kind that can be read; name a file or folder of these:\n{_kinds(table)}")
     return importer
+
+
+def _first_that_fits(table: Collection[Importer], path: Path) -> Importer | None:
+    """The importer whose a path is by its name, else the first that recognises it."""
+    try:
+        by_name = (one for one in table if one.named(path))
+        return next(by_name, None) or next((one for one in table if _recognises(one, path)), None)
+    except OSError as problem:
+        raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
+
+
+def _kinds(table: Mapping[str, Importer]) -> str:
+    width = max(map(len, table))
+    return "\n".join(f"  {one.kind:<{width}} {one.about}" for one in table.values())
 
 
 def _recognises(importer: Importer, path: Path) -> bool:
@@ -137,8 +147,8 @@ def recordings_in(path: Path, kind: str | None = None, *, project: ImportProject
     """
     importer = _importer_for(path, kind)
     recordings = importer.recordings
-    if recordings is None:
-        can = ", ".join(one.kind for one in importers().values() if one.recordings is not None)
+    if recordings is None or not importer.holds_answers:
+        can = ", ".join(one.kind for one in importers().values() if one.recordings and one.holds_answers)
         raise WrongOptions(
             f"{path} is {importer.about}, and holds no verdicts to compare with; name results: --verify RESULTS. Those "
             f"of these kinds can be checked: {can}"

@@ -117,5 +117,7 @@ IMPORTER = Importer(
     about="JUnit XML that tui-evals exported (.xml): its verdicts",
     recognises=recognises,
     read=lambda request: keep_run(request, read),
+    recordings=lambda request: (read(request.path)[0],),
+    holds_answers=False,
     order=73,
 )

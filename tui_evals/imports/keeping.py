@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,12 @@ from typing import Any
 from tui_evals.atomic_files import write_atomically
 from tui_evals.datasets.document import load
 from tui_evals.datasets.layout import pretty_json
+from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.evaluators.registry import load_registry, with_prompt_metrics
+from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import FILE, load_settings
@@ -33,7 +37,7 @@ from .base import (
     shown,
 )
 from .losses import Losses
-from .recording import Recording, recorded_run, store_recording
+from .recording import Recording, gives_verdict, recorded_run, store_recording
 
 _LARGEST = 2**30
 
@@ -95,6 +99,8 @@ def keep_dataset(
         evaluators=tuple(evaluators or ()),
         items=len(document["items"]),
         losses=tuple(losses.entries),
+        assertions=len(losses.assertions),
+        as_before=sum(losses.assertions.values()),
         next=following or run_command(file),
     )
 
@@ -143,6 +149,7 @@ def keep_run(request: ImportRequest, read: Callable[[Path], tuple[Recording, Los
             # How a file is named from the project's root shows only once it is there.
             recording = replace(recording, source=dataset_key(str(file), project.root))
         run, run_is = store_recording(writer, reader, recording, settings, variables)
+    recorded, repeatable = verdict_counts([recording], project.root)
     return ImportResult(
         source=request.path,
         dataset=file,
@@ -153,6 +160,8 @@ def keep_run(request: ImportRequest, read: Callable[[Path], tuple[Recording, Los
         run=run.key,
         run_is=run_is,
         losses=tuple(losses.entries),
+        recorded=recorded,
+        repeatable=repeatable,
         next=f"tui-evals show {run.key}",
     )
 
@@ -165,6 +174,7 @@ def keep_runs(request: ImportRequest, recordings: Sequence[Recording], losses: L
     settings, variables = request.project.configuration()
     with request.project.writing(variables) as (writer, reader):
         stored = [store_recording(writer, reader, one, settings, variables) for one in recordings]
+    recorded, repeatable = verdict_counts(recordings, request.project.root)
     runs = tuple(ImportedRun(run.key, run.name, run.source, run_is) for run, run_is in stored)
     return ImportResult(
         source=request.path,
@@ -175,8 +185,30 @@ def keep_runs(request: ImportRequest, recordings: Sequence[Recording], losses: L
         run_is=runs[-1].run_is,
         runs=runs,
         losses=tuple(losses.entries),
+        recorded=recorded,
+        repeatable=repeatable,
         next=f"tui-evals show {runs[-1].key}",
     )
+
+
+def verdict_counts(recordings: Iterable[Recording], root: Path) -> tuple[int, int]:
+    """How many verdicts are recorded, and how many of them an evaluator of the recording's dataset can give again."""
+    recorded = repeatable = 0
+    registry = load_registry(root)
+    for one in recordings:
+        known = with_prompt_metrics(registry, None if one.metrics is None else root / one.metrics).by_name
+        dataset = Dataset.model_validate(one.document)
+        keys: dict[tuple[int, int], set[str]] = {}
+        for answer in one.answers:
+            found = [score.key for score in answer.scores if gives_verdict(score)]
+            place = (answer.item, answer.turn)
+            if found and place not in keys:
+                judging = resolve_evaluators(dataset, dataset.items[answer.item].units[answer.turn])
+                keys[place] = {FORMAT_KEY, *(entry.key for entry in judging if entry.evaluator in known)}
+            recorded += len(found)
+            repeatable += sum(key in keys[place] for key in found)
+        recorded += len(one.together)
+    return recorded, repeatable
 
 
 def write_dataset(document: Mapping[str, Any], file: Path, known: bool = False) -> DatasetIs:

@@ -239,6 +239,8 @@ def _recording(path: Path, file: _File, rows: Sequence[_Row]) -> tuple[Recording
             )
         )
         repeats[cell] += 1
+    if evaluators := sum(len(one.evaluators) for one in judged.values()):
+        losses.carried(counted(evaluators, "evaluator"))
     losses.carried(f"{counted(len(rows), 'answer')} with their verdicts")
     when = _time(file.results.timestamp)
     return Recording(

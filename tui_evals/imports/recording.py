@@ -107,6 +107,11 @@ def _plain(value: object) -> object:
     raise TypeError(f"a {type(value).__name__} is no plain data")
 
 
+def gives_verdict(score: ScoreRecord) -> bool:
+    """Whether a record says what was found, and not that nothing could be."""
+    return score.result not in ("error", "skipped") and (score.result is not None or score.score is not None)
+
+
 Stored = Literal["new", "known", "finished now"]
 
 _AT_ONCE = 500

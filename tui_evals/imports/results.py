@@ -19,13 +19,15 @@ from tui_evals.datasets.validate import parse_dataset, with_lines
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.records import AnswerRecord, ScoreRecord
+from tui_evals.text.measures import Measure
 
 from .base import Importer
 from .keeping import keep_run
 from .losses import Losses
 from .recording import RecordedAnswer, RecordedGroup, Recording, chat_before, digest_of
 
-COLUMN, TOGETHER = "tui_evals_run", "tui_evals_together"
+COLUMN, TOGETHER, SKIPPED = "tui_evals_run", "tui_evals_together", "tui_evals_skipped"
+_ADDED = frozenset((COLUMN, TOGETHER, SKIPPED, "tui_evals_status", "tui_evals_steps"))
 OUTPUTS = ("response", "scores", "diagnostics", "status", "error", "summary")
 
 Data = dict[str, Any]
@@ -108,8 +110,8 @@ def _bare(unit: Mapping[str, Any]) -> Data:
 def _without_own_extensions(unit: Mapping[str, Any]) -> Data:
     """An item, turn or document without what results files add to its extensions."""
     bare = dict(unit)
-    if isinstance(extensions := bare.get("extensions"), dict) and extensions.keys() & {COLUMN, TOGETHER}:
-        bare["extensions"] = {name: value for name, value in extensions.items() if name not in (COLUMN, TOGETHER)}
+    if isinstance(extensions := bare.get("extensions"), dict) and extensions.keys() & _ADDED:
+        bare["extensions"] = {name: value for name, value in extensions.items() if name not in _ADDED}
         if not bare["extensions"]:
             del bare["extensions"]
     return bare
@@ -182,7 +184,20 @@ def _record(
         label=_text(score.get("label"), (*place, "label"), refuse),
         reason=_text(score.get("reason"), (*place, "reason"), refuse) or "",
         weight=weight,
+        measure=_measure(score.get("scale"), (*place, "scale"), refuse),
     )
+
+
+def _measure(scale: object, place: Place, refuse: Refuse) -> str:
+    """What a score is in that tells its scale; where more is better, as it is on all that are declared."""
+    if scale is None:
+        return ""
+    if not isinstance(scale, list) or len(scale) != 2:
+        raise refuse("must be the lowest and the highest score", place)
+    low, high = (_real(end, place, refuse) for end in scale)
+    if low is None or high is None or low >= high:
+        raise refuse("must be the lowest and the highest score", place)
+    return str(Measure("at least", bounds=(low, high)))
 
 
 def _number(score: Mapping[str, Any], evaluator: str, place: Place, refuse: Refuse) -> float | None:
@@ -253,7 +268,7 @@ def read(path: Path) -> tuple[Recording, Losses]:
     recording = _recording(document, path, refuse, losses)
     losses.carried(f"{len(recording.answers):,} answers with their scores and statuses")
     losses.left_out(
-        "requests as they were sent, tool calls, tokens, costs and times of answers, details of scores, skipped scores",
+        "requests as they were sent, tool calls, tokens, costs and times of answers, details of scores",
         why="a results file does not hold them",
     )
     if recording.prompts or "prompt_file" in recording.document:
@@ -334,7 +349,7 @@ def _answers(
         if not any(name in unit for name in _ANSWERED):
             losses.left_out("an answer that had not come yet", path_text(place))
             continue
-        scores = unit.get("scores") or {}
+        scores = {**(unit.get("scores") or {}), **_skipped(unit, place, refuse)}
         answers.append(
             RecordedAnswer(
                 item=entry.item,
@@ -348,6 +363,14 @@ def _answers(
             )
         )
     return answers
+
+
+def _skipped(unit: Mapping[str, Any], place: Place, refuse: Refuse) -> dict[str, dict[str, Any]]:
+    """The evaluators that had nothing to judge, with why, which the published format has no word for."""
+    skipped = (unit.get("extensions") or {}).get(SKIPPED, {})
+    if not isinstance(skipped, Mapping):
+        raise refuse("must be an object", (*place, "extensions", SKIPPED))
+    return {key: {"result": "skipped", "reason": reason} for key, reason in skipped.items()}
 
 
 def _answer(

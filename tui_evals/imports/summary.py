@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +14,8 @@ from tui_evals.targets.base import references_in
 from tui_evals.targets.config import FILE
 
 from .base import ImportResult, shown
-from .verifying import Difference, Verification
+from .doors import importers
+from .verifying import Repeated, Verification
 
 MOST_DIFFERENCES = 20
 """How many verdicts that differ are listed one by one."""
@@ -58,13 +61,29 @@ def note_lines(result: ImportResult) -> list[str]:
 
 
 def share_line(result: ImportResult) -> str:
-    """How many of its assertions judge as before; empty where the source has none."""
-    if not result.assertions:
+    """What share of it judges as before: of its assertions, of its verdicts, or else what became of its parts."""
+    if result.dataset_is == "none needed" or only_totals(result):
         return ""
-    share = f"{result.as_before} of {counted(result.assertions, 'assertion')}"
-    return f"{share} judge{'s' if result.as_before == 1 else ''} as before" + (
-        "" if result.as_before == result.assertions else "; the others are named above as changed or left out"
-    )
+    if result.assertions:
+        share = f"{result.as_before:,} of {counted(result.assertions, 'assertion')}"
+        return f"{share} judge{'s' if result.as_before == 1 else ''} as before" + (
+            "" if result.as_before == result.assertions else "; the others are named above as changed or left out"
+        )
+    again = f"tui-evals import {{}} {shlex.quote(str(result.source))}"
+    if result.repeatable:
+        has = "has its evaluator" if result.repeatable == 1 else "have their evaluators"
+        share = f"{result.repeatable:,} of {counted(result.recorded, 'recorded verdict')} {has} here"
+        return f"{share}; `{again.format('--verify')}` says how many are given again"
+    if result.recorded:
+        told = f"its {counted(result.recorded, 'recorded verdict')} came without evaluators that are known here"
+        importer = importers().get(result.kind)
+        if importer is not None and not importer.holds_answers:
+            return told
+        return f"{told}; `{again.format('DATASET --verify')}` judges the answers with those of a dataset"
+    parts = Counter(loss.kind for loss in result.losses)
+    fates = (("carried over", parts["carried"]), ("changed", parts["changed"]), ("left out", parts["left out"]))
+    listed = ", ".join(f"{count:,} {fate}" for fate, count in fates if count)
+    return "it records no assertions and no verdicts" + (f"; of what is named above: {listed}" if listed else "")
 
 
 def target_text(name: str, section: Mapping[str, Any]) -> str:
@@ -115,8 +134,9 @@ def agreement(found: Verification) -> str:
 
 def difference_lines(found: Verification) -> list[str]:
     """The verdicts that differ: on which answer, how it was and how it is; a long list is cut with its count."""
-    lines = [_difference(one) for one in found.differences[:MOST_DIFFERENCES]]
-    more = len(found.differences) - len(lines)
+    differences = found.differences
+    lines = [verdict_line(one) for one in differences[:MOST_DIFFERENCES]]
+    more = len(differences) - len(lines)
     return [*lines, f"… and {more:,} more; --json lists all"] if more else lines
 
 
@@ -139,11 +159,14 @@ def not_repeated_lines(found: Verification) -> list[str]:
     return lines
 
 
-def _difference(one: Difference) -> str:
+def verdict_line(one: Repeated) -> str:
+    """A verdict that was given once more: on which answer, how it was, and how it is where that differs."""
     turn = f" turn {one.turn + 1}" if one.turn else ""
     repeat = f" repeat {one.repeat + 1}" if one.repeat else ""
     where = ", ".join(part for part in (f"{one.item}{turn}{repeat}", one.prompt, one.target) if part)
     name = one.key if one.key == one.evaluator else f"{one.key} ({one.evaluator})"
+    if one.same:
+        return f"{where}: {name}: {_verdict(one.before)}, as before"
     return f"{where}: {name}: {_verdict(one.before)} before, {_verdict(one.now)} now" + (
         f": {_short(one.now.reason)}" if one.now.reason else ""
     )

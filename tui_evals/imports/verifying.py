@@ -33,7 +33,7 @@ from tui_evals.targets.config import find_target
 from tui_evals.targets.permissions import Permission
 from tui_evals.text import strictjson
 
-from .recording import RecordedAnswer, Recording, chat_before
+from .recording import RecordedAnswer, Recording, chat_before, gives_verdict
 
 TOLERANCE = 0.001
 """How far two scores may lie apart that are the same."""
@@ -44,8 +44,8 @@ _SAYS_NOTHING = (_PATH, "weight", "judge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A verdict that is not repeated: whose, on which answer, and how it was and is."""
+class Repeated:
+    """A verdict that was given once more: whose, on which answer, and how it was and is."""
 
     item: str
     turn: int
@@ -56,6 +56,7 @@ class Difference:
     evaluator: str
     before: ScoreRecord
     now: ScoreRecord
+    same: bool
 
 
 @dataclass(slots=True)
@@ -63,9 +64,8 @@ class Verification:
     """What came of judging once more."""
 
     answers: int = 0
-    repeated: int = 0
-    """How many verdicts were given once more, the same or not."""
-    differences: list[Difference] = field(default_factory=list)
+    verdicts: list[Repeated] = field(default_factory=list)
+    """Those that were given once more, the same or not."""
     by_model: Counter[str] = field(default_factory=Counter)
     """Evaluators that ask a model which was not asked, and how often."""
     no_equal: Counter[str] = field(default_factory=Counter)
@@ -78,14 +78,24 @@ class Verification:
     """Verdicts on what a transform had made of the answer already, so that its path was not followed."""
 
     @property
+    def differences(self) -> list[Repeated]:
+        """The verdicts that are others now."""
+        return [one for one in self.verdicts if not one.same]
+
+    @property
+    def repeated(self) -> int:
+        """How many verdicts were given once more."""
+        return len(self.verdicts)
+
+    @property
     def as_before(self) -> int:
         """How many verdicts are the same."""
-        return self.repeated - len(self.differences)
+        return sum(one.same for one in self.verdicts)
 
     @property
     def proven(self) -> bool:
         """Whether there was something to repeat, and all of it came out the same."""
-        return self.repeated > 0 and not self.differences
+        return 0 < self.repeated == self.as_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +128,17 @@ class Verifying:
         )
         return list(dict.fromkeys(permission for missing in found for permission in missing))
 
-    def verify(self) -> Verification:
-        """Judge everything; it is not called from within an event loop."""
-        return asyncio.run(self._verified())
+    def verify(self, wanted: Callable[[], bool] = lambda: True) -> Verification:
+        """Judge everything, as long as it is wanted; it is not called from within an event loop."""
+        return asyncio.run(self._verified(wanted))
 
-    async def _verified(self) -> Verification:
+    async def _verified(self, wanted: Callable[[], bool]) -> Verification:
         found = Verification()
         for check in self.checks:
-            await self._of_recording(check, found)
+            await self._of_recording(check, found, wanted)
         return found
 
-    async def _of_recording(self, check: _Check, found: Verification) -> None:
+    async def _of_recording(self, check: _Check, found: Verification, wanted: Callable[[], bool]) -> None:
         plan, project = check.plan, self.project
         budget = Budget(None)
         judges = {
@@ -141,6 +151,8 @@ class Verifying:
         found.by_model.update(group.score.evaluator for group in check.recording.together)
         try:
             for start in range(0, len(answers), _AT_ONCE):
+                if not wanted():
+                    break
                 page = answers[start : start + _AT_ONCE]
                 for told in await asyncio.gather(*(_judged(check, one, ask_of) for one in page)):
                     _add(found, told)
@@ -239,8 +251,8 @@ async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | No
     evidence = evidence_for(plan, item, one.turn, prompt, chat, one.answer)
     told: list[_Told] = []
     for before, entry in _matched(check, one, item):
-        if before.result in ("error", "skipped") or (before.result is None and before.score is None):
-            continue  # nothing was found then
+        if not gives_verdict(before):
+            continue
         if before.key == FORMAT_KEY and entry is None:
             now = await form_record(evidence, item, plan.dataset)
             told.append(_compared(check, one, before, now))
@@ -341,15 +353,14 @@ def _add(found: Verification, told: Sequence[_Told] | None) -> None:
             kinds = found.by_model if one.by_model else found.cannot if one.cannot else found.no_equal
             kinds[one.cannot or one.before.evaluator] += 1
             continue
-        found.repeated += 1
         found.without_path += one.without_path
-        if not one.same and one.check is not None:
-            found.differences.append(_difference(one.check, one.one, one.before, one.now))
+        if one.check is not None:
+            found.verdicts.append(_repeated(one.check, one.one, one.before, one.now, one.same))
 
 
-def _difference(check: _Check, one: RecordedAnswer, before: ScoreRecord, now: ScoreRecord) -> Difference:
+def _repeated(check: _Check, one: RecordedAnswer, before: ScoreRecord, now: ScoreRecord, same: bool) -> Repeated:
     prompts = check.recording.prompts
-    return Difference(
+    return Repeated(
         item=check.own.name_of(one.item),
         turn=one.turn,
         prompt=prompts[one.prompt].name if len(prompts) > 1 else "",
@@ -359,6 +370,7 @@ def _difference(check: _Check, one: RecordedAnswer, before: ScoreRecord, now: Sc
         evaluator=now.evaluator,
         before=before,
         now=now,
+        same=same,
     )
 
 

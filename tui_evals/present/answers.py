@@ -234,8 +234,8 @@ def error_text(record: AnswerRecord | None) -> str:
 
 
 def score_text(record: ScoreRecord) -> str:
-    """An evaluator with its number and what that was held against."""
-    return f"{record.key} {figures_text(record)}".rstrip()
+    """An evaluator with its number and what that was held against, or that it was skipped."""
+    return f"{record.key} {'skipped' if record.result == 'skipped' else figures_text(record)}".rstrip()
 
 
 def figures_text(record: ScoreRecord) -> str:
@@ -252,7 +252,8 @@ def badge_text(record: ScoreRecord) -> str:
     """An evaluator as a badge: the sign of its verdict, its name, and its number where that says more."""
     plain = record.result is not None and record.threshold is None and record.score in (0, 1)
     figure = "" if record.score is None or plain else _badge_figure(record.score, record.measure)
-    given = figure or (record.label or "" if record.result is None else "")
+    word = "skipped" if record.result == "skipped" else record.label if record.result is None else ""
+    given = figure or word or ""
     return f"{result_look(record.result).glyph} {safe_line(record.key, _BADGE)} {safe_line(given, _BADGE)}".rstrip()
 
 
@@ -262,12 +263,22 @@ def _badge_figure(score: float, measure: str) -> str:
 
 
 def answer_reason(message: str, scores: Iterable[ScoreRecord]) -> str:
-    """Why an answer did not pass, in a line: its error, else what could not judge it, else what failed it first."""
+    """Why an answer did not pass, in a line: its error, else what could not judge it, else what failed it first.
+
+    Where everything that was to judge it was skipped, why the first was.
+    """
     if message:
         return plain_reason(message)
     by_result = {score.result: score for score in reversed(list(scores))}
     score = by_result.get("error") or by_result.get("fail")
-    return "" if score is None else next(complaints(None, [score]))
+    if score is not None:
+        return next(complaints(None, [score]))
+    return skipped_text(by_result["skipped"]) if by_result.keys() == {"skipped"} else ""
+
+
+def skipped_text(score: ScoreRecord) -> str:
+    """Which evaluator found nothing to judge, and why."""
+    return f"{score.key} skipped: {score.reason or 'no reason was given'}"
 
 
 def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> Iterator[str]:

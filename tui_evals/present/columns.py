@@ -38,7 +38,7 @@ def cell_width(text: str) -> int:
     # Imported when a text needs it, as below: its tables would hold up every first picture.
     from wcwidth import wcswidth, wcwidth
 
-    width = wcswidth(text)
+    width = wcswidth(f" {text}") - 1  # a mark that takes a cell does so behind something else only
     return width if width >= 0 else sum(max(wcwidth(sign), 0) for sign in text)  # a control character is not drawn
 
 

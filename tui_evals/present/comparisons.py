@@ -136,7 +136,7 @@ def difference_text(test: MeasuredDifference) -> DifferenceText:
     before, after = (percent(value) if rated else f"{sign}{number(value)}{unit}" for value in values)
     tones: Mapping[str, Tone] = {"better": "ok", "worse": "bad"}
     return DifferenceText(
-        name=test.what or test.column or "passes",
+        name=test.name or test.column or "passes",
         items=f"{test.items:,}",
         before=before,
         after=after,

@@ -105,10 +105,14 @@ def short_number(value: float | None) -> str:
 
 
 def mean_text(value: float | None, measure: str = "") -> str:
-    """The mean of scores, with their unit."""
-    if value is not None and (known := parse_measure(measure)).unit:
+    """The mean of scores, with their unit or scale."""
+    if value is None:
+        return "n/a"
+    known = parse_measure(measure)
+    if known.unit:
         return known.texts(value)[0]
-    return "n/a" if value is None else f"{value:.3f}" if abs(value) < 10 else short_number(value)
+    scale = f" of {known.range_text}" if known.bounds else ""
+    return (f"{value:.3f}" if abs(value) < 10 else short_number(value)) + scale
 
 
 def local_time(time: float) -> str:

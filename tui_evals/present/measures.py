@@ -8,8 +8,9 @@ from tui_evals.compare.statistics import mean_interval
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.measures import parse_measure
 
-from .figures import mean_text
+from .figures import counted, mean_text
 from .status import rateless
 
 _MOST_LABELS = 8
@@ -27,9 +28,8 @@ def mean_with_interval(mean: EvaluatorMean) -> str:
     if mean.mean is None:
         return ""
     ends = mean_interval(mean.scored, mean.mean, mean.squares or 0.0)
-    interval = (
-        f" (95 % interval {mean_text(ends.low, mean.measure)} to {mean_text(ends.high, mean.measure)})" if ends else ""
-    )
+    unit = mean.measure if parse_measure(mean.measure).unit else ""
+    interval = f" (95 % interval {mean_text(ends.low, unit)} to {mean_text(ends.high, unit)})" if ends else ""
     return f"mean {mean_text(mean.mean, mean.measure)}{interval}"
 
 
@@ -38,6 +38,17 @@ def distribution(mean: EvaluatorMean) -> str:
     if mean.passed + mean.failed:
         return ""
     return ", ".join(part for part in (mean_with_interval(mean), label_counts(mean.labels)) if part)
+
+
+def skipped_counts(means: Iterable[EvaluatorMean]) -> dict[str, int]:
+    """How often each evaluator was skipped, where one was: as it found nothing to judge, or nobody was to be asked."""
+    return {mean.key: mean.skipped for mean in means if mean.skipped}
+
+
+def skipped_sentence(means: Iterable[EvaluatorMean]) -> str:
+    """What was skipped, and that it is in no figure; empty where nothing was."""
+    told = [f"{key} {counted(count, 'time')}" for key, count in skipped_counts(means).items()]
+    return f"skipped, and in no rate or mean: {', '.join(told)}" if told else ""
 
 
 def measure_phrases(means: Iterable[EvaluatorMean]) -> tuple[str, ...]:

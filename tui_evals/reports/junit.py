@@ -15,8 +15,8 @@ from typing import Any
 
 from tui_evals.compare.diff import DiffGap, DiffRow, side_by_side, unified_diff
 from tui_evals.compare.sides import column_name
-from tui_evals.present.answers import answer_name, complaints, prompt_text, reference_text, shortened
-from tui_evals.present.measures import column_measures, run_measures
+from tui_evals.present.answers import answer_name, complaints, prompt_text, reference_text, shortened, skipped_text
+from tui_evals.present.measures import column_measures, run_measures, skipped_sentence
 from tui_evals.present.runs import RunFacts, counts_sentence, run_cost, run_facts
 from tui_evals.present.status import OVER, status_phrase
 from tui_evals.store.reader import Reader
@@ -48,7 +48,7 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     totals = reader.totals_by(run.id, "column")
     whole = reader.totals(run.id)
     about = run_facts(run, whole, reader.spent(run.id)[1], run_measures(reader, run, whole))
-    measures = column_measures(reader, run, whole)
+    measures, skipped = column_measures(reader, run, whole), skipped_sentence(reader.evaluator_means(run.id))
     tallies: defaultdict[tuple[int, int], _Tally] = defaultdict(_Tally)
     repeated = False
     for row in reader.all_rows(run.id):
@@ -69,7 +69,9 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
         )
         yield "\n  " + _opening(suite, True)
         yield _text(
-            _properties({**_facts(run, about, *key, totals[key], measures.get(key, ())), **_comparison_facts(runs)})
+            _properties(
+                {**_facts(run, about, *key, totals[key], measures.get(key, ()), skipped), **_comparison_facts(runs)}
+            )
         )
         for row, answered in _cases(reader, run, tallies[key].ids, items):
             yield _text(_case(row, answered, items[row.item], run, repeated, since if row.id in broken else ""))
@@ -119,16 +121,16 @@ def _text(element: ET.Element) -> str:
 def _cases(
     reader: Reader, run: RunRow, ids: array[int], items: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[AnswerRow, AnswerEntry | None]]:
-    """The answers of a suite in their order; of those that did not go wrong only the row is read."""
+    """The answers of a suite in their order; of those that passed or are not judged yet only the row is read."""
     for start in range(0, len(ids), _PAGE):
         rows = reader.rows(ids[start : start + _PAGE])
-        wrong = (row for row in rows if _OUTCOMES.get(row.status))
+        wrong = (row for row in rows if _OUTCOMES.get(row.status) or row.status == "unjudged")
         read_entries = {entry.row.id: entry for entry in read(reader, run, wrong, items, requests=True)}
         yield from ((row, read_entries.get(row.id)) for row in rows)
 
 
 def _facts(
-    run: RunRow, about: RunFacts, prompt: int, target: int, totals: Totals, measures: Sequence[str]
+    run: RunRow, about: RunFacts, prompt: int, target: int, totals: Totals, measures: Sequence[str], skipped: str
 ) -> dict[str, str]:
     """What is known of the run as a whole, then of one column of it."""
     facts = {"run": run.key, "name": run.name, "status": about.look.word, "reason": about.reason}
@@ -137,6 +139,7 @@ def _facts(
     facts |= {"dataset": run.source, "target": run.targets[target], "prompt": run.prompts[prompt]}
     over = run.status in OVER
     facts |= {"counts": counts_sentence(totals, measures, over=over), "cost": run_cost(totals).text}
+    facts |= {"run skipped": skipped}
     return {name: value for name, value in facts.items() if value}
 
 
@@ -165,13 +168,15 @@ def _case(
         classname=_xml_line(".".join(part for part in (dataset, row.category) if part)),
         time=_seconds(row),
     )
-    if answered is not None:
+    if answered is not None and row.status in _OUTCOMES:
         why = list(complaints(answered.record, answered.scores))
         outcome = _OUTCOMES[row.status]
         element = ET.SubElement(case, outcome, type=row.status, message=_xml_line(since + "; ".join(why), _MESSAGE))
         element.text = "\n" + _xml_text("\n".join(_body(answered, why))) + "\n"
     elif row.status not in _OUTCOMES:
-        ET.SubElement(case, "skipped", message=_WHY_SKIPPED.get(row.status, "no answer yet"))
+        why = [skipped_text(score) for score in answered.scores if score.result == "skipped"] if answered else []
+        message = _WHY_SKIPPED.get(row.status, "no answer yet")
+        ET.SubElement(case, "skipped", message=_xml_line("; ".join([message, *why]), _MESSAGE))
     return case
 
 

@@ -108,10 +108,12 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
                 code(distribution(mean)) if mean.labels else mean_text(mean.mean, mean.measure),
                 *_rate_cells(Rate(mean.passed, mean.passed + mean.failed)),
                 str(mean.errored),
+                str(mean.skipped),
             ]
             for mean in means
         ]
-        head += ["### Evaluators", table(["evaluator", "mean", "pass", "95 % interval", "errors"], scores, _ROWS)]
+        columns = ["evaluator", "mean", "pass", "95 % interval", "errors", "skipped"]
+        head += ["### Evaluators", table(columns, scores, _ROWS)]
     bad = [answer for status in BAD for answer in reader.ids(run.id, parse_filter(f"status:{status}"))]
     repeated = reader.repeated(run.id)
     shown = reader.rows(bad[:_MOST])

@@ -15,6 +15,7 @@ from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, expected_item
 from tui_evals.text.cells import csv_line, escape_formula
 from tui_evals.text.indented import indented, one_line
+from tui_evals.text.measures import parse_measure
 from tui_evals.version import __version__
 
 _PUBLIC = frozenset(
@@ -139,11 +140,10 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
         filled = _with_extension(filled, "tui_evals_status", answered.row.status)
     if answered.record is not None and answered.record.steps:
         filled = _with_extension(filled, "tui_evals_steps", [dict(step) for step in answered.record.steps])
-    return (
-        _with_extension(filled, "tui_evals_together", together)
-        if (together := _score_objects(answered.together))
-        else filled
-    )
+    if together := _score_objects(answered.together):
+        filled = _with_extension(filled, "tui_evals_together", together)
+    skipped = {key_of(score): score.reason for score in answered.scores if score.result == "skipped"}
+    return _with_extension(filled, "tui_evals_skipped", skipped) if skipped else filled
 
 
 def _with_extension(unit: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
@@ -198,6 +198,8 @@ def score_object(score: ScoreRecord) -> dict[str, Any]:
         record["threshold"] = score.threshold
     if score.label is not None:
         record["label"] = score.label
+    if score.evaluator not in _PUBLIC and (bounds := parse_measure(score.measure).bounds) is not None:
+        record["scale"] = list(bounds)
     return {**record, "reason": score.reason}
 
 

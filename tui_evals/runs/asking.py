@@ -32,6 +32,7 @@ from tui_evals.targets.base import (
 )
 from tui_evals.targets.takes import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
 from tui_evals.text.endings import BLOCKED, ending_word
+from tui_evals.text.logprobs import Choice, choices_data, choices_from
 
 from .attaching import has_files, with_files
 from .budget import BudgetSpent, Reservations, most_it_can_cost, reading_costs
@@ -339,6 +340,8 @@ class _Account:
 
 REPLY = "reply "
 """How the key of a reply begins that is kept with its run, until what it is for is judged, and in no cache."""
+_CHOICES = "choices"
+"""The diagnostic of a reply that is kept which holds what else might stand in it."""
 
 
 def kept_key(target: PricedTarget, request: Request, scope: str = "") -> str:
@@ -366,11 +369,21 @@ async def recalled(
         timed = await target.ask(replace(request, params=target.with_params(request.params)), ledger)
         reply = timed.reply
         record = AnswerRecord(
-            text=reply.text, request={}, scripted=reply.scripted, model=reply.model, finish_reason=reply.finish_reason
+            text=reply.text,
+            request={},
+            diagnostics={_CHOICES: choices_data(reply.choices)} if reply.choices else None,
+            scripted=reply.scripted,
+            model=reply.model,
+            finish_reason=reply.finish_reason,
         )
         if key and worth(reply.text) and ending_word(reply.finish_reason) not in CUT_OFF:
             await ledger.keep(key, target.config.name, record)
     return record
+
+
+def kept_choices(kept: AnswerRecord) -> tuple[Choice, ...]:
+    """What else might stand in a reply that is kept, where that is known."""
+    return choices_from((kept.diagnostics or {}).get(_CHOICES))
 
 
 async def kept_reply(target: PricedTarget, ledger: Ledger, key: str) -> AnswerRecord | None:

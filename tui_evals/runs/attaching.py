@@ -14,8 +14,11 @@ from tui_evals.targets.base import Request, TargetError
 
 def has_files(request: Request) -> bool:
     """Whether files go along with a question."""
-    contents = (message.get("content") for message in request.messages)
-    return any(_is_file(part) for content in contents if isinstance(content, list | tuple) for part in content)
+    for message in request.messages:
+        content = message.get("content")
+        if not isinstance(content, str) and isinstance(content, list | tuple) and any(map(_is_file, content)):
+            return True
+    return False
 
 
 def with_files(request: Request, folder: Path | None) -> Request:

@@ -11,9 +11,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 from pydantic import AliasChoices, BaseModel
 from pydantic.fields import FieldInfo
 
-from tui_evals.datasets.portable import Custom
 from tui_evals.evaluators.base import Evaluator
-from tui_evals.evaluators.registry import Registry
 
 OptionKind = Literal["text", "choice", "yes", "whole", "number", "json"]
 _KINDS: Mapping[object, OptionKind] = {bool: "yes", int: "whole", float: "number", str: "text"}
@@ -28,11 +26,9 @@ class Option:
     field: FieldInfo
 
 
-def options_of(kind: type[Evaluator], registry: Registry) -> tuple[Option, ...]:
+def options_of(kind: type[Evaluator]) -> tuple[Option, ...]:
     """The options of an evaluator that a dataset may give: those it needs, its own, those it shares with others."""
-    taken = options_model(kind, registry)
-    fields = kind.Options.model_fields.items()
-    named = [(name, field) for name, field in fields if taken is kind.Options or name in taken.model_fields]
+    named = kind.Options.model_fields.items()
     return tuple(_option(*one) for one in sorted(named, key=lambda one: _rank(kind.Options, *one)))
 
 
@@ -41,11 +37,6 @@ def _rank(model: type[BaseModel], name: str, field: FieldInfo) -> int:
     if field.is_required():
         return -1
     return next(number for number, base in enumerate(model.__mro__) if name in get_annotations(base))
-
-
-def options_model(kind: type[Evaluator], registry: Registry) -> type[BaseModel]:
-    """The model that a dataset is checked with."""
-    return Custom if kind.name in registry.own else kind.Options
 
 
 def _option(name: str, field: FieldInfo) -> Option:

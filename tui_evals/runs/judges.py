@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from tui_evals.evaluators.base import EMBEDDER, Ask, CannotJudge, Misconfigured, Question, consulted
+from tui_evals.evaluators.base import (
+    EMBEDDER,
+    Ask,
+    CannotJudge,
+    Misconfigured,
+    Question,
+    consulted,
+    note_choices,
+)
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetConfig, TargetError
 from tui_evals.targets.takes import judging_params
 
-from .asking import REPLY, PricedTarget, kept_key, kept_reply, recalled
+from .asking import REPLY, PricedTarget, kept_choices, kept_key, kept_reply, recalled
 from .scoring import questions, scripted
 
 _CODES = {
@@ -23,6 +32,7 @@ _CODES = {
 
 _BATCH = 64
 """Texts in one call for their vectors."""
+NO_LIKELIHOODS = "log-probabilities were asked for and none came, so written scores count"
 
 
 def request_for(question: Question, config: TargetConfig) -> Request:
@@ -30,8 +40,15 @@ def request_for(question: Question, config: TargetConfig) -> Request:
     if question.texts:
         texts = tuple({"role": "user", "content": text} for text in question.texts)
         return Request(messages=texts, params=config.params)
-    params = judging_params(config, question.max_tokens)
+    params = judging_params(config, question.max_tokens, question.params, likelihoods=question.likelihoods)
     return Request(messages=question.messages, response_format=question.schema, params=params, repeat=question.repeat)
+
+
+def _numbered(judge: PricedTarget, request: Request) -> Request:
+    """A question that was put before in the same scoring asks for another sample, which is kept under its number."""
+    asked = consulted.get()
+    number = 0 if asked is None else asked.number(kept_key(judge, request))
+    return replace(request, repeat=request.repeat + number) if number else request
 
 
 class Judges:
@@ -65,7 +82,7 @@ class Judges:
     async def _reply(self, judge: PricedTarget, question: Question) -> str:
         if question.texts:
             return await self._vectors(self._embedder(judge), question.texts)
-        request = request_for(question, judge.config)
+        request = _numbered(judge, request_for(question, judge.config))
         key, may_be_kept = self._key(judge, request)
         try:
             kept = await recalled(judge, request, self._ledger, key, may_be_kept=may_be_kept)
@@ -75,7 +92,12 @@ class Judges:
         scripted.set(kept.scripted or scripted.get())
         if (asked := consulted.get()) is not None:
             asked.judges[kept.model or judge.config.model] = None
-        return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)
+        choices = kept_choices(kept)
+        note_choices(choices)
+        if question.likelihoods and not choices and NO_LIKELIHOODS not in judge.changes:
+            judge.changes.add(NO_LIKELIHOODS)
+            self._ledger.changed(judge.config.name, [NO_LIKELIHOODS])
+        return whole_reply(kept.text or "", kept.finish_reason, judge.config.name, question)
 
     def _embedder(self, judge: PricedTarget) -> PricedTarget:
         """Who gives vectors where this judge was asked for them."""

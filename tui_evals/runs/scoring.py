@@ -90,7 +90,7 @@ def evidence_for(
         turns=sum("asked" in step for step in answer.steps) or None,
         user=answer.steps[-1].get("user") if answer.steps else None,
         tools=tuple(answer.request.get("tools") or item.tools or plan.dataset.tools or ()),
-        chunks=chunk_texts((unit.extensions or {}).get(CHUNKS)),
+        chunks=chunk_texts(unit.extensions.get(CHUNKS)) if unit.extensions else (),
         diagnostics=answer.diagnostics,
         latency_ms=answer.latency_ms,
         first_token_ms=answer.first_token_ms,

@@ -33,7 +33,7 @@ Definition = Mapping[str, Any]
 class ScriptedFile(BaseModel):
     """A file of tools with what they give, in the words of a dataset."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     tools: list[dict[str, Any]] | None = None
     tool_results: list[ToolResult]

@@ -8,13 +8,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from .database import StoreError, connect, explained, is_unreadable, page_errors, schema_version
+from .records import AnswerStatus, RunStatus
 
 _STEPS = 10_000  # of the database, between two looks at the clock
 _FAILURES = 1_000_000  # attempts at a table, for a damaged key may name a range without end
 _SHOWN = {"runs": "id", "answers": "id", "scores": "answer"}
 """The tables that say how much a store holds, and what their keys begin with."""
+_TYPES = {"INTEGER": "'integer'", "REAL": "'real', 'integer'", "TEXT": "'text'"}
+"""What SQLite may call the values of a column."""
+_MEANT = {
+    "answers": ("pos >= 0", f"status IN {get_args(AnswerStatus)}"),
+    "runs": (f"status IN {get_args(RunStatus)}",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ def check(path: Path, *, seconds: float | None = None, thorough: bool = False) -
         readable = dict.fromkeys(_SHOWN, 0)
         try:
             for table, key in _SHOWN.items():
-                _count(connection, table, key, readable)
+                _count(connection, table, key, readable, damaged=bool(problems))
         except sqlite3.OperationalError:
             return StoreCheck(tuple(problems), True, readable, False)
     return StoreCheck(tuple(problems), True, readable, True)
@@ -131,10 +139,27 @@ def _limit(connection: sqlite3.Connection, seconds: float | None) -> None:
     connection.set_progress_handler(late, _STEPS)
 
 
-def _count(connection: sqlite3.Connection, table: str, key: str, readable: dict[str, int]) -> None:
+def written_rows(connection: sqlite3.Connection, table: str) -> str:
+    """The condition that a row is one that was written: SQLite takes every byte of a page that it can follow for data.
+
+    It is said by types, because SQLite takes for granted that a column which may not be empty is not.
+    """
+    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    allowed = ((name, _TYPES[kind] if filled else f"{_TYPES[kind]}, 'null'") for _, name, kind, filled, *_ in columns)
+    typed = (f'typeof("{name}") IN ({types})' for name, types in allowed)
+    return " AND ".join((*typed, *_MEANT.get(table, ())))
+
+
+def _count(connection: sqlite3.Connection, table: str, key: str, readable: dict[str, int], *, damaged: bool) -> None:
+    """How many rows can be read, each of them once, though a damaged table may lead to one twice."""
+    rows = f"SELECT 1 FROM {table} NOT INDEXED WHERE {key} BETWEEN ? AND ?"
+    if damaged:
+        columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+        keys = ", ".join(name for _, name, *_, place in columns if place)
+        rows = rows.replace("SELECT 1", f"SELECT DISTINCT {keys}") + f" AND {written_rows(connection, table)}"
+
     def attempt(low: int, high: int) -> None:
-        query = f"SELECT count(*) FROM {table} NOT INDEXED WHERE {key} BETWEEN ? AND ?"
-        readable[table] += connection.execute(query, [low, high]).fetchone()[0]
+        readable[table] += connection.execute(f"SELECT count(*) FROM ({rows})", [low, high]).fetchone()[0]
 
     high = readable_number(connection, highest_keys(connection, table, key))
     if high is not None:

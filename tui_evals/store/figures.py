@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
 from tui_evals.text.endings import ENDINGS
+from tui_evals.text.measures import common_measure, parse_measure
 
 from .records import AnswerStatus, FailureCause, Totals
 from .rows import EvaluatorMean
@@ -170,7 +171,8 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
     bare = "sum(s.result IS NULL AND s.label IS NOT NULL)"
-    aggregates = f"count(s.score), avg(s.score), {results}, max(s.measure), avg(s.score * s.score), {bare}"
+    several = "min(nullif(s.measure, '')) IS NOT max(nullif(s.measure, ''))"
+    aggregates = f"count(s.score), avg(s.score), {results}, max(s.measure), avg(s.score * s.score), {several}, {bare}"
     query = (
         f"SELECT s.key, min(s.evaluator), 'answer', {column}, {aggregates} FROM answers "
         "JOIN scores s ON s.answer = answers.id WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY 1, 4, 5"
@@ -185,9 +187,50 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     names = [field.name for field in fields(EvaluatorMean) if field.name != "labels"]
     rows = ask(query, [run, number])
     labels = _labels(ask, run, number, column) if any(row[-1] for row in rows) else {}
-    means = [dict(zip(names, row[:-1], strict=True)) for row in rows]
+    scales = _means_by_scale(ask, run, number, column) if any(row[-2] for row in rows) else {}
+    means = [dict(zip(names, row[:-2], strict=True)) for row in rows]
     places = [tuple(mean[name] for name in ("key", "scope", "prompt", "target")) for mean in means]
-    return [EvaluatorMean(**mean, labels=labels.get(at, {})) for mean, at in zip(means, places, strict=True)]
+    return [
+        EvaluatorMean(**mean | _on_one_scale(scales.get(at, ())), labels=labels.get(at, {}))
+        for mean, at in zip(means, places, strict=True)
+    ]
+
+
+ScaleMean = tuple[str, int, float, float]
+"""A measure with how many scores are in it, their sum, and that of their squares."""
+
+
+def _means_by_scale(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[ScaleMean]]:
+    """The scores of each evaluator apart by what they are in, by key, scope, prompt and target."""
+    sums = "s.measure, count(s.score), total(s.score), total(s.score * s.score)"
+    query = (
+        f"SELECT s.key, 'answer', {column}, {sums} FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ?1 AND s.pass = ?2 AND s.score IS NOT NULL GROUP BY 1, 3, 4, 5 "
+        f"UNION ALL SELECT s.key, 'group', NULL, NULL, {sums} FROM group_scores s "
+        "WHERE s.run = ?1 AND s.pass = ?2 AND s.score IS NOT NULL GROUP BY 1, 5"
+    )
+    found: dict[tuple[Any, ...], list[ScaleMean]] = {}
+    for *place, measure, count, total, squares in ask(query, [run, number]):
+        found.setdefault(tuple(place), []).append((measure, count, total, squares))
+    return found
+
+
+def _on_one_scale(parts: Sequence[ScaleMean]) -> dict[str, Any]:
+    """The mean of scores of several scales, each brought to one from 0 to 1; nothing where they are of one scale."""
+    measure = common_measure(part[0] for part in parts)
+    if not parse_measure(measure).normalised:
+        return {}
+    sums = [0.0, 0.0]
+    whole = 0
+    for own, count, total, squares in parts:
+        bounds = parse_measure(own).bounds
+        if bounds is None:  # nobody can say where these stand among the others
+            return {"measure": measure, "mean": None, "squares": None}
+        low, width = bounds[0], bounds[1] - bounds[0]
+        whole += count
+        sums[0] += (total - count * low) / width
+        sums[1] += (squares - 2 * low * total + count * low * low) / (width * width)
+    return {"measure": measure, "mean": sums[0] / whole, "squares": sums[1] / whole}
 
 
 def _labels(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], dict[str, int]]:

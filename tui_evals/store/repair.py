@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 from . import migrations
-from .damage import connect_damaged, highest_keys, in_readable_ranges, indexes, is_lost, readable_number
+from .damage import connect_damaged, highest_keys, in_readable_ranges, indexes, is_lost, readable_number, written_rows
 from .database import (
     StoreError,
     StoreLock,
@@ -29,7 +28,6 @@ from .database import (
     schema_version,
 )
 from .read_only import copy_readable
-from .records import AnswerStatus, RunStatus
 from .rows import dumps
 from .runlock import refuse_live_runs
 
@@ -41,8 +39,6 @@ _REFERENCES = {
     **dict.fromkeys(("passes", "group_scores", "workers"), (("runs", "id"),)),
 }
 """The columns that hold keys of a table, saved before it."""
-_TYPES = {"INTEGER": "'integer', 'null'", "REAL": "'real', 'integer', 'null'", "TEXT": "'text', 'null'"}
-"""What SQLite may call the values of a column."""
 _JSON = {
     "snapshots": {"document": "object"},
     "runs": {"targets": "array", "prompts": "array", "tags": "array", "config": "object"},
@@ -284,8 +280,7 @@ def _known(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str) -
 def _drop_garbage(store: sqlite3.Connection, tables: Iterable[str]) -> None:
     """Leave out rows that hold what nobody wrote: SQLite takes every byte of a page that it can follow for data."""
     for table in tables:
-        for _, name, kind, *_ in store.execute(f"PRAGMA table_info({table})").fetchall():
-            store.execute(f'DELETE FROM {table} WHERE typeof("{name}") NOT IN ({_TYPES[kind]})')
+        store.execute(f"DELETE FROM {table} WHERE NOT ({written_rows(store, table)})")
     store.create_function("holds", 2, _holds, deterministic=True)
     for table, columns in _JSON.items():
         known = {name for _, name, *_ in store.execute(f"PRAGMA table_info({table})").fetchall()}
@@ -293,9 +288,6 @@ def _drop_garbage(store: sqlite3.Connection, tables: Iterable[str]) -> None:
             if column not in known:  # a store of an earlier version lacks it
                 continue
             store.execute(f"DELETE FROM {table} WHERE NOT holds({column}, ?)", [kind])
-    for table, statuses in (("answers", get_args(AnswerStatus)), ("runs", get_args(RunStatus))):
-        store.execute(f"DELETE FROM {table} WHERE status NOT IN (SELECT value FROM json_each(?))", [dumps(statuses)])
-    store.execute("DELETE FROM answers WHERE pos < 0")
 
 
 def _holds(text: str, kind: str) -> bool:

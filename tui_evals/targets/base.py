@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from tui_evals.text.logprobs import Choice
+
 ErrorCode = Literal[
     "agentRequestFailed",
     "agentAuthenticationError",
@@ -78,6 +80,8 @@ class Reply:
     """What the target wants to be given with the next question of the same conversation; JSON data."""
     changes: tuple[str, ...] = ()
     """What of the question was not sent as it stood, in words."""
+    choices: tuple[Choice, ...] = ()
+    """What else might stand in the place of its digits, where the model told how likely that was."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tui_evals.text.endings import ENDINGS, ending_word
+from tui_evals.text.logprobs import choices_of, tokens_in
 
 from .base import MAX_COST, MAX_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
 
@@ -90,6 +91,7 @@ def parse_completion(document: Any) -> Reply:
             model=document.get("model"),
             finish_reason=_finish_reason(choice),
             diagnostics={name: note for name, note in notes.items() if note} or None,
+            choices=choices_of(tokens_in(logprobs)) if (logprobs := choice.get("logprobs")) else (),
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a chat completion") from None
@@ -98,9 +100,9 @@ def parse_completion(document: Any) -> Reply:
 def _finish_reason(choice: Mapping[str, Any]) -> str | None:
     """Why the answer ended; litellm calls some answers ended that its provider says were cut."""
     said: str | None = choice.get("finish_reason")
-    natively = (choice.get("provider_specific_fields") or {}).get("native_finish_reason")
-    cut = said == "stop" and isinstance(natively, str) and ending_word(natively) in ENDINGS
-    return natively if cut else said
+    fields = choice.get("provider_specific_fields")
+    natively = fields.get("native_finish_reason") if fields and said == "stop" else None
+    return natively if isinstance(natively, str) and ending_word(natively) in ENDINGS else said
 
 
 def _content_text(content: object) -> str:
@@ -141,7 +143,7 @@ def _parse_usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
 def _detail(counted: Mapping[str, Any], group: str, name: str) -> int:
     """A count within a count, 0 where none is stated."""
     details = counted.get(group)
-    return _count(details.get(name)) if isinstance(details, Mapping) else 0
+    return _count(details.get(name)) if isinstance(details, dict) else 0
 
 
 def _count(value: object) -> int:
@@ -177,18 +179,21 @@ def join_chunks(chunks: Iterable[Any]) -> dict[str, Any]:
     document: dict[str, Any] = {}
     message: dict[str, Any] = {"content": "", "refusal": ""}
     calls: dict[int, dict[str, Any]] = {}
+    tokens: list[Any] = []
     finish: str | None = None
     for chunk in chunks:
         try:
             document |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
             for choice in (chunk.get("choices") or ())[:1]:
                 finish = choice.get("finish_reason") or finish
+                tokens += tokens_in(choice.get("logprobs"))
                 _add_delta(choice.get("delta") or {}, message, calls)
         except (KeyError, TypeError, AttributeError):
             raise ValueError("an event of the stream is not a piece of a chat completion") from None
     if finish is None:
         raise ValueError("the stream broke off")
-    return {**document, "choices": [{"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}]}
+    whole = {"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}
+    return {**document, "choices": [{**whole, "logprobs": {"content": tokens}}]}
 
 
 def _add_delta(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:

@@ -26,6 +26,8 @@ def new_pool(config: TargetConfig, url: URL, environment: Mapping[str, str]) -> 
 
 def variables_in(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, str]:
     """The values of the variables that the headers name; ConfigurationError where one is not set."""
+    if not config.headers:
+        return {}
     values = {name: environment.get(name, "").strip() for name in config.header_variables}
     if missing := [name for name, value in values.items() if not value]:
         header = next(name for name, text in config.headers.items() if missing[0] in references_in(text))
@@ -43,6 +45,8 @@ def plain_headers(config: TargetConfig, values: Mapping[str, str]) -> dict[str, 
 
 def with_headers(usual: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """The usual headers with those of the configuration in their place, however they are spelled."""
+    if not own:
+        return dict(usual)
     given = {name.lower() for name in own}
     return {**{name: value for name, value in usual.items() if name.lower() not in given}, **own}
 

@@ -19,7 +19,7 @@ from .http_calls import StreamReader, connection_error, new_pool, plain_headers,
 from .providers import PROVIDERS, RESPONSES_PREFIX, asks_responses
 from .reaching import missing_key, proxy_of
 from .responses import NotAnswered, begins_answer, parse_response_body, response_body
-from .takes import REFUSALS, Fitting
+from .takes import Fitting
 from .worker import json_line
 
 
@@ -136,8 +136,10 @@ class OpenAI:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
             raise connection_error(failures, error) from None
-        if response.status in REFUSALS and self._fitting.learn((body or b"").decode("utf-8", "replace"), sent):
-            return None
+        if not response.ok:
+            said = (body or b"").decode("utf-8", "replace")
+            if self._fitting.learn(said, sent, response.status):
+                return None
         reply = self._parsed(response, body, failures)
         return reply if clock is None else replace(reply, first_token_seconds=clock.seconds)
 

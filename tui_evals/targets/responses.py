@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tui_evals.text.chats import content_text
+from tui_evals.text.logprobs import choices_of, tokens_in
 
 from .base import MAX_TOKENS, Reply, TargetError, Usage
 from .chat import parse_cost
@@ -15,6 +16,7 @@ from .failures import Failures
 _ENDS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 """Why an answer is incomplete, in the words of the chat protocol."""
 _PASSING = ("server_error", "rate_limit_exceeded", "vector_store_timeout")
+_LOGPROBS = "message.output_text.logprobs"
 _INSTRUCTING = ("system", "developer")
 
 
@@ -56,6 +58,10 @@ def response_body(chat: Mapping[str, Any]) -> dict[str, Any]:
             case "response_format":
                 text["format"] = {**value, **value.get("json_schema", {})}
                 text["format"].pop("json_schema", None)
+            case "logprobs" | "include":
+                # Log-probabilities come where they are named among what the answer is to include.
+                named = value if name == "include" else [_LOGPROBS] if value else []
+                body["include"] = [*body.get("include", ()), *named]
             case "tools":
                 body["tools"] = list(map(_tool, value))
             case "tool_choice":
@@ -178,6 +184,7 @@ def parse_response(document: Any) -> Reply:
             model=document.get("model"),
             finish_reason=_finish(document, bool(calls)),
             diagnostics={name: note for name, note in notes.items() if note} or None,
+            choices=choices_of([token for part in parts for token in tokens_in(part.get("logprobs"))]),
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a response") from None

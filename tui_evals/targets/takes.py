@@ -20,14 +20,18 @@ UNSET = "unset"
 LENGTHS = frozenset(("max_tokens", "max_completion_tokens"))
 REFUSALS = frozenset((400, 422))
 """The statuses with which endpoints refuse a parameter."""
+_FORBIDDEN = 403
+"""With which OpenAI refuses the log-probabilities of some models."""
 ANSWER_TOKENS = 4096
 """The longest answer a call may give under a budget where nobody says how long it may be."""
 THINKING_TOKENS = 8192
 """What a model that thinks may think with before a short answer; it counts against the longest answer it may give."""
 
+LIKELIHOODS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 5}
+"""What asks how likely the pieces of an answer were; five others in the place of each are what most endpoints give."""
 _SAMPLING = {
-    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty"),
-    *("logprobs", "top_logprobs", "logit_bias"),
+    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"),
+    *LIKELIHOODS,
 }
 _LEARNABLE = _SAMPLING | LENGTHS | {"seed", "stop", "repetition_penalty", "parallel_tool_calls", "verbosity", "user"}
 """Parameters without which a question is still the same question."""
@@ -120,15 +124,28 @@ def has_length(params: Mapping[str, Any]) -> bool:
 
 def longest_unlimited(config: TargetConfig) -> int:
     """The tokens of the longest answer of a target that is told no limit on purpose; 0 for all others."""
+    if UNSET not in config.params.values():
+        return 0
     if not any(config.params.get(name) == UNSET for name in LENGTHS) or has_length(config.params):
         return 0
     return takes_of(config).longest or ANSWER_TOKENS
 
 
-def judging_params(config: TargetConfig, reply_tokens: int) -> dict[str, Any]:
-    """The parameters of a question to a judge whose reply takes so many tokens; what is configured comes first."""
-    length = {} if has_length(config.params) else {"max_tokens": with_room(config, reply_tokens)}
-    return {"temperature": 0, **length, **config.params}
+def judging_params(
+    config: TargetConfig, reply_tokens: int, asked: Mapping[str, Any] | None = None, *, likelihoods: bool = False
+) -> dict[str, Any]:
+    """The parameters of a question to a judge whose reply takes so many tokens; what is configured comes first.
+
+    Above that stand those that are `asked` for, but for one that the target is never to be sent.
+    """
+    own = {name: value for name, value in (asked or {}).items() if config.params.get(name) != UNSET}
+    if "max_tokens" in own:
+        own["max_tokens"] = with_room(config, own["max_tokens"])
+    configured = config.params
+    if has_length(own):
+        configured = {name: value for name, value in configured.items() if name not in LENGTHS or value == UNSET}
+    length = {} if has_length({**configured, **own}) else {"max_tokens": with_room(config, reply_tokens)}
+    return {"temperature": 0, **length, **(LIKELIHOODS if likelihoods else {}), **configured, **own}
 
 
 def short_question(config: TargetConfig) -> Request:
@@ -144,6 +161,7 @@ class Fitting:
     def __init__(self, config: TargetConfig) -> None:
         self._config = config
         self._takes = takes_of(config)
+        self._unset = {name for name, value in config.params.items() if value == UNSET}
         self._learnt: dict[str, str] = {}
         """What stands in the place of each parameter that was refused; nothing where it is left out."""
 
@@ -154,10 +172,16 @@ class Fitting:
         changes += self._fit_roles(body)
         return (*changes, *self._fit_format(body))
 
-    def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
+    def learn(self, said: str, sent: Mapping[str, Any], status: int = 400) -> bool:
         """Whether an endpoint's refusal names a part of what was sent to do without, so that it may be asked anew."""
+        if status not in (*REFUSALS, _FORBIDDEN):
+            return False
         text = _error_text(said)
-        if not _REFUSES.search(text):
+        likelihoods = LIKELIHOODS.keys() & sent.keys() - self._config.params.keys()
+        if _first_named(text, likelihoods):  # whatever is wrong with them: the answer is the same without
+            self._learnt |= dict.fromkeys(likelihoods, "")
+            return True
+        if status == _FORBIDDEN or not _REFUSES.search(text):
             return False
         if _ROLE.search(text) and any(
             message.get("role") == self._takes.system for message in sent.get("messages", ())
@@ -178,7 +202,7 @@ class Fitting:
         return True
 
     def _leave_unset(self, body: MutableMapping[str, Any]) -> None:
-        for name in [name for name in body if UNSET in (self._config.params.get(name), body[name])]:
+        for name in [name for name, value in body.items() if value == UNSET or name in self._unset]:
             del body[name]
 
     def _fit_sampling(self, body: MutableMapping[str, Any]) -> list[str]:
@@ -190,8 +214,11 @@ class Fitting:
         return [f"{name} is not sent, for the model takes none" for name in refused]
 
     def _fit_length(self, body: MutableMapping[str, Any]) -> list[str]:
-        other, own = next(iter(LENGTHS - {self._takes.length})), self._takes.length
-        if other not in body or own == "max_tokens":
+        own = self._takes.length
+        if own == "max_tokens":
+            return []
+        other = next(iter(LENGTHS - {own}))
+        if other not in body:
             return []
         limit = body.pop(other)
         body.setdefault(own, limit)
@@ -225,6 +252,8 @@ class Fitting:
     def _fit_format(self, body: MutableMapping[str, Any]) -> list[str]:
         """A form that the model does not keep is asked for by an instruction."""
         form = body.get("response_format")
+        if form is None:
+            return []
         kind = form.get("type") if isinstance(form, Mapping) else None
         kept = {"json_object": self._takes.json, "json_schema": self._takes.schema}.get(str(kind), True)
         if not isinstance(form, Mapping) or kind == "text" or (kept and "response_format" not in self._learnt):

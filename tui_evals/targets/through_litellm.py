@@ -41,7 +41,7 @@ from .http_calls import variables_in
 from .prices import is_known_provider, similar_provider
 from .providers import PROVIDERS, Provider, address_variable, provider_of
 from .reaching import missing_key, proxy_of
-from .takes import REFUSALS, Fitting
+from .takes import Fitting
 from .worker import READY, Worker, json_line
 
 _LITELLM_SETTINGS = {
@@ -115,7 +115,7 @@ class ThroughLitellm:
                 and (blocked := failures.blocked(report["status"], report["text"]))
             ):
                 return replace(blocked, started=started, seconds=seconds, changes=changes)
-            if not (_is_refusal(report) and self._fitting.learn(report["text"], call)):
+            if not self._is_learnt(report, call):
                 error = _target_error(report, failures, self._config.timeout)
                 error.started, error.seconds = started, seconds
                 raise error
@@ -142,6 +142,11 @@ class ThroughLitellm:
         if done is None:
             raise failures.unreachable("the process that runs litellm ended; asking again starts another")
         return done
+
+    def _is_learnt(self, report: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
+        """Whether a failure is a refusal, by the provider or litellm's knowledge of it, of what can be left out."""
+        refused = report["kind"] in ("unasked", "status")
+        return refused and self._fitting.learn(report["text"], call, report.get("status", 400))
 
     async def close(self) -> None:
         """Leave the child process; the last target to leave ends it."""
@@ -175,11 +180,6 @@ class ThroughLitellm:
         return Failures(
             where, environment, secrets, replace(MODEL, answer=EMBEDDINGS_WANTED) if self._embeds else MODEL
         )
-
-
-def _is_refusal(report: Mapping[str, Any]) -> bool:
-    """Whether a failure is a refusal of the question itself, by the provider or by litellm's own knowledge of it."""
-    return report["kind"] == "unasked" or (report["kind"] == "status" and report["status"] in REFUSALS)
 
 
 def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float) -> TargetError:

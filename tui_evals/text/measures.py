@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import floor, log10
@@ -25,16 +26,30 @@ _SECONDS_FROM = 100  # milliseconds
 class Measure:
     """What a number is in, and what of it an evaluator wants of an answer; each evaluator has one.
 
-    Its text, such as `at most ms`, is what the store keeps with a score.
+    Its text, such as `at most ms` or `at least from 1 to 10`, is what the store keeps with a score.
     """
 
     direction: Direction = ""
     """Empty where only a threshold, which is passed from it upwards, can tell whether more is better."""
     unit: str = ""
     """`ms` is shown in seconds, `USD` as dollars; else what is counted, in the plural, or empty."""
+    bounds: tuple[float, float] | None = None
+    """The lowest and the highest score there is, where the scale is declared."""
+    normalised: bool = False
+    """Whether scores of several scales were brought to one from 0 to 1."""
 
     def __str__(self) -> str:
-        return f"{self.direction} {self.unit}".strip()
+        bounds = f"from {self.bounds[0]:.12g} to {self.bounds[1]:.12g}" if self.bounds else ""
+        return " ".join(filter(None, (self.direction, self.unit, bounds, "normalised" if self.normalised else "")))
+
+    @property
+    def range_text(self) -> str:
+        """The scale as it stands behind a score, `1–10`; empty where none is declared."""
+        if self.bounds is None:
+            return ""
+        low, high = map(plain_number, self.bounds)
+        joint = "–" if self.bounds[0] >= 0 else " to "
+        return f"{low}{joint}{high}{', normalised' if self.normalised else ''}"
 
     @property
     def better(self) -> int:
@@ -69,13 +84,37 @@ class Measure:
         return f"{self.direction or 'at least'} {text}"
 
 
+_BOUNDS = re.compile(r"(?:^| )from (-?[\d.e+-]+) to (-?[\d.e+-]+)( normalised)?$")
+
+
 @lru_cache(maxsize=256)
 def parse_measure(text: str) -> Measure:
     """A measure from its text."""
+    found = _BOUNDS.search(text)
+    rest, bounds = (text[: found.start()], (float(found[1]), float(found[2]))) if found else (text, None)
+    normalised = found is not None and found[3] is not None
     for direction in get_args(Direction):
-        if direction and (text == direction or text.startswith(f"{direction} ")):
-            return Measure(direction, text[len(direction) :].strip())
-    return Measure(unit=text)
+        if direction and (rest == direction or rest.startswith(f"{direction} ")):
+            return Measure(direction, rest[len(direction) :].strip(), bounds, normalised)
+    return Measure("", rest, bounds, normalised)
+
+
+def common_measure(texts: Iterable[str]) -> str:
+    """What scores are in that are taken together; those of several scales are normalised before that."""
+    known = set(texts)
+    bounded = {measure.bounds: measure for measure in map(parse_measure, sorted(known)) if measure.bounds}
+    if len(bounded) < 2:
+        return max(known, default="")
+    measure = next(iter(bounded.values()))
+    return str(replace(measure, bounds=(0.0, 1.0), normalised=True))
+
+
+def on_common_scale(score: float, measure: str, common: str) -> float | None:
+    """A score among others: where these are normalised its place between the ends of its scale, None without one."""
+    if not parse_measure(common).normalised:
+        return score
+    bounds = parse_measure(measure).bounds
+    return None if bounds is None else (score - bounds[0]) / (bounds[1] - bounds[0])
 
 
 def score_figures(score: float | None, threshold: float | None, result: str | None, measure: str) -> str:
@@ -83,10 +122,11 @@ def score_figures(score: float | None, threshold: float | None, result: str | No
     if score is None:
         return ""
     known = parse_measure(measure)
+    scale = f" of {known.range_text}" if known.bounds else ""
     if threshold is None:
-        return known.texts(score)[0]
+        return known.texts(score)[0] + scale
     number, limit = known.texts(score, threshold)
-    return f"{number} ({known.limit(limit, score == threshold and result == 'fail')})"
+    return f"{number}{scale} ({known.limit(limit, score == threshold and result == 'fail')})"
 
 
 def _told_apart(numbers: Sequence[float]) -> list[str]:

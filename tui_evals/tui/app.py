@@ -344,6 +344,7 @@ class Workbench(DeskApp):
             if first:
                 gc.freeze()  # the items as they were checked stay, and full collections of them would hold up keys
             self.sync("tree", "editor", "judges")
+            self._offer_keys_here()  # what is valid now can be run
 
     def _work(self, work: object, name: str) -> None:
         self.run_worker(work, group=name, name=name, exclusive=True, exit_on_error=False)  # type: ignore[arg-type]

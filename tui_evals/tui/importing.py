@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_evals.present.columns import table
 from tui_evals.store.database import StoreError
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.safe import safe_line
@@ -16,8 +15,9 @@ from tui_evals.tui.widgets.dialogs import Ask, Reading
 
 from .dataset_files import enter_file
 from .desk import Command, Commands, Desk
+from .imported_page import ImportedPage
 from .messages import OpenRun, ShowPane
-from .rows import Row, Style, paragraph, row, wrapped
+from .rows import paragraph
 
 if TYPE_CHECKING:
     from tui_evals.imports.base import ImportResult
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _HINT = "a file or folder, as seen from the project's folder; ~ is your own"
 _NAMES = 2_000
 """How many names of a folder are looked through for the one that was meant."""
-_STYLES: dict[str, Style] = {"left out": "warn", "changed": "", "carried": "dim"}
 
 
 async def import_path(desk: Desk) -> None:
@@ -58,7 +57,7 @@ async def import_path(desk: Desk) -> None:
         )
         return
     desk.tell(f"{name} is imported")
-    await desk.push_screen_wait(Reading(f"imported {name}", lambda width: result_rows(result, width)))
+    await desk.push_screen_wait(ImportedPage(f"imported {name}", path, result, desk.workspace))
     await _open(desk, result)
 
 
@@ -112,31 +111,6 @@ def problem_text(sentence: str, path: Path) -> str:
     if "--" not in sentence:
         return sentence
     return f"{sentence}\n\nOptions are for the command line: tui-evals import {path} …"
-
-
-def result_rows(result: ImportResult, width: int) -> list[Row]:
-    """What was read, where it went, and what was left out, changed and carried, each with its place."""
-    from tui_evals.imports.losses import Losses
-    from tui_evals.imports.summary import headline, kept_lines, note_lines, share_line, targets_line, totals_cells
-
-    rows = [row((line, "strong")) for line in wrapped(safe_line(headline(result)), width)]
-    if cells := totals_cells(result):
-        every = range(len(cells[0]))
-        rows += [row(safe_line(line)) for line in table(cells, right=every[1:], elastic=every, room=width)]
-    if line := share_line(result):
-        rows += paragraph(safe_line(line), width)
-    for line in kept_lines(result):
-        rows += paragraph(safe_line(line), width, "pass")
-    for line in (*note_lines(result), *filter(None, [targets_line(result)])):
-        rows += paragraph(safe_line(line), width, "warn")
-    losses = Losses(list(result.losses)).ordered()
-    if losses:
-        rows.append(row())
-    for loss in losses:
-        first, *more = wrapped(safe_line(str(loss)), width - 2)
-        rows.append(row((first, _STYLES[loss.kind])))
-        rows += [row(("  " + line, _STYLES[loss.kind])) for line in more]
-    return rows
 
 
 COMMANDS: Commands = {"import": Command(import_path)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -61,3 +63,35 @@ def table(reader: Reader, run) -> list[tuple[Any, ...]]:
         place = (row.cell, row.name, row.turn, row.prompt, row.target, row.repeat)
         found.append((*place, row.status, row.score, reader.detail(row.id).answer, scores.get(row.id, [])))
     return found
+
+
+_PLAIN = {
+    "prompt_idx": "promptIdx",
+    "test_idx": "testIdx",
+    "error": "error",
+    "failure_reason": "failureReason",
+    "latency_ms": "latencyMs",
+    "cost": "cost",
+}
+_PARTS = {
+    "test_case": "testCase",
+    "prompt": "prompt",
+    "provider": "provider",
+    "response": "response",
+    "grading_result": "gradingResult",
+}
+
+
+def promptfoo_database(file: Path, evals: Sequence[dict[str, Any]]) -> None:
+    """A database of promptfoo with the evals of its files of results."""
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE evals (id, created_at, config, prompts)")
+        database.execute(f"CREATE TABLE eval_results ({', '.join(('eval_id', *_PLAIN, 'success', *_PARTS))})")
+        for number, data in enumerate(evals):
+            results = data["results"]
+            made = (data["evalId"], 1790000000000 + number, json.dumps(data["config"]), json.dumps(results["prompts"]))
+            database.execute("INSERT INTO evals VALUES (?, ?, ?, ?)", made)
+            for row in results["results"]:
+                parts = [json.dumps(row[key]) for key in _PARTS.values()]
+                values = [data["evalId"], *map(row.get, _PLAIN.values()), int(row["success"]), *parts]
+                database.execute(f"INSERT INTO eval_results VALUES ({', '.join('?' * len(values))})", values)

@@ -6,11 +6,11 @@ promptfoo-output.json was written by promptfoo 0.119; a row was taken out of it,
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
 
+from tests.imports.recordings.made import promptfoo_database
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.imports.promptfoo_results import read, recognises
 from tui_evals.store.reader import Reader
@@ -48,26 +48,7 @@ def test_every_answer_stands_where_it_was_asked_with_its_verdicts() -> None:
 
 
 def test_a_file_and_the_database_of_the_same_eval_are_one_run(shell, project) -> None:
-    data = json.loads(FILE.read_text(encoding="utf-8"))
-    names = {
-        "test_case": "testCase",
-        "prompt": "prompt",
-        "provider": "provider",
-        "response": "response",
-        "grading_result": "gradingResult",
-    }
-    with sqlite3.connect("promptfoo.db") as database:
-        database.execute("CREATE TABLE evals (id, created_at, config, prompts)")
-        plainly = ("prompt_idx", "test_idx", "error", "failure_reason", "latency_ms", "cost")
-        columns = ", ".join(("eval_id", *plainly, "success", *names))
-        database.execute(f"CREATE TABLE eval_results ({columns})")
-        made = (data["evalId"], 1790000000000, json.dumps(data["config"]), json.dumps(data["results"]["prompts"]))
-        database.execute("INSERT INTO evals VALUES (?, ?, ?, ?)", made)
-        for row in data["results"]["results"]:
-            plain = [row.get(key) for key in ("promptIdx", "testIdx", "error", "failureReason", "latencyMs", "cost")]
-            parts = [json.dumps(row[key]) for key in names.values()]
-            values = [data["evalId"], *plain, int(row["success"]), *parts]
-            database.execute(f"INSERT INTO eval_results VALUES ({', '.join('?' * len(values))})", values)
+    promptfoo_database(Path("promptfoo.db"), [json.loads(FILE.read_text(encoding="utf-8"))])
     done = shell("import", "promptfoo.db")
     assert done.code == 0 and "read 3 items, 11 answers of 2 models from promptfoo.db" in done.out, done.err
     again = shell("import", str(FILE))

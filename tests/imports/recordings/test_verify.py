@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.imports.recordings.made import promptfoo_database
+
 HERE = Path(__file__).parent
 PROMPTPEX = HERE.parent / "promptpex"
 
@@ -154,3 +156,52 @@ def test_our_own_files_prove_it_too_and_show_an_altered_evaluator(shell, project
         done = shell("import", "d.json", "--verify", name)
         assert done.code == 1 and done.out.splitlines()[-1] == "3 of 5 assertions judge as before; 2 differ", name
         assert "x, demo: Length: pass" in done.out
+
+
+OTHERWISE = {"type": "ContainsAll", "values": ["what no answer holds"]}
+
+
+def edited(file: str, **evaluators: object) -> None:
+    """A dataset in which other evaluators stand under the same keys."""
+    data = json.loads(Path(file).read_text())
+    for part in (data["default_evaluators"], *(item.get("evaluators", {}) for item in data["items"])):
+        part.update({key: value for key, value in evaluators.items() if key in part})
+    Path(file).write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "last"),
+    [
+        ("arithmetic.eval", "includes", "14 of 24 assertions judge as before; 10 differ"),
+        ("arithmetic.json", "includes", "14 of 24 assertions judge as before; 10 differ"),
+        ("promptfoo-output.json", "ContainsAll", "24 of 32 assertions judge as before; 8 differ"),
+        ("promptfoo.db", "ContainsAll", "24 of 32 assertions judge as before; 8 differ"),
+        ("older", "Compliance", "1 of 6 assertions judges as before; 5 differ"),
+        ("bench_runs/capitals/first", "exact_match", "3 of 8 assertions judge as before; 5 differ"),
+    ],
+)
+def test_an_altered_evaluator_is_found_at_every_door(shell, project, source, key, last) -> None:
+    promptfoo_database(project / "promptfoo.db", [json.loads((HERE / "promptfoo-output.json").read_text())])
+    shutil.copytree(HERE / "bench_runs", "bench_runs")
+    shutil.copytree(PROMPTPEX / "older", "older")
+    for name in ("arithmetic.eval", "arithmetic.json", "promptfoo-output.json"):
+        shutil.copy(HERE / name, name)
+    file = "d.json"
+    if source.startswith("bench_runs"):
+        assert shell("import", source).code == 0
+        file = ".evals/suites/capitals.json"
+    else:
+        holding = "promptfoo-output.json" if source == "promptfoo.db" else source
+        assert shell("import", holding, "--into", file).code == 0
+    edited(file, **{key: OTHERWISE})
+    done = shell("import", file, "--verify", source)
+    assert done.code == 1 and f"{key}" in done.out and "not in the answer: 'what no answer holds'" in done.out
+    assert done.out.splitlines()[-1] == last
+
+
+def test_what_holds_verdicts_without_answers_cannot_be_judged_again(shell, project) -> None:
+    Path("d.json").write_text('{"items": [{"prompt": "1?"}], "default_evaluators": {"ContainsAll": {"values": ["a"]}}}')
+    shell("run", "d.json", "--target", "demo")
+    assert shell("report", "last", "-o", "out.xml").code == 0
+    done = shell("import", "d.json", "--verify", "out.xml")
+    assert done.code == 2 and "holds no verdicts to compare with" in done.err and "junit" not in done.err.split(":")[-1]

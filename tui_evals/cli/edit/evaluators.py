@@ -138,7 +138,7 @@ def _options(
         kind = registry.find(label if isinstance(label, str) else name)
     except UnknownEvaluator as problem:
         raise CannotEdit(str(problem)) from None
-    by_spelling = {spelling: option for option in options_of(kind, registry) for spelling in option.spellings}
+    by_spelling = {spelling: option for option in options_of(kind) for spelling in option.spellings}
     for one in given:
         option = by_spelling.get(one.field)
         known = next((spelling for spelling in option.spellings if spelling in options), None) if option else None

@@ -51,6 +51,9 @@ def import_command(
       promptpex   a folder that PromptPex wrote, or a file of it, such as
                   tests.json, test_results.json or promptpex_context.json
       inspect     a log of Inspect, .eval or .json
+      inspect-dataset
+                  its dataset files, .jsonl, .json or .csv with input and
+                  target
       bench       a folder bench_runs of Arthur Bench, or a suite in it
       foundry     evaluations of Prompt Foundry, as the JSON of its SDK
       promptfoo   a promptfooconfig.yaml, or its folder

@@ -94,17 +94,21 @@ def add_conversations(path: Path, into: Path, with_checks: bool) -> None:
         warn(f"note: {note}")
 
 
-def run_in_file(path: Path) -> str | None:
-    """The key of the run in a results file or log, which is imported unless it is there; None for any other file."""
+def run_in_file(path: Path) -> str:
+    """The key of the run in a results file or log, which is imported unless it is there."""
     try:
         result = doors.import_run(path, _project())
     except ImportFailed as problem:
         raise _stop(problem) from None
-    if result is None:
-        return None
+    if len(result.runs) > 1:
+        named = "\n".join(f"  {run.key} {run.name} of {run.suite}" for run in result.runs)
+        raise Stop(f"{path} holds {len(result.runs)} runs, which are imported now; name one of them:\n{named}")
     was = "was imported before as" if result.run_is == "known" else "is now"
-    warn(f"note: {path} {was} run {result.run}; `tui-evals import {shlex.quote(str(path))}` says what was left out")
-    return result.run
+    file = result.dataset if result.dataset_is == "written" else None
+    beside = f", with its dataset {shown(file)}" if file is not None else ""
+    again = f"`tui-evals import {shlex.quote(str(path))}` says what was left out"
+    warn(f"note: {path} {was} run {result.run}{beside}; {again}")
+    return str(result.run)
 
 
 def _wants_targets(result: ImportResult, given: bool | None) -> bool:

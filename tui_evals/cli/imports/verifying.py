@@ -66,7 +66,9 @@ def as_plain(found: Verification) -> dict[str, Any]:
         "repeated": found.repeated,
         "as_before": found.as_before,
         "proven": found.proven,
-        "differences": [asdict(one) for one in found.differences],
+        "differences": [
+            {name: value for name, value in asdict(one).items() if name != "same"} for one in found.differences
+        ],
         "not_repeated": {
             "by_model": dict(found.by_model),
             "no_equal": dict(found.no_equal),

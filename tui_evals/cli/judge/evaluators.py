@@ -19,18 +19,20 @@ from tui_evals.cli.asking import confirmed
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.resolve import EffectiveEvaluator
-from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
+from tui_evals.evaluators.base import Evaluator, Question, Score, ToolCall, error_score
 from tui_evals.evaluators.custom import write_new_evaluator
 from tui_evals.evaluators.libraries.listing import CannotList, installed_libraries
 from tui_evals.evaluators.libraries.location import LIBRARIES, VECTOR_METRICS, asks_model, python_of
+from tui_evals.evaluators.parameters import parameters_text
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.evaluators.rows import Refusal, RowScorer, options_problem, record_of
 from tui_evals.evaluators.sample import sample_questions
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.generate.session import remembered_targets
 from tui_evals.runs.approving import agree, missing_of_project, missing_of_targets, model_permissions
-from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.permissions import Approvals, NotApproved
+from tui_evals.targets.takes import judging_params
 from tui_evals.text import strictjson
 from tui_evals.text.measures import score_figures
 
@@ -71,7 +73,17 @@ def show_prompt(name: str, trusting: bool, as_json: bool) -> None:
     if not asked:
         raise Stop(f"{kind.name} asked its judge nothing about the sample item; `tui-evals score {kind.name}` says why")
     if as_json:
-        say_json([{"rubric": one.rubric, "messages": list(one.messages), "schema": one.schema} for one in asked])
+        say_json(
+            [
+                {
+                    "rubric": one.rubric,
+                    "messages": list(one.messages),
+                    "schema": one.schema,
+                    "parameters": _sent_params(one),
+                }
+                for one in asked
+            ]
+        )
         return
     for question in asked:
         say(f"{kind.name} · {question.rubric}" if question.rubric else kind.name, bold=True)
@@ -80,7 +92,9 @@ def show_prompt(name: str, trusting: bool, as_json: bool) -> None:
             say(message["content"])
         if question.schema is not None:
             say("\nThe reply has to fit:", bold=True)
-            say(strictjson.dumps(question.schema))
+            say("any JSON object" if question.schema == "json" else strictjson.dumps(question.schema))
+        say("\nIt is sent with:", bold=True)
+        say(_sent_text(question))
 
 
 def begin_evaluator(name: str) -> None:
@@ -156,15 +170,44 @@ def _show(kind: type[Evaluator]) -> None:
     say()
     say("Needs", bold=True)
     say(f"  {', '.join(kind.needs) or 'nothing'}{'; ' + _whom(kind) if kind.judged else ''}")
-    if kind.measure.direction or kind.measure.unit:
+    if kind.judged and not kind.embeds and not kind.may_ask:
+        say("Its judge is sent", bold=True)
+        for line in _sent_lines(kind):
+            say(f"  {line}")
+    measure = kind.declared_measure()
+    if measure.direction or measure.unit:
         say("Score", bold=True)
-        unit = f", in {kind.measure.unit}" if kind.measure.unit else ""
-        say(f"  passes with {kind.measure.limit('its threshold')}{unit}")
+        unit = f", in {measure.unit}" if measure.unit else f", of {measure.range_text}" if measure.bounds else ""
+        say(f"  passes with {measure.limit('its threshold')}{unit}")
     say("Options", bold=True)
     for name, kind_of, default, about in _fields(kind.Options):
         say(f"  {name:<22} {cell(kind_of, 30):<30} {cell(default, 12):<12} {about}")
     say("Example", bold=True)
     say("  " + json.dumps(_example_json(kind.example), ensure_ascii=False, indent=2).replace("\n", "\n  "))
+
+
+_ANY_JUDGE = TargetConfig(name="judge", model="")
+
+
+def _sent_params(question: Question) -> dict[str, Any]:
+    """The parameters of a question to a judge of whom nothing is configured."""
+    return judging_params(_ANY_JUDGE, question.max_tokens, question.params)
+
+
+def _sent_text(question: Question) -> str:
+    return f"{parameters_text(_sent_params(question), question.schema)}; params of its target may say more"
+
+
+def _sent_lines(kind: type[Evaluator]) -> Iterator[str]:
+    """With which parameters a judge is asked, as far as its evaluator says it."""
+    try:
+        asked_with = kind.asked_with()
+    except (OSError, ValueError) as problem:
+        yield f"nothing: {problem}"
+        return
+    yield _sent_text(Question(params=asked_with.params, schema=asked_with.form))
+    if asked_with.unsent:
+        yield f"not {', '.join(asked_with.unsent)}, which no judge is sent"
 
 
 def _whom(kind: type[Evaluator]) -> str:
@@ -197,6 +240,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
+    measure = kind.declared_measure()
     return {
         "name": kind.name,
         "aliases": list(kind.aliases),
@@ -205,8 +249,9 @@ def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
         "needs": list(kind.needs),
         "judged": kind.judged,
         "scope": kind.scope,
-        "direction": kind.measure.direction or None,
-        "unit": kind.measure.unit or None,
+        "direction": measure.direction or None,
+        "unit": measure.unit or None,
+        "scale": measure.bounds,
         "options": kind.Options.model_json_schema(by_alias=False),
         "example": _example_json(kind.example),
     }

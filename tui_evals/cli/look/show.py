@@ -29,7 +29,13 @@ from tui_evals.present.answers import (
 from tui_evals.present.causes import cause_texts
 from tui_evals.present.columns import cell_width, elide, fit, table
 from tui_evals.present.figures import age, mean_text
-from tui_evals.present.measures import distribution, run_measures, target_measures
+from tui_evals.present.measures import (
+    distribution,
+    run_measures,
+    skipped_counts,
+    skipped_sentence,
+    target_measures,
+)
 from tui_evals.present.pace import wait_sentence
 from tui_evals.present.runs import (
     change_lines,
@@ -213,7 +219,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
         standing = standing_data(run, totals, unpriced)
         told = [one.data for one in cause_texts(run, causes)]
         answers = [{**asdict(row), "reason": reasons.get(row.id)} for row in rows]
-        say_json({"run": run_data(run), **standing, "causes": told, "answers": answers})
+        skipped = skipped_counts(reader.evaluator_means(run.id))
+        say_json({"run": run_data(run), **standing, "causes": told, "skipped": skipped, "answers": answers})
         return
     measures = target_measures(reader, run, totals)
     about = run_facts(run, totals, unpriced, run_measures(reader, run, totals))
@@ -236,6 +243,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
             say(f"    {differences[target]}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
+    if skipped_line := skipped_sentence(reader.evaluator_means(run.id)):
+        say(skipped_line)
     for line in destination_lines(run.config.get(DESTINATIONS)):
         say(line, dim=True)
     for line in change_lines(run):

@@ -268,7 +268,7 @@ async def _canaries(
     room = asyncio.Semaphore(config.concurrency)
 
     async def ask(question: Question) -> str:
-        params = judging_params(config, question.max_tokens)
+        params = judging_params(config, question.max_tokens, question.params)
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
             async with room, attempt_clock(target, config.timeout):

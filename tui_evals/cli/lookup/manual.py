@@ -68,7 +68,7 @@ def show_page(topic: str | None) -> None:
     if topic is None:
         say("Pages of the manual (`tui-evals help TOPIC`):")
         for name, text in manual.items():
-            say(f"  {name:<14} {title_of(text)}")
+            say(f"  {name:<16} {title_of(text)}")
         say(f"Every word of the page '{_WORDS_PAGE}' is a topic too, such as kappa or pass^k.")
         return
     first, _, provider = topic.partition(" ")

@@ -88,19 +88,20 @@ class ModelConfig(dict[str, object]):
         self._channel = channel
         self._prompty = prompty
 
-    def ask(self, messages: str | list[dict[str, str]]) -> str:
-        """The judge's reply to chat messages, or to one text."""
+    def ask(self, messages: str | list[dict[str, str]], **parameters: object) -> str:
+        """The judge's reply to chat messages, or to one text, asked with parameters such as temperature=0.7."""
         listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-        return str(self._channel.ask({"messages": listed}))
+        return str(self._channel.ask({"messages": listed, "parameters": parameters}))
 
     def ask_prompty(self, **values: object) -> Any:
         """The judge's reply to the evaluator's .prompty with these values: parsed where it asks for JSON."""
         return self.load_flow(self._prompty)(**values)
 
-    def load_flow(self, source: str | os.PathLike[str], **_: object) -> Callable[..., Any]:
+    def load_flow(self, source: str | os.PathLike[str], model: object = None, **_: object) -> Callable[..., Any]:
         """`ask_prompty` for any .prompty, under the name that evaluators written for promptflow call."""
         text = Path(source).read_text(encoding="utf-8")
-        return lambda **values: self._channel.ask({"prompty": text, "values": values})
+        parameters = model.get("parameters") if isinstance(model, dict) else None
+        return lambda **values: self._channel.ask({"prompty": text, "values": values, "parameters": parameters or {}})
 
 
 def _execute_file(name: str, file: Path, module: types.ModuleType | None = None) -> types.ModuleType:
@@ -158,7 +159,7 @@ def _call_by_name(function: Any, known: Mapping[str, Any]) -> Any:
 
 
 def _plain_result(result: Any) -> Any:
-    """What a function gave, as an evaluator's object: a verdict, a number, either with a reason, or its fields."""
+    """What a function gave, as an evaluator's object: a verdict, a number or a label, perhaps with a reason."""
     reason = ""
     if isinstance(result, tuple) and len(result) == 2:
         result, reason = result
@@ -166,7 +167,7 @@ def _plain_result(result: Any) -> Any:
         result = result.item()  # a number of an array library
     if isinstance(result, bool):
         return {"passed": result, "reason": reason}
-    if isinstance(result, (int, float)):
+    if isinstance(result, (int, float, str)):
         return {"score": result, "reason": reason}
     if not isinstance(result, dict) and hasattr(result, "score"):
         result = {name: getattr(result, name, None) for name in ("score", "passed", "reason", "error", "result")}

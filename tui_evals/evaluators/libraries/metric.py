@@ -30,6 +30,7 @@ from tui_evals.evaluators.base import (
     verdict_score,
 )
 from tui_evals.evaluators.judging import ask_once
+from tui_evals.evaluators.scales import SKIPPED, OffScale, Scale, ScaledOptions, parse_scale, threshold_on
 from tui_evals.evaluators.trust import TrustError, code_digest, code_files
 from tui_evals.text.vectors import unpack_vector
 
@@ -42,7 +43,7 @@ MAX_TOKENS = 4_096
 DEFAULT_THRESHOLD = 0.5
 
 
-class LibraryOptions(JudgedOptions):
+class LibraryOptions(ScaledOptions, JudgedOptions):
     """Options of a metric of a library."""
 
     python: str | None = Field(
@@ -52,11 +53,10 @@ class LibraryOptions(JudgedOptions):
         default_factory=dict,
         description="What fills a parameter of the metric: a word of evidence, or a variable of the item.",
     )
-    scale: list[float] | None = Field(
-        None, min_length=2, max_length=2, description="The lowest and the highest score; another is an error."
-    )
     threshold: float | None = Field(
-        None, description="The score from which it passes; else the library's verdict, or 0.5 where it gives none."
+        None,
+        description="The score from which it passes; else the library's verdict, and where it gives none the middle of "
+        "the scale, or 0.5.",
     )
     options: Mapping[str, Any] = Field(
         default_factory=dict, description="Handed to the metric when it is made; `result` names one of its figures."
@@ -152,19 +152,31 @@ class LibraryMetric(Evaluator):
         if result.get("metadata"):
             details = {**details, "metadata": result["metadata"]}
         score, reason = result["score"], str(result.get("reason") or "")[:MAX_REASON]
+        label, passed = result.get("label"), result.get("passed")
+        declared, threshold = self.options.scale, self.options.threshold
+        if declared is not None:
+            return self._on_scale(parse_scale(declared), result, reason, details)
         if score is None:
             return error_score("invalidEvaluatorResult", f"{self.name} gave no number for a score", **details)
-        scale, threshold = self.options.scale, self.options.threshold
-        if scale is not None and not scale[0] <= score <= scale[1]:
-            problem = f"{self.name} gave {score:g}, which is not on its scale from {scale[0]:g} to {scale[1]:g}"
-            return error_score("invalidEvaluatorResult", problem, **details)
-        label, passed = result.get("label"), result.get("passed")
         if threshold is None and passed is not None:
             verdict = verdict_score(passed, reason, label=label, **details)
             return replace(verdict, score=score, threshold=result.get("threshold"))
         return measured_score(
             score, DEFAULT_THRESHOLD if threshold is None else threshold, reason, label=label, **details
         )
+
+    def _on_scale(self, scale: Scale, result: Mapping[str, Any], reason: str, details: Mapping[str, object]) -> Score:
+        """The record of a score, or of a label, on the scale that is declared."""
+        score, label, passed = result["score"], result.get("label"), result.get("passed")
+        named = isinstance(label, str) and bool(scale.labels)
+        try:
+            record = scale.score(label if named else score, threshold_on(scale, self.options), reason, **details)
+        except OffScale as problem:
+            return error_score("invalidEvaluatorResult", f"{self.name}: {problem}", **details)
+        record = record if named or label is None else replace(record, label=label)
+        if self.options.threshold is None and passed is not None and record.result != SKIPPED:
+            return replace(record, result="pass" if passed else "fail", threshold=result.get("threshold"))
+        return record
 
 
 class _Answering:
@@ -182,12 +194,13 @@ class _Answering:
         if "texts" in request:
             lines = await evaluator.ask(Question(texts=tuple(request["texts"]), judge=evaluator.options.judge))
             return list(map(unpack_vector, lines.split("\n")))
-        tokens = request.get("max_tokens")
+        tokens, sampling = request.get("max_tokens"), request.get("sampling") or {}
         question = Question(
             messages=tuple(request["messages"]),
             schema=request.get("schema"),
             judge=evaluator.options.judge,
             max_tokens=tokens if isinstance(tokens, int) and tokens > 0 else MAX_TOKENS,
+            params={name: value for name, value in sampling.items() if isinstance(value, int | float)},
         )
         return (await ask_once(evaluator.ask, question))[0]
 

@@ -181,20 +181,22 @@ def report(assertion: Mapping[str, Any], form: Form, losses: Losses, where: str)
     now = _modern(assertion)
     kind, path = now["type"], now.get("jsonPath")
     evaluator, options = evaluator_of(assertion, form)
+    told = Losses()
     written = assertion["matcher"]["type"] if "matcher" in assertion else assertion["type"]
     if written in _EARLY or "arguments" in options:
         losses.changed(f"the assertion {written} of the early API", where, f"{evaluator} judges it")
     else:
         foreign = set(AnyAssertion.model_fields) - set(_KINDS[kind].model.model_fields)
         if beside := sorted(name for name in foreign if assertion.get(name)):
-            losses.left_out(", ".join(beside), where, f"{kind} does not have it")
+            told.left_out(", ".join(beside), where, f"{kind} does not have it")
     if isinstance(path, str) and path != "$" and "json_path" not in options:
-        losses.left_out(f"jsonPath {path}", where, "the prompt's answers are text, for which a path is ignored")
+        told.left_out(f"jsonPath {path}", where, "the prompt's answers are text, for which a path is ignored")
     if "json_path" in options:
         try:
             find_by_path(options["json_path"], None)
         except PathError as problem:
-            losses.changed(f"jsonPath {path}", where, f"its check will be an error: {problem}")
+            told.changed(f"jsonPath {path}", where, f"its check will be an error: {problem}")
+    losses.judges(where, told)
 
 
 class NoEqual(Exception):

@@ -34,7 +34,7 @@ def _import(request: ImportRequest) -> ImportResult:
         raise CannotRead(f"{problem}{hint}") from None
     file = request.dataset_file(path.name.removesuffix(".json"))
     layout = Layout(text)
-    placed = Losses([_with_line(loss, layout, path) for loss in losses.entries])
+    placed = Losses([_with_line(loss, layout, path) for loss in losses.entries], losses.assertions)
     return keep_dataset(request, file, document, placed)
 
 

@@ -159,7 +159,7 @@ def item_of(sample: Sample, losses: Losses) -> Data:
     if len(chat) and chat[-1]["role"] == "user" and isinstance(chat[-1]["content"], str) and chat[-1]["content"]:
         item["prompt"] = chat.pop()["content"]
     if sample.choices:
-        _offer(item, chat, sample.choices, losses)
+        _offer(item, sample, sample.choices, losses)
     if chat or "prompt" not in item:
         item["messages"] = chat
     targets = [target for target in sample.target if target]
@@ -167,25 +167,36 @@ def item_of(sample: Sample, losses: Losses) -> Data:
         item["expected_response"] = targets[0]
     if len(targets) > 1:
         item["ideal"] = targets
-    kept = {"id": sample.id, "metadata": finite(sample.metadata), "choices": sample.choices}
-    item["extensions"] = {"inspect": {name: value for name, value in kept.items() if value}}
+    kept = {"metadata": finite(sample.metadata), "choices": sample.choices}
+    item["extensions"] = {"inspect": {"id": sample.id, **{name: value for name, value in kept.items() if value}}}
     for name in ("sandbox", "files", "setup"):
         if getattr(sample, name):
             losses.left_out(f"{name} of samples", why="an item asks a target and prepares no machine")
     return item
 
 
-_HOW_TO_CHOOSE = "End with a line such as ANSWER: A, which names every right choice by its letter."
+_ONE = (
+    "Answer the following multiple choice question. The entire content of your response should be of the following "
+    "format: 'ANSWER: $LETTER' (without quotes) where LETTER is one of"
+)
+_SEVERAL = (
+    "Answer the following multiple choice question where multiple answers may be correct. The entire content of your "
+    "response should be of the following format: 'ANSWER: $LETTERS' (without quotes) where LETTERS is one or more of"
+)
+"""The words of Inspect's solver multiple_choice, so that what is asked here compares with what is asked there."""
 
 
-def _offer(item: Data, chat: Sequence[Data], choices: Sequence[str], losses: Losses) -> None:
-    """Write the choices below the question, lettered as Inspect's solver does."""
+def _offer(item: Data, sample: Sample, choices: Sequence[str], losses: Losses) -> None:
+    """Put the question as Inspect's solver does: what to reply, the question, the choices with their letters."""
     if "prompt" not in item or len(choices) > len(ascii_uppercase):
         losses.changed("choices of samples", why="they are kept under extensions.inspect and not asked")
         return
-    offered = "\n".join(f"{letter}) {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))
-    item["prompt"] = f"{item['prompt']}\n\n{offered}\n\n{_HOW_TO_CHOOSE}"
-    losses.changed("choices of samples", why="they stand below the question, lettered")
+    letters = ascii_uppercase[: len(choices)]
+    offered = "\n".join(f"{letter}) {choice}" for letter, choice in zip(letters, choices, strict=True))
+    told = _SEVERAL if len(sample.target) > 1 else _ONE
+    item["prompt"] = f"{told} {','.join(letters)}.\n\n{item['prompt']}\n\n{offered}"
+    item["variables"] = {"choices": list(choices)}
+    losses.changed("choices of samples", why="the prompt asks them in the words of the solver multiple_choice")
 
 
 def _message(message: Message, losses: Losses) -> Data:

@@ -230,8 +230,21 @@ def _overlap(given: Given) -> _Read:
 
 def _similar(given: Given) -> _Read:
     threshold = given.threshold()
+    if isinstance(given.value, list):
+        raise NoEqual("it names several texts, of which one has to be near; the evaluator here takes one")
     given.changed("the embeddings are those of [judge] embedding here")
     return "EmbeddingSimilarity", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
+
+
+def _word_count(given: Given) -> _Read:
+    value = given.value
+    bounds = (value.get("min"), value.get("max")) if isinstance(value, dict) else (value, value)
+    if isinstance(value, str) and value.strip().isdigit():
+        bounds = (int(value), int(value))
+    if bounds == (None, None) or any(type(bound) not in (int, type(None)) for bound in bounds):
+        raise given.spot.wrong("value of word-count must be a whole number, or hold min or max")
+    named = {name: bound for name, bound in zip(("at_least", "at_most"), bounds, strict=True) if bound is not None}
+    return "Length", {"unit": "words", **named}
 
 
 READERS: Mapping[str, Callable[[Given], _Read]] = {
@@ -248,7 +261,9 @@ READERS: Mapping[str, Callable[[Given], _Read]] = {
     "contains-json": _contains_json,
     "levenshtein": _edits,
     "rouge-n": _overlap,
+    "word-count": _word_count,
     "similar": _similar,
+    "similar:cosine": _similar,
     "is-valid-openai-tools-call": lambda given: ("ValidToolCalls", {}),
     "latency": _limit,
     "cost": _limit,
@@ -295,7 +310,6 @@ _NO_EQUAL = frozenset(
         "pi",
         "search-rubric",
         "select-best",
-        "similar:cosine",
         "similar:dot",
         "similar:euclidean",
         "skill-used",
@@ -306,9 +320,23 @@ _NO_EQUAL = frozenset(
         "trajectory:goal-success",
         "trajectory:step-count",
         "trajectory:tool-sequence",
-        "word-count",
     )
 )
+_NEAR = {
+    "answer-relevance": "Relevance",
+    "bleu": "Bleu",
+    "context-faithfulness": "Faithfulness",
+    "context-recall": "ContextRecall",
+    "context-relevance": "ContextRelevance",
+    "g-eval": "Rubric",
+    "guardrails": "Safety",
+    "is-refusal": "Refusal",
+    "is-valid-function-call": "ValidToolCalls",
+    "moderation": "Safety",
+    "trajectory:goal-success": "GoalReached",
+    "trajectory:tool-sequence": "ToolOrder",
+}
+"""What judges much the same in another way, for whoever has to write it anew."""
 NEVER_NEGATED = frozenset(("levenshtein", "latency", "cost", "finish-reason"))
 """Kinds before which promptfoo takes `not-` and does not heed it."""
 _GROUP = "AtLeast"
@@ -452,7 +480,8 @@ class Asserts:
             value = self._value(spot)
             return read(Given(spot, kind, negate, value, self.judge_of(spot), self.losses))
         if kind in _NO_EQUAL:
-            raise NoEqual("no evaluator means the same")
+            near = f"; {_NEAR[kind]} is near" if kind in _NEAR else ""
+            raise NoEqual(f"no evaluator means the same{near}")
         raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")
 
     def _javascript(self, spot: Spot) -> _Read:
@@ -535,11 +564,19 @@ class Asserts:
         provider = spot.get("provider")
         if provider is None:
             return self.judge
-        named = provider.value.get("id") if isinstance(provider.value, dict) else provider.value
-        model = model_of(named) if isinstance(named, str) else None
+        named = _grader(provider.value)
+        model = None if named is None else model_of(named)
         if model is None:
-            self.losses.left_out(f"the provider {named!r} of an assertion", provider.where, "name a judge for the run")
+            told = "a provider" if named is None else f"the provider {named!r}"
+            self.losses.left_out(f"{told} of an assertion", provider.where, "name a judge for the run")
         return model
+
+
+def _grader(provider: Any) -> str | None:
+    """The provider that grades texts: named alone, with its settings, or beside one for embeddings."""
+    while isinstance(provider, dict):
+        provider = provider.get("id") or provider.get("text")
+    return provider if isinstance(provider, str) else None
 
 
 def unweighted(judged: Judged, heaviest: float) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from .asserts import KINDS, Asserts, Judged, keyed
 from .code import CodeFiles
 from .files import Spot, files_named, shown_name, source_of
 from .transforms import Seen
-from .values import Values, as_jinja, filled, needs_values
+from .values import ENV, Values, as_jinja, filled, needs_values, script_text
 
 _CALLED = re.compile(r"(?P<kind>[a-z][a-z0-9:-]*?)(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::(?P<value>.*))?", re.DOTALL)
 _LISTS = frozenset(("contains-all", "contains-any", "icontains-all", "icontains-any"))
@@ -121,6 +121,13 @@ _MADE_BY_CODE = "they are made by code; write what it returns to tests.json, nam
 _CODE = (".py", ".js", ".ts", ".mjs", ".cjs", ".rb")
 _FIELDS = frozenset(("description", "vars", "assert", "threshold", "metadata", "options", "providerOutput"))
 
+_WHY_NOT = {
+    "assertScoringFunction": "its code decides there what passes; here each assertion has to, or the threshold's share",
+    "provider": "every target of a run is asked every item",
+    "providers": "every target of a run is asked every item",
+    "prompts": "every prompt of a run is asked with every item",
+}
+
 _ANSWER = Seen()
 
 Layers = tuple[Spot, ...]
@@ -177,6 +184,9 @@ class Tests:
         """The mappings of a list, with those of the files it names."""
         if isinstance(spot.value, str):
             return list(self._loaded(spot))
+        if isinstance(spot.value, dict) and "path" in spot.value:
+            self._leave_out_tests(spot, str(spot.value["path"]), _MADE_BY_CODE)
+            return []
         spots: list[Spot] = []
         for entry in spot.entries():
             if isinstance(entry.value, str):
@@ -212,9 +222,16 @@ class Tests:
         self.losses.left_out(f"tests from {name}", spot.where, why)
 
     @cached_property
+    def environment(self) -> Mapping[str, str]:
+        """What the configuration itself gives the environment."""
+        spot = self.root.get("env")
+        given = spot.value if spot is not None and isinstance(spot.value, dict) else {}
+        return {str(name): script_text(value) for name, value in given.items() if value is not None}
+
+    @cached_property
     def values(self) -> Values:
         """Reads variables."""
-        return Values(self.folder, self.renders, self.losses)
+        return Values(self.folder, self.renders, self.losses, self.environment)
 
     @cached_property
     def default_asserts(self) -> list[Spot]:
@@ -307,6 +324,7 @@ class Tests:
 
     def _judged(self, layers: Layers, spots: list[Spot], values: Mapping[str, Any]) -> list[Judged]:
         judge, seen = None, self._seen(layers)
+        values = {ENV: self.environment, **values} if self.environment else values
         for spot in self._with_default(layers):
             options = spot.get("options")
             if options is not None and options.get("provider") is not None:
@@ -378,6 +396,8 @@ class Tests:
         self._noted.add(spot.where)
         options = spot.get("options")
         for key, part in options.members() if options is not None else ():
+            if part.value is None:
+                continue
             if key in TRANSFORMS and not (seen := self.seen.through(part.value)).code:
                 self.losses.carried(f"options.{key}", part.where, f"as {seen}")
             elif key not in ("disableVarExpansion", "provider", *_SIDES):
@@ -387,7 +407,7 @@ class Tests:
                 self.losses.left_out(f"options.{key}", part.where, why)
         for key, part in spot.members():
             if key not in _FIELDS:
-                self.losses.left_out(f"{key} of a test", part.where, "there is no equal")
+                self.losses.left_out(f"{key} of a test", part.where, _WHY_NOT.get(key, "there is no equal"))
 
 
 def _is_template(spot: Spot) -> bool:

@@ -55,7 +55,7 @@ class Spot:
 
     def get(self, key: str) -> Spot | None:
         """The value of a key of a mapping; None when it is absent or null."""
-        value = self.value.get(key)
+        value = self.mapping().get(key)
         return None if value is None else Spot(self.source, (*self.path, key), value)
 
     def entries(self) -> list[Spot]:

@@ -56,8 +56,6 @@ def _import(request: ImportRequest) -> ImportResult:
         kept,
         targets=sections,
         next_with_targets=_commands(file, config, written, with_names),
-        assertions=len(losses.assertions),
-        as_before=sum(losses.assertions.values()),
     )
 
 

@@ -214,7 +214,8 @@ def _detailed(model: str, spot: Spot, folder: File, losses: Losses) -> Provider:
     label, config = spot.get("label"), spot.get("config")
     for key, part in spot.members():
         if key not in ("id", "label", "config", "prompts", "transform"):
-            losses.left_out(f"{key} of the provider", part.where, "there is no equal")
+            why = "requests_per_minute of the target sets its pace" if key == "delay" else "there is no equal"
+            losses.left_out(f"{key} of the provider", part.where, why)
     return Provider(
         model,
         "" if label is None else label.text(),
@@ -224,17 +225,41 @@ def _detailed(model: str, spot: Spot, folder: File, losses: Losses) -> Provider:
     )
 
 
+_CALLED_HERE = {
+    "frequencyPenalty": "frequency_penalty",
+    "max_new_tokens": "max_tokens",
+    "maxOutputTokens": "max_tokens",
+    "maxTokens": "max_tokens",
+    "num_predict": "max_tokens",
+    "presencePenalty": "presence_penalty",
+    "stop_sequences": "stop",
+    "stopSequences": "stop",
+    "topK": "top_k",
+    "topP": "top_p",
+}
+"""Parameters that some providers call otherwise than all are asked here."""
+
+
+def _settings(config: Spot) -> Iterator[tuple[str, Spot]]:
+    """What a provider is configured with, under the names that it has here; Google's stands in a part of its own."""
+    for key, part in config.members():
+        if key == "generationConfig" and isinstance(part.value, dict):
+            yield from _settings(part)
+        elif part.value is not None:
+            yield _CALLED_HERE.get(key, key), part
+
+
 def _configured(config: Spot, folder: File, losses: Losses) -> Iterator[tuple[str, Any]]:
     params: dict[str, Any] = {}
-    for key, part in config.members():
-        if part.value is None:
-            continue
+    for key, part in _settings(config):
         if key == "tools":
             yield "tools", _tools(part, folder)
         elif key == "headers":
             yield "headers", dict(_headers(part, losses))
         elif key == "response_format":
             yield "response_format", _response_format(part, folder)
+        elif key in SAMPLING_PARAMS and isinstance(part.value, str) and _IN_TEXT.search(part.value):
+            losses.left_out(f"{key} of the provider", part.where, "its value stands in the environment; write it down")
         elif key in SAMPLING_PARAMS:
             params[key] = part.value
         elif key in ("apiBaseUrl", "base_url"):

@@ -19,14 +19,24 @@ from .files import Source, Spot, json_source, yaml_source
 from .filling import filled_items
 from .prompts import Prompt, Provider, read_prompts, read_providers, transforms_of
 from .transforms import Seen
-from .values import lone_name, named_in_tags, script_text
+from .values import ENV, lone_name, named_in_tags, named_of_environment, script_text
 
 NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 _READ = frozenset(("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios"))
 _QUIET = frozenset(("$schema", "assertionTemplates", "evaluateOptions"))
 _WHY = {
-    "env": "set variables before a run, or in a file for --env",
-    **dict.fromkeys(("extensions", "nunjucksFilters", "derivedMetrics"), "it is code"),
+    "env": "set variables before a run, or in a file for --env; what prompts name of it stands under variables.env",
+    **dict.fromkeys(("extensions", "nunjucksFilters"), "it is code"),
+    "commandLineOptions": "say them on the command line of `run`",
+    "derivedMetrics": "no figure is computed of others here",
+    "outputPath": "`run -o FILE` writes results, `report` and `export` those of a run that is over",
+    "tags": "`run --tag` gives them to a run",
+}
+
+_OF_RUNS = {
+    "delay": "requests_per_minute of a target sets its pace",
+    "maxConcurrency": "say it with --concurrency",
+    "cache": "--no-cache asks anew",
 }
 
 Chat = Sequence[Mapping[str, Any]]
@@ -80,8 +90,10 @@ def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
         raise DatasetError(source.name, problems)
     losses.carried(counted(len(tests.cases), "test"), "", f"as {counted(len(data['items']), 'item')}")
     losses.carried(counted(len(prompts), "prompt"))
-    units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
-    losses.carried(counted(sum(len(unit or ()) for unit in units), "evaluator"))
+    asked = [unit for item in data["items"] for unit in (item, *item.get("turns", ()))]
+    units = [data.get("default_evaluators"), *(unit.get("evaluators") for unit in asked)]
+    if evaluators := sum(len(unit or ()) for unit in units):
+        losses.carried(counted(evaluators, "evaluator"))
     return Configuration(data, prompts, targets, tests.code.texts), losses
 
 
@@ -134,6 +146,7 @@ def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losse
         items, chats = filled_items(prompts[0], items, shared, losses), []
     if len(chats) == 1:
         chats = [_asked_alone(chats[0], items, shared, keep=_reads_variables(tests))]
+    _give_environment(chats, shared, tests, losses)
     _fill_gaps(chats, items, shared, losses)
     if shared:
         data["variables"] = shared
@@ -189,6 +202,21 @@ def _used(message: Mapping[str, Any]) -> tuple[str, ...]:
     return template_variables(content) if isinstance(content, str) else ()
 
 
+def _give_environment(
+    chats: Sequence[Sequence[Mapping[str, Any]]], shared: dict[str, Any], tests: Tests, losses: Losses
+) -> None:
+    """Give prompts the variables of the environment that they name, as far as the configuration says what they are."""
+    texts = [str(message.get("content")) for chat in chats for message in chat]
+    used = sorted(name for text in texts for name in named_of_environment(text))
+    if not used or ENV in shared:
+        return
+    shared[ENV] = {name: tests.environment.get(name, "") for name in used}
+    for name in used:
+        if name not in tests.environment:
+            why = "its value is not in the configuration, so it is empty: give it under variables.env of the dataset"
+            losses.changed(f"the variable env.{name}", "", why)
+
+
 def _fill_gaps(
     chats: Sequence[Sequence[Mapping[str, Any]]],
     items: Sequence[Mapping[str, Any]],
@@ -210,8 +238,7 @@ def _repeats(root: Spot, losses: Losses) -> int | None:
         if key == "repeat":
             repeat = part
         else:
-            why = "say it with --concurrency" if key == "maxConcurrency" else "there is no equal"
-            losses.left_out(f"evaluateOptions.{key}", part.where, why)
+            losses.left_out(f"evaluateOptions.{key}", part.where, _OF_RUNS.get(key, "there is no equal"))
     if repeat is None:
         return None
     if not isinstance(repeat.value, int) or isinstance(repeat.value, bool) or repeat.value < 1:
@@ -221,6 +248,6 @@ def _repeats(root: Spot, losses: Losses) -> int | None:
 
 def _leave_out(root: Spot, losses: Losses) -> None:
     for key, spot in root.members():
-        if key in _READ | _QUIET or (key == "targets" and "providers" not in root.value):
+        if key in _READ | _QUIET or key.startswith("x-") or (key == "targets" and "providers" not in root.value):
             continue
         losses.left_out(key, spot.where, _WHY.get(key, "there is no equal"))

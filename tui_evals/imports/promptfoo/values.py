@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from pathlib import Path as File
@@ -59,6 +59,16 @@ def needs_values(value: Any) -> bool:
     return any(isinstance(text, str) and bool(_TAG.search(_ESCAPED.sub("\0", text))) for text in texts)
 
 
+ENV = "env"
+"""The variable in which templates are given the environment."""
+_OF_ENV = re.compile(r"\benv\.([A-Za-z_]\w*)")
+
+
+def named_of_environment(text: str) -> frozenset[str]:
+    """The variables of the environment that the tags of a template name."""
+    return frozenset(name for block in _BLOCKS.findall(text) for name in _OF_ENV.findall(block))
+
+
 def literal(text: str) -> str:
     """A text written so that promptfoo, which renders it, ends up with the text itself."""
     return _TO_ESCAPE.sub(lambda found: f"{{{{ '{found[0]}' }}}}", text)
@@ -104,6 +114,11 @@ def _filled(text: str, values: Mapping[str, Any]) -> str:
     return render_template(as_jinja(text), {name: "" if value is None else value for name, value in values.items()})
 
 
+def _as_number(value: Any) -> Any:
+    """A number without the fraction that promptfoo's language does not tell from none: 2.0 is shown as 2 there."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
+
+
 _CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".rb"))
 _NO_TEXT = frozenset((".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav", ".mp4", ".svg"))
 _ELSEWHERE = ("file://", "package:")
@@ -117,6 +132,8 @@ class Values:
     folder: File
     renders: bool
     losses: Losses
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the configuration itself gives `env` in templates."""
 
     def given(self, spot: Spot) -> dict[str, Spot]:
         """The variables of a test, from the files it names where it names files."""
@@ -145,7 +162,7 @@ class Values:
         """The value of a variable that has one, as it stands there."""
         value = spot.value
         if not isinstance(value, str):
-            return value
+            return _as_number(value)
         return filled(value.removesuffix("\n"), {}) if self.renders else value.removesuffix("\n")
 
     def combinations(self, layers: Sequence[Spot], whole: bool) -> Iterator[dict[str, Any]]:
@@ -174,7 +191,7 @@ class Values:
     def _read(self, spot: Spot) -> Iterator[Any]:
         value = spot.value
         if not isinstance(value, str) or not value.startswith(_ELSEWHERE):
-            yield value.removesuffix("\n") if isinstance(value, str) else value
+            yield value.removesuffix("\n") if isinstance(value, str) else _as_number(value)
             return
         path = value.removeprefix("file://")
         ending = File(path.partition(":")[0]).suffix.lower()
@@ -194,12 +211,13 @@ class Values:
     def _rendered(self, values: dict[str, Any], given: Mapping[str, Spot]) -> dict[str, Any]:
         if not self.renders:
             return substituted(values)
+        env = {ENV: self.environment} if self.environment else {}
         texts = {name: value for name, value in values.items() if isinstance(value, str)}
         known = {**values, **{name: filled(text, {}) for name, text in texts.items() if not needs_values(text)}}
         for name, text in texts.items():
             if needs_values(text):
                 try:
-                    known[name] = filled(text, known).removesuffix("\n")
+                    known[name] = filled(text, {**env, **known}).removesuffix("\n")
                 except TemplateError as problem:
                     why = f"it stays as written: its template {problem.problem}"
                     self.losses.changed(f"the variable {name}", given[name].where, why)

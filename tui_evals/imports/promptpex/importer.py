@@ -19,7 +19,7 @@ from tui_evals.generate.options import Options
 from tui_evals.generate.shapes import UnreadableFile, evaluator_key
 from tui_evals.generate.subject import Subject, read_subject
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
-from tui_evals.imports.keeping import json_in, make_folder, write_dataset
+from tui_evals.imports.keeping import json_in, make_folder, verdict_counts, write_dataset
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.recording import Recording as FinishedRun
 from tui_evals.imports.recording import recorded_run, store_recording
@@ -168,8 +168,11 @@ def _keep(request: ImportRequest, artefacts: Artefacts, file: Path, files: _Prom
             return replace(result, dataset_is=dataset_is, next=f"tui-evals run {shown(file)} --target NAME")
         dataset_is = write_dataset(document, file, recorded_run(reader, recording.digest) is not None)
         origin = _origin(document, file, tests, subject, request.project.root)
-        run, run_is = store_recording(writer, reader, recorded(recording, origin), settings, variables)
-    return replace(result, dataset_is=dataset_is, run=run.key, run_is=run_is, next=f"tui-evals show {run.key}")
+        finished = recorded(recording, origin)
+        run, run_is = store_recording(writer, reader, finished, settings, variables)
+    kept = replace(result, dataset_is=dataset_is, run=run.key, run_is=run_is, next=f"tui-evals show {run.key}")
+    count, repeatable = verdict_counts([finished], request.project.root)
+    return replace(kept, recorded=count, repeatable=repeatable)
 
 
 def _documented(

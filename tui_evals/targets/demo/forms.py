@@ -185,6 +185,8 @@ def _filled(schema: Mapping[str, Any], texts: Mapping[str, str], good: bool, rea
     if "score" in properties:
         numbers = properties["score"].get("enum") or [1, 5]
         return {"reason": reason, "score": max(numbers) if good else min(numbers) + 1}
+    if "refused" in properties:
+        return {"reason": "It gives what was asked for." if good else "It holds that back.", "refused": not good}
     if "winner" in properties:
         return {"reason": reason, "winner": _preferred(texts)}
     if "supported" in properties:

@@ -19,7 +19,7 @@ from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import histograms, percent
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.present.comparisons import difference_text, usage_lines
-from tui_evals.text.measures import Measure, parse_measure
+from tui_evals.text.measures import Measure, common_measure, parse_measure
 from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.lines import Lines
@@ -57,8 +57,9 @@ def chart_rows(comparison: Comparison, width: int) -> list[Row]:
             rows += heading(f"Score of each answer, A against {NAMES[number]}")
             rows += scatter_rows(points, NAMES[number], room)
     for key in sorted({key for side in comparison.sides for key in side.scores}):
-        rows += heading(f"Scores of {key}")
-        measure = max(side.measures.get(key, "") for side in comparison.sides)
+        measure = common_measure(side.measures.get(key, "") for side in comparison.sides)
+        known = parse_measure(measure)
+        rows += heading(f"Scores of {key}" + (f", of {known.range_text}" if known.bounds else ""))
         rows += histogram_rows([side.scores.get(key, ()) for side in comparison.sides], room, measure)
     return rows
 
@@ -93,7 +94,7 @@ def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> li
         values = (before, after, f"{sign}{number} {ends}".rstrip(), text.chance)
         word, style = text.verdict, verdict_style(test)
         cells = [fit(value, size, "", right=True) for value, size in zip(values, columns, strict=False)]
-        what = test.what or test.column or "pass rate"
+        what = test.name or test.column or "pass rate"
         rows.append(row(fit(f"{what} ({test.items:,})", label, "strong"), *cells, fit(f"  {word}", columns[-1], style)))
     if len(tests) > 1:
         message = "p of each row but the first is adjusted after Holm; in brackets: how many items both runs judged."

@@ -17,7 +17,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import problem_of
 from tui_evals.evaluators.base import Evaluator, ToolCall
 from tui_evals.evaluators.registry import Registry
-from tui_evals.runs.evaluator_options import Option, option_kind, options_model, options_of, without_none
+from tui_evals.runs.evaluator_options import Option, option_kind, options_of, without_none
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.widgets.form import Field, Form, Kind, Values
 
@@ -120,12 +120,12 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
 
 
-def faults(kind: type[Evaluator], registry: Registry, options: Mapping[str, Any]) -> dict[str, str]:
+def faults(kind: type[Evaluator], options: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with options, by the names of the form; under the empty name what concerns no single one."""
     try:
-        options_model(kind, registry).model_validate({key: value for key, value in options.items() if key != "type"})
+        kind.Options.model_validate({key: value for key, value in options.items() if key != "type"})
     except ValidationError as problem:
-        names = {spelling: option.name for option in options_of(kind, registry) for spelling in option.spellings}
+        names = {spelling: option.name for option in options_of(kind) for spelling in option.spellings}
         messages: dict[str, list[str]] = {}
         for error in problem.errors(include_url=False):
             first = str(error["loc"][0]) if error["loc"] else ""
@@ -153,7 +153,7 @@ def evaluator_summary(kind: type[Evaluator]) -> str:
     return " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
-def evaluator_help(kind: type[Evaluator], registry: Registry) -> str:
+def evaluator_help(kind: type[Evaluator]) -> str:
     """An evaluator whole: what it does, what it needs, its options and an example."""
     text = "\n".join(line.strip() for line in (kind.__doc__ or "").strip().splitlines())
     whom = "a target of kind embedding" if kind.embeds else "a judge"
@@ -162,7 +162,7 @@ def evaluator_help(kind: type[Evaluator], registry: Registry) -> str:
     if kind.aliases:
         lines.append(f"Also called {', '.join(kind.aliases)}.")
     lines += ["", "Options"]
-    for option in options_of(kind, registry):
+    for option in options_of(kind):
         default = default_words(option.field)
         lines.append(f"  {option.name}{f' ({default})' if default else ''}: {_about(option)}")
     if kind.example:
@@ -184,11 +184,11 @@ def _as_json(value: Any) -> Any:
 async def ask_options(app: App[Any], entry: EffectiveEvaluator, registry: Registry, done: str) -> dict[str, Any] | None:
     """Options as they come out of the form; None when one has thought better of it."""
     kind, before = registry.find(entry.evaluator), entry.options
-    options = options_of(kind, registry)
+    options = options_of(kind)
     values = form_values(options, before)
 
     def check(entered: Values) -> Mapping[str, str]:
-        return faults(kind, registry, file_options(options, before, entered))
+        return faults(kind, file_options(options, before, entered))
 
     title = entry.key if entry.key == kind.name else f"{entry.key} · {kind.name}"
     form = Form(

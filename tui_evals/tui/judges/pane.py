@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .trial import Trial, TrialResult
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
+_WHICH = "The help page which-evaluator says what to take for which task."
 
 
 class JudgesPane(Pane):
@@ -163,12 +164,13 @@ class JudgesPane(Pane):
         from .state import evaluator_choices, free_key
 
         here, registry = self._here(), self.workspace.registry
-        name = await self.app.push_screen_wait(Menu("add an evaluator", evaluator_choices(registry, here)))
+        choices = evaluator_choices(registry, here)
+        name = await self.app.push_screen_wait(Menu("add an evaluator", choices, intro=_WHICH))
         if name is None:
             return
         key = free_key(name, {entry.key for entry in here.entries} | here.own)
         options: Mapping[str, Any] | None = {"type": name} if key != name else {}
-        if faults(registry.find(name), registry, options or {}):
+        if faults(registry.find(name), options or {}):
             options = await ask_options(self.app, EffectiveEvaluator(key, options or {}, "item"), registry, "add it")
         if options is None:
             self.say(f"{name} was not added")

@@ -80,7 +80,7 @@ def _own_problems(
         return ("type: must be the name of an evaluator",)
     if kind is None:
         return (f"unknown evaluator '{entry.evaluator}'; a lists those there are",)
-    return tuple(f"{name}: {text}" if name else text for name, text in faults(kind, registry, entry.options).items())
+    return tuple(f"{name}: {text}" if name else text for name, text in faults(kind, entry.options).items())
 
 
 def _of_the_whole(workspace: Workspace, here: JudgesHere) -> tuple[str, ...]:
@@ -118,15 +118,15 @@ def evaluator_choices(registry: Registry, here: JudgesHere) -> list[Entry]:
     """Every evaluator there is, to choose one; the project's own come first."""
     used = {entry.evaluator for entry in here.entries}
     kinds = sorted(registry.kinds, key=lambda kind: kind.name not in registry.own)
-    return [_choice(kind, used, registry) for kind in kinds]
+    return [_choice(kind, used) for kind in kinds]
 
 
-def _choice(kind: type[Evaluator], used: Container[str], registry: Registry) -> Entry:
+def _choice(kind: type[Evaluator], used: Container[str]) -> Entry:
     here = "✓ here · " if kind.name in used else ""
     asks = " · compares embeddings" if kind.embeds else " · asks a judge" if kind.judged else ""
     also = f" ({', '.join(kind.aliases)})" if kind.aliases else ""
     about = f"{here}{kind.family}{asks} · {evaluator_summary(kind)}{also}"
-    return Entry(kind.name, kind.name, about, evaluator_help(kind, registry))
+    return Entry(kind.name, kind.name, about, evaluator_help(kind))
 
 
 def free_key(name: str, taken: Container[str]) -> str:

@@ -17,7 +17,7 @@ from tui_evals.datasets.paths import Data, get_at
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import document_of_data, rubric_of, validate
-from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate
+from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate, note_choices
 from tui_evals.evaluators.chunks import CHUNKS
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
@@ -365,7 +365,8 @@ async def _judge(trial: Trial, config: TargetConfig | None) -> AsyncIterator[tup
             raise CannotJudge("evaluatorError", f"the judge {name} gave no verdict: {problem}") from None
         if reply.scripted:
             scripted.append(True)
-        return whole_reply(reply.text, reply.finish_reason, config.name)
+        note_choices(reply.choices)
+        return whole_reply(reply.text, reply.finish_reason, config.name, question)
 
     try:
         yield ask, scripted

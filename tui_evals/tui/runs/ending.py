@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tui_evals.present.causes import cause_line
-from tui_evals.present.measures import run_measures
+from tui_evals.present.measures import run_measures, skipped_sentence
 from tui_evals.present.runs import basis_sentence, counts_sentence, stop_reason
 from tui_evals.present.status import OVER, rateless
 from tui_evals.runs.status import GENERATION
@@ -31,10 +31,14 @@ def told_ending(database: Path, run: RunRow) -> Ending:
     with Reader(database) as reader:
         totals = reader.totals(run.id)
         measures = run_measures(reader, run, totals)
+        skipped = skipped_sentence(reader.evaluator_means(run.id))
         causes = reader.causes(run.id) if totals.errored or totals.partial else ()
     if run.status == "finished":
         why = f"; {cause_line(causes)}" if causes else ""
-        return Ending(f"{run.name} is finished: {_outcome(totals, measures)}; {basis_sentence(totals)}{why}", True)
+        more = f"; {skipped}" if skipped else ""
+        return Ending(
+            f"{run.name} is finished: {_outcome(totals, measures)}; {basis_sentence(totals)}{more}{why}", True
+        )
     if run.code != "asked" and (why := stop_reason(run)):
         return Ending(f"{run.name} stopped: {why.rstrip('.')}; p lets it go on", False)
     answered = totals.total - totals.pending - totals.running

@@ -23,6 +23,10 @@ LARGEST = 32_000_000
 MODEL = "judge"
 
 
+_SAMPLING = {"temperature": 0, "top_p": 1}
+"""What a library may want otherwise than judges are asked, such as several samples that differ."""
+
+
 class Refused(Exception):
     """The judge gave no reply, or was asked for what it does not give."""
 
@@ -38,6 +42,8 @@ def chat(body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Any]) -> di
         "messages": messages,
         "max_tokens": body.get("max_completion_tokens") or body.get("max_tokens"),
     }
+    if sampling := {name: body[name] for name, plain in _SAMPLING.items() if body.get(name) not in (None, plain)}:
+        question["sampling"] = sampling
     if wanted:
         form = _form_of_call(wanted)
         question["messages"] = [*messages, {"role": "user", "content": _call_request(wanted, form)}]
@@ -78,6 +84,7 @@ def responses(body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Any]) 
             "messages": messages,
             "stream": body.get("stream"),
             "max_tokens": body.get("max_output_tokens"),
+            **{name: body.get(name) for name in _SAMPLING},
             "tools": [{"function": tool} for tool in body.get("tools") or () if tool.get("type") == "function"],
             "tool_choice": choice,
             "response_format": {"type": "json_schema", "json_schema": form} if "schema" in form else None,

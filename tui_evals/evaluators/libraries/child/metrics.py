@@ -104,7 +104,9 @@ def _named(module: Any, name: str, library: str) -> Any:
 
 
 def _result(score: Any, **more: Any) -> dict[str, Any]:
-    """What the parent reads; a score that is no number is none."""
+    """What the parent reads: without a score the metric does not apply, and one that is no number is none."""
+    if score is None:
+        return {"skipped": str(more.get("reason") or "the library gave no score")}
     number = float(score) if isinstance(score, (int, float)) or hasattr(score, "__float__") else None
     if number is not None and math.isnan(number):
         number = None
@@ -311,15 +313,23 @@ def _open_ragas(name: str, options: dict[str, Any], door: Door) -> Callable[[Job
             super().__init__(run_config=once)
             self.job = job
 
-        def generate_text(self, prompt: Any, n: int = 1, **ignored: Any) -> Any:
-            return _told([self.job.ask(_prompt_question(prompt.to_string(), None)) for _ in range(n)])
+        def generate_text(self, prompt: Any, n: int = 1, temperature: float | None = None, **ignored: Any) -> Any:
+            question = _sampled(prompt, n, temperature)
+            return _told([self.job.ask(question) for _ in range(n)])
 
-        async def agenerate_text(self, prompt: Any, n: int = 1, **ignored: Any) -> Any:
-            question = _prompt_question(prompt.to_string(), None)
+        async def agenerate_text(
+            self, prompt: Any, n: int = 1, temperature: float | None = None, **ignored: Any
+        ) -> Any:
+            question = _sampled(prompt, n, temperature)
             return _told([await self.job.ask_async(question) for _ in range(n)])
 
         def is_finished(self, response: Any) -> bool:
             return True
+
+    def _sampled(prompt: Any, n: int, temperature: float | None) -> dict[str, Any]:
+        """A question whose several samples may differ."""
+        question = _prompt_question(prompt.to_string(), None)
+        return {**question, "sampling": {"temperature": temperature}} if n > 1 and temperature else question
 
     def _told(texts: list[str]) -> Any:
         return LLMResult(generations=[[Generation(text=text) for text in texts]])
@@ -417,11 +427,12 @@ def _of_mapping(done: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
     figures = {
         name: value
         for name, value in done.items()
-        if not isinstance(value, (bool, str)) and hasattr(value, "__float__") and not name.endswith("_threshold")
+        if value is None or (not isinstance(value, (bool, str)) and hasattr(value, "__float__"))
+        if not name.endswith(("_threshold", "_result", "_reason", "_status"))
     }
     if wanted is None:
         wanted = next((name for name in figures if f"{name}_result" in done), next(iter(figures), ""))
-    if done.get(f"{wanted}_status") in ("skipped", "not_applicable", "not applicable"):
+    if {done.get(f"{wanted}_status"), done.get(f"{wanted}_result")} & {"skipped", "not_applicable", "not applicable"}:
         return {"skipped": str(done.get(f"{wanted}_reason") or "it does not apply")}
     if wanted not in done:
         raise LookupError(f"its result has no figure {wanted!r}; there are {', '.join(figures) or 'none'}")
@@ -431,7 +442,7 @@ def _of_mapping(done: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
         passed={"pass": True, "fail": False}.get(str(verdict)),
         threshold=done.get(f"{wanted}_threshold"),
         reason=done.get(f"{wanted}_reason"),
-        metadata={name: value for name, value in figures.items() if name != wanted} or None,
+        metadata={name: value for name, value in figures.items() if name != wanted and value is not None} or None,
     )
 
 
