@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import re
@@ -17,7 +18,14 @@ import tui_evals
 from tui_evals.bench import Category, Scorer, ScoreResult, TestSuite
 from tui_evals.evaluators.base import verdict_score
 from tui_evals.runs.suites import suite as keeping
-from tui_evals.runs.suites.cases import ArthurError, NotFoundError, UserTypeError, UserValueError, candidates_from
+from tui_evals.runs.suites.cases import (
+    ArthurError,
+    ArthurInternalError,
+    NotFoundError,
+    UserTypeError,
+    UserValueError,
+    candidates_from,
+)
 from tui_evals.store.reader import Reader
 
 PAGE = Path(tui_evals.__file__).parent / "help" / "bench.md"
@@ -195,7 +203,10 @@ def test_data_that_do_not_make_a_suite_are_refused_and_nothing_is_kept(project, 
     assert isinstance(caught.value, ArthurError) and keeping.names(project) == []
 
 
-FREE_NAMES = ["QA: v1/v2?", "../x", "a\\b", ".a", "-a", "a..b", "猫" * 90, "x" * 1000, "a-0123456789ab", 'say "<hi>|"']
+FREE_NAMES = [
+    *("QA: v1/v2?", "../x", "..", "a\\b", ".a", "-a", "a..b", "猫" * 90, "x" * 1000, "a-0123456789ab", 'say "<hi>|"'),
+    *("two\nlines", "a\ttab", "it's 100 %", "Case", "case", "CASE", "n" * 300, "👨\u200d👩\u200d👧", "\u202eright"),
+]
 
 
 def test_names_are_free_text_and_each_has_a_file_of_its_own(project):
@@ -220,8 +231,15 @@ def test_a_frame_of_a_hundred_thousand_rows_becomes_a_suite(project):
     assert len(TestSuite("large", "exact_match").input_texts) == len(suite.reference_outputs) == 100_000
 
 
-@pytest.mark.parametrize("name", ["", " ", " a", "a\n", "a\x1b[2J", "x" * 1001])
-def test_names_that_are_no_line_of_text_are_refused(project, name):
+def test_a_suite_is_not_taken_for_one_whose_name_is_cased_otherwise(project):
+    letters("Case")
+    keeping.suite_file(project, "Case").rename(keeping.suite_file(project, "case"))  # as on a disk that knows no case
+    with pytest.raises(UserValueError, match="'Case', and no file beside it can be 'case'"):
+        TestSuite("case", "exact_match")
+
+
+@pytest.mark.parametrize("name", ["", " ", " a", "a\n", "a\x1b[2J", "a\0", "x" * 1001])
+def test_names_that_are_no_text_are_refused(project, name):
     with pytest.raises(UserValueError, match="the name of a suite"):
         letters(name)
     with pytest.raises(UserValueError, match="the name of a run"):
@@ -386,6 +404,125 @@ async def test_within_a_loop_runs_are_awaited_and_scorers_too():
     assert plain.scores == [0.1, 0.1, 0.1]
     held = suite.run("sync", candidate_output_list=["aa", "b", "c"], save=False)
     assert held.scores == [0.2, 0.1, 0.1] and held.save()
+
+
+class Logged(Length):
+    """Counts what it is called with, as a scorer does that reports to somebody's own log."""
+
+    @staticmethod
+    def requires_reference():
+        return True
+
+    def run(self, candidate_outputs, reference_outputs=None, inputs=None, contexts=None, batch_size=1):
+        self.asked.append(("run", candidate_outputs, reference_outputs, inputs, contexts, batch_size))
+        return [2 * score for score in super().run(candidate_outputs, reference_outputs, inputs, contexts, batch_size)]
+
+
+class LoggedAwaited(Logged):
+    async def arun_batch(self, candidates, references=None, inputs=None, contexts=None):
+        self.asked.append((candidates, references, inputs, contexts))
+        return [ScoreResult(score=len(text) / self.most) for text in candidates]
+
+    async def arun(self, candidate_outputs, reference_outputs=None, inputs=None, contexts=None, batch_size=5):
+        self.asked.append(("arun", candidate_outputs, reference_outputs, inputs, contexts, batch_size))
+        return await super().arun(candidate_outputs, reference_outputs, inputs, contexts, batch_size)
+
+
+def pairs(scorer, name="s"):
+    return TestSuite(name, scorer, input_text_list=INPUTS, reference_output_list=REFERENCES)
+
+
+def test_a_scorer_s_own_run_is_given_all_cases_once_and_decides_their_scores(project):
+    scorer = Logged()
+    run = pairs(scorer).run("r", candidate_output_list=["aa", "a", "aa"], context_list=["x", None, "z"], batch_size=2)
+    assert run.scores == [0.4, 0.2, 0.4]
+    assert scorer.asked == [
+        ("run", ["aa", "a", "aa"], REFERENCES, INPUTS, ["x", "", "z"], 2),
+        (["aa", "a"], ["A", "B"], ["a", "b"], ["x", ""]),
+        (["aa"], ["C"], ["c"], ["z"]),
+    ]
+    with Reader(project / ".evals" / "evals.db") as reader:
+        stored = reader.find_run("r")
+        assert (stored.status, stored.total) == ("finished", 3)
+        assert [told.scores[0].score for told in reader.told(stored, reader.all_rows(stored.id))] == run.scores
+    assert pairs(scorer).run("apart", candidate_output_list=["a", None, "b"], save=False).scores == [0.2, None, 0.2]
+    assert scorer.asked[3] == ("run", ["a", "b"], ["A", "C"], ["a", "c"], None, 1)
+
+
+async def test_a_scorer_s_own_arun_is_awaited_with_all_cases_once():
+    scorer = LoggedAwaited()
+    run = await pairs(scorer).arun("r", candidate_output_list=["aa", "a", "aaa"], batch_size=2)
+    assert run.scores == [0.2, 0.1, 0.3]
+    assert scorer.asked[0] == ("arun", ["aa", "a", "aaa"], REFERENCES, INPUTS, None, 2)
+    assert [batch[0] for batch in scorer.asked[1:]] == [["aa", "a"], ["aaa"]]
+    only_run = Logged()
+    assert (await pairs(only_run, "t").arun("r", candidate_output_list=REFERENCES)).scores == [0.2] * 3
+    assert only_run.asked[0][0] == "run" and only_run.asked[0][-1] == 5
+
+
+def test_results_belong_to_places_and_not_to_what_a_case_says():
+    class Counting(Length):
+        def run_batch(self, candidates, *rest):
+            self.most += 1
+            return [ScoreResult(score=float(self.most)) for _ in candidates]
+
+    class CountingOnce(Counting):
+        def run(self, candidate_outputs, *rest, batch_size=1):
+            return range(len(candidate_outputs))
+
+    for kind, scores in ((Counting, [1.0, 2.0, 3.0]), (CountingOnce, [0.0, 1.0, 2.0])):
+        suite = TestSuite(kind.__name__, kind(0), input_text_list=["same"] * 3)
+        assert suite.run("r", candidate_output_list=["same"] * 3).scores == scores
+
+
+@pytest.mark.parametrize(
+    ("results", "says"), [(RuntimeError("no service"), "no service"), ([1.0], "gave 1 results for 3"), (None, "None")]
+)
+def test_a_run_whose_scorer_s_own_run_fails_is_not_stored_and_its_name_stays_free(project, results, says):
+    class Failing(Length):
+        def run(self, candidate_outputs, *rest, batch_size=1):
+            if isinstance(results, Exception):
+                raise results
+            return results
+
+    with pytest.raises(ArthurInternalError, match=says):
+        pairs(Failing()).run("r", candidate_output_list=REFERENCES)
+    assert not (project / ".evals" / "evals.db").exists()
+    assert pairs(Length()).run("r", candidate_output_list=REFERENCES).scores == [0.1] * 3
+
+
+def test_a_name_that_is_taken_is_refused_before_a_scorer_s_own_run_is_called():
+    scorer = Logged()
+    suite = pairs(scorer)
+    suite.run("r", candidate_output_list=REFERENCES)
+    asked = len(scorer.asked)
+    with pytest.raises(UserValueError, match="has a run 'r' already"):
+        suite.run("r", candidate_output_list=REFERENCES)
+    assert len(scorer.asked) == asked
+
+
+def test_a_scorer_s_run_may_use_a_loop_of_its_own_and_categories():
+    class Kind(LoggedAwaited):
+        is_categorical = staticmethod(lambda: True)
+        categories = staticmethod(lambda: [Category("short"), Category("long")])
+
+        async def arun_batch(self, candidates, *rest):
+            return [
+                ScoreResult(float(len(text) < 2), Category("short" if len(text) < 2 else "long")) for text in candidates
+            ]
+
+        def run(self, *given, batch_size=1):
+            return asyncio.run(self.arun(*given, batch_size=batch_size))
+
+    run = pairs(Kind()).run("r", candidate_output_list=["a", "bb", "c"])
+    assert (run.scores, run.categories) == ([1.0, 0.0, 1.0], ["short", "long", "short"])
+
+    class Uncategorised(Kind):
+        async def arun_batch(self, candidates, *rest):
+            return [1.0 for _ in candidates]
+
+    with pytest.raises(ArthurInternalError, match="must return categorical results"):
+        pairs(Uncategorised(), "t").run("r", candidate_output_list=REFERENCES)
 
 
 def test_unit_tests_are_one_for_each_case(monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.evaluators.helpers import golden, score
+from tests.interop import tiny_bert
 from tui_evals.evaluators import bertscore
 from tui_evals.evaluators.base import Evidence, Score, evaluate
 from tui_evals.evaluators.bertscore import BertScore, BertScoreOptions
@@ -123,36 +124,24 @@ def test_a_model_that_would_be_fetched_by_a_shell_is_refused() -> None:
     assert "shell" in score(BertScore, {"model": "scibert-basevocab-cased"}, response="a", expected="b").reason
 
 
-WORDS = "as an ai language model i don ' t have personal opinions , emotions or beliefs the cat sat on mat dog ran away"
-
-
 @pytest.fixture(scope="module")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A BERT of two small layers that knows a few words, made here so that nothing is downloaded."""
     pytest.importorskip("bert_score", reason="the extra [bertscore] is not installed")
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    return tiny_bert.make(tmp_path_factory.mktemp("model"))
 
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    known = {word: number for number, word in enumerate(dict.fromkeys(special + WORDS.split()))}
-    tokenizer = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    ends = [("[CLS]", known["[CLS]"]), ("[SEP]", known["[SEP]"])]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(known),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
-    folder: Path = tmp_path_factory.mktemp("model")
-    transformers.BertModel(config).save_pretrained(folder)
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
-    return str(folder)
+
+@pytest.mark.usefixtures("nothing_loaded")
+def test_scores_by_a_real_model_are_those_of_arthur_bench(tiny_model: str) -> None:
+    for row in golden("arthur_models.json", "bertscore"):
+        args = row["args"]
+        options = {"model": tiny_model, "num_layers": tiny_bert.LAYERS, "precision_weight": args["precision_weight"]}
+        record = score(BertScore, options, response=args["candidate"], expected=args["reference"])
+        assert record.score == pytest.approx(row["expected"], abs=1e-5), args
+    for row in golden("arthur_models.json", "hedging_language"):
+        options = {"method": "bertscore", "model": tiny_model, "num_layers": tiny_bert.LAYERS}
+        record = score(HedgingLanguage, options, response=row["args"]["candidate"])
+        assert record.score == pytest.approx(row["expected"], abs=1e-5), row["args"]
 
 
 def liken(model: str, answer: str, reference: str) -> Score:

@@ -25,6 +25,24 @@ def test_rarity_is_that_of_the_original(row: dict[str, Any]) -> None:
     assert rarity(row["args"]["candidate"]) == pytest.approx(row["expected"])
 
 
+_SHAPED_OTHERWISE = {"Berlin is the capital.": 0.0, "she bought three apples.": 0.0, "we met in paris last year.": 0.0}
+"""Names that begin a sentence or are in lower case, and numbers in words, which only a tagger finds."""
+
+
+@pytest.mark.parametrize("row", golden("arthur_models.json", "specificity"), ids=lambda row: str(row["args"]))
+def test_scores_are_those_of_the_original_but_for_what_only_a_tagger_finds(row: dict[str, Any]) -> None:
+    pytest.importorskip("wordfreq", reason="the extra [specificity] is not installed")
+    text, expected = row["args"]["candidate"], row["expected"]
+    record = score(Specificity, response=text)
+    found = record.details
+    assert (found["not_vague"], found["rarity"]) == pytest.approx((expected["not_vague"], expected["rarity"]))
+    if text in _SHAPED_OTHERWISE:
+        assert found["names_and_numbers"] == _SHAPED_OTHERWISE[text] < expected["names_and_numbers"]
+    else:
+        assert found["names_and_numbers"] == pytest.approx(expected["names_and_numbers"])
+        assert record.score == pytest.approx(expected["score"])
+
+
 @pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.aggregate"), ids=lambda row: str(row["args"]))
 def test_the_parts_are_combined_as_in_the_original(row: dict[str, Any]) -> None:
     args = row["args"]

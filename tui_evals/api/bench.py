@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ from tui_evals.datasets.discover import make_project, project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, load_registry
+from tui_evals.garbage import garbage_collection_paused, known_objects_set_apart
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
 from tui_evals.runs import start
 from tui_evals.runs.approving import find_typed
@@ -31,7 +33,7 @@ from tui_evals.targets.base import Target, TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
 
-from .bench_scorers import Scorer, evaluator_of_scorer, method_of
+from .bench_scorers import Scorer, evaluator_of_scorer, method_of, own_awaited_results, own_results
 
 Judge = str | Callable[..., Any] | None
 
@@ -67,16 +69,17 @@ async def execute(
         project = replace(project, root=store, database=store / ".evals" / "evals.db")
     config, ready = _judge(judge, project.settings)
     try:
-        prepared = running.prepare_run(suite_run, project, config, own_evaluators=scorers, ready=ready)
+        with garbage_collection_paused():
+            prepared = running.prepare_run(suite_run, project, config, own_evaluators=scorers, ready=ready)
     except (CannotPlan, DatasetError) as problem:
         raise UserValueError(str(problem)) from None
-    with project.writer() as writer:
+    with known_objects_set_apart(), project.writer() as writer:
         outcome = await start.execute(prepared.store(writer), writer)
     run = outcome.run
     if not outcome.finished:
         again = f"; `tui-evals resume {run.key}` goes on with it" if store == root else ""
         raise ArthurInternalError(f"the run {suite_run.name!r} stopped: {outcome.message.rstrip('.')}{again}")
-    with Reader(project.store) as reader:
+    with garbage_collection_paused(), Reader(project.store) as reader:
         return FinishedRun(
             suite_run=suite_run,
             key=run.key,
@@ -301,7 +304,12 @@ class TestSuite:
         self, run_name: str, candidate_data: Any = None, *, batch_size: int = 1, **options: Unpack[RunOptions]
     ) -> TestRun:
         """Score candidates as a named run; takes what `arun` takes."""
-        return apart(lambda: asyncio.run(self._run(run_name, candidate_data, batch_size, False, options)))
+        suite_run = self._prepared(run_name, candidate_data, batch_size, options)
+        results = None
+        if self.scorer is not None:
+            with _scoring(run_name):
+                results = own_results(self.scorer, _cases(suite_run), batch_size)
+        return apart(lambda: asyncio.run(self._carried_out(suite_run, batch_size, False, results, options)))
 
     async def arun(
         self, run_name: str, candidate_data: Any = None, *, batch_size: int = 5, **options: Unpack[RunOptions]
@@ -314,16 +322,36 @@ class TestSuite:
         `judge` is a target or a function that judges, where the suite is scored by a model. With `save=False` the run
         is in no store until its `save` is called.
         """
-        return await self._run(run_name, candidate_data, batch_size, True, options)
+        suite_run = self._prepared(run_name, candidate_data, batch_size, options)
+        results = None
+        if self.scorer is not None:
+            with _scoring(run_name):
+                results = await own_awaited_results(self.scorer, _cases(suite_run), batch_size)
+        return await self._carried_out(suite_run, batch_size, True, results, options)
 
-    async def _run(self, name: str, frame: Any, batch_size: int, awaited: bool, options: RunOptions) -> TestRun:
+    def _prepared(self, name: str, frame: Any, batch_size: int, options: RunOptions) -> running.SuiteRun:
+        """The run, once all that was given is found right."""
         if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
             raise TypeError(f"a run takes no {unknown[0]}; it takes {', '.join(RunOptions.__annotations__)}")
         _check_size(batch_size)
         suite_run = self._suite_run(name, frame, options)
+        project = load_project(self._root)
+        if project.has_store:
+            with Reader(project.store) as reader:
+                running.refuse_twice(reader, suite_run.suite.name, suite_run.name)
+        return suite_run
+
+    async def _carried_out(
+        self,
+        suite_run: running.SuiteRun,
+        batch_size: int,
+        awaited: bool,
+        results: Sequence[Any] | None,
+        options: RunOptions,
+    ) -> TestRun:
         judge, scorers = options.get("judge"), {}
         if self.scorer is not None:
-            evaluator = evaluator_of_scorer(self.scorer, _cases(suite_run), batch_size, awaited)
+            evaluator = evaluator_of_scorer(self.scorer, _cases(suite_run), batch_size, awaited, results)
             scorers = {evaluator.name: evaluator}
         if options.get("save", True):
             return TestRun(await execute(suite_run, judge, self._root, self._root, scorers), self._root)
@@ -378,6 +406,16 @@ def _method(scoring_method: object, registry: Registry) -> Method:
         "scoring_method must be the name of an evaluator, one name with its options, or an object of a Scorer class, "
         f"not {type(scoring_method).__name__}"
     )
+
+
+@contextmanager
+def _scoring(name: str) -> Iterator[None]:
+    """Where a scorer's own `run` fails, nothing is stored of the run, and its name stays free."""
+    try:
+        yield
+    except Exception as problem:
+        said = str(problem) or type(problem).__name__
+        raise ArthurInternalError(f"the run {name!r} could not be scored: {said}") from problem
 
 
 def _check_size(size: object) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tui_evals.garbage import garbage_collection_paused
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.rows import JudgedBy
 
 from .measures import Column
-from .runs import Comparison, compare_runs, garbage_collection_paused
+from .runs import Comparison, compare_runs
 from .sides import ComparedRun, column_name
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import get_args
 
+from tui_evals.garbage import garbage_collection_paused
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 
@@ -193,18 +192,6 @@ def _item_keys(sides: Sequence[RunAnswers], same_document: bool) -> list[list[It
         first if same_document and side.cells.keys() == sides[0].cells.keys() else side.item_keys(same_document)
         for side in sides
     ]
-
-
-@contextmanager
-def garbage_collection_paused() -> Iterator[None]:
-    """The objects made here all stay; looking for garbage among them takes half of the time and blocks a screen."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 def _expects_otherwise(group: Group, sides: Sequence[RunAnswers], number: int) -> bool:

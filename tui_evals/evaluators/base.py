@@ -319,6 +319,8 @@ class Evaluator:
     groups: ClassVar[bool] = False
     """Whether options can make it judge the answers of a group together."""
     judged: ClassVar[bool] = False
+    batched: ClassVar[bool] = False
+    """Whether it judges many answers at once, and so wants as many side by side as there are."""
     levelled: ClassVar[bool] = False
     """Whether an option `rubric` says what its levels mean, which depends on the dataset where it is left open."""
     lowest: ClassVar[float] = 0.0

@@ -16,7 +16,7 @@ from .base import Evaluator, Evidence, ModelOptions, Score
 from .bertscore import bert_similarity, missing_library
 from .readability import answer_text
 
-DISCLAIMER = "As an AI language model, I don't have personal opinions, emotions, or beliefs"
+DISCLAIMER = "As an AI language model, I don't have personal opinions, emotions, or beliefs."
 
 _SPEAKER = r"(?:^|\W)i"
 _CANNOT = r"(?: cannot| can't| can not| (?:do not|don't) have the ability to|(?: am|'m) (?:unable|not able) to)"

@@ -18,7 +18,7 @@ from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.runs.start import Terms
 from tui_evals.runs.status import METRICS, RECORDED, Status, score_of, status_of
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, RunRow, ScoreRecord
+from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, RunRow, ScoreRecord, Settled
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
@@ -275,17 +275,12 @@ async def _filled(
     answers: Sequence[RecordedAnswer],
 ) -> None:
     """Commit every answer with its scores; what is there already stays as it is."""
-    ids = [row.id for row in reader.all_rows(run.id)]
+    ids = reader.ids(run.id)
     together = {(group.item, group.turn) for group in recording.together}
-    pairs = list(zip(ids, answers, strict=True))
-    for start in range(0, len(pairs), _AT_ONCE):
-        page = pairs[start : start + _AT_ONCE]
-        await asyncio.gather(
-            *(
-                _commit(writer, number, run.scoring_pass, one, dataset, (one.item, one.turn) in together)
-                for number, one in page
-            )
-        )
+    for start in range(0, len(answers), _AT_ONCE):
+        page = zip(ids[start : start + _AT_ONCE], answers[start : start + _AT_ONCE], strict=True)
+        settled = [_settled(number, one, dataset, (one.item, one.turn) in together) for number, one in page]
+        await writer.settled(run.scoring_pass, settled)
     await asyncio.gather(
         *(
             writer.group_scored(run.id, run.scoring_pass, group.item, group.turn, group.score)
@@ -294,16 +289,11 @@ async def _filled(
     )
 
 
-async def _commit(
-    writer: Writer, number: int, scoring_pass: int, one: RecordedAnswer, dataset: Dataset, together: bool
-) -> None:
+def _settled(number: int, one: RecordedAnswer, dataset: Dataset, together: bool) -> Settled:
+    """A recorded answer ready to be stored."""
     if one.answer.text is None:
-        await writer.answered(number, one.answer, "error")
-        if one.scores:
-            await writer.scored(number, scoring_pass, one.scores, "error", score_of(one.scores))
-        return
-    await writer.answered(number, one.answer, "answered")
-    await writer.scored(number, scoring_pass, one.scores, *_judgement(one, dataset.items[one.item], together))
+        return Settled(number, one.answer, one.scores or None, "error", score_of(one.scores))
+    return Settled(number, one.answer, one.scores, *_judgement(one, dataset.items[one.item], together))
 
 
 def _judgement(one: RecordedAnswer, item: Item, together: bool) -> tuple[Status, float | None]:

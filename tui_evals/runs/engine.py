@@ -8,13 +8,15 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
 from tui_evals.runs.executors.base import Cell, Executor, Stopped, WaitCut
+from tui_evals.runs.executors.given import GivenExecutor, asks_nobody
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -25,6 +27,7 @@ from tui_evals.store.records import (
     RunRow,
     RunStatus,
     ScoreRecord,
+    Settled,
     StopCode,
     StoreWait,
     Wait,
@@ -168,6 +171,8 @@ class Engine:
     def _executor(self) -> AbstractAsyncContextManager[Executor]:
         if self._elsewhere is not None:
             return self._elsewhere(self)
+        if asks_nobody(self._plan, self._targets):
+            return nullcontext(GivenExecutor(self._plan, self._targets, self))
         return nullcontext(LocalExecutor(self._plan, self._targets, self._judges, self, self._use_cache))
 
     def stop(self) -> None:
@@ -255,17 +260,24 @@ class Engine:
         to_judge = {row.id: row.turn for row in unfinished if row.status == "answered"}
         scores = self._reader.scores_of(tuple(to_judge), self._pass) if to_judge else {}
         said = {to_judge[answer]: records for answer, records in scores.items()}
-        return replace(self._make_cell(first, ids, known, final), scores=said)
+        return self._make_cell(first, ids, known, final, said)
 
     def _make_cell(
-        self, row: AnswerRow, answers: tuple[int, ...], known: Mapping[int, AnswerRecord], final: frozenset[int]
+        self,
+        row: AnswerRow,
+        answers: tuple[int, ...],
+        known: Mapping[int, AnswerRecord],
+        final: frozenset[int],
+        said: Mapping[int, tuple[ScoreRecord, ...]] = MappingProxyType({}),
     ) -> Cell:
         item = self._plan.dataset.items[row.item].asking(row.repeat)
-        return Cell(item, row.name, row.item, row.prompt, row.target, row.repeat, answers, known, final)
+        return Cell(item, row.name, row.item, row.prompt, row.target, row.repeat, answers, known, final, said)
 
     def _stored_answers(self, rows: Sequence[AnswerRow]) -> dict[int, AnswerRecord]:
         """What was answered in the turns of a conversation, by turn, where anything was."""
         answered = [row for row in rows if row.status not in ("pending", "running")]
+        if not answered:
+            return {}
         records = self._reader.records(row.id for row in answered)
         lost = AnswerRecord(text=None, request={}, code="agentRequestFailed")
         return {row.turn: records.get(row.id, lost) for row in answered}
@@ -316,6 +328,10 @@ class Engine:
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
         """Commit the scores of an answer."""
         await self._writer.scored(answer, self._pass, records, status, score)
+
+    async def settled(self, page: Sequence[Settled]) -> None:
+        """Commit answers that are at hand with their scores."""
+        await self._writer.settled(self._pass, page)
 
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""

@@ -74,6 +74,7 @@ def evidence_for(
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
     calls = [call for step in answer.steps for call in step["calls"]] or answer.tool_calls
     history, request = split_at_question(chat_up_to(answer, chat))
+    generated = _generated_texts(plan, item)
     return Evidence(
         prompt=chat_to_text(request),
         response=answer.text,
@@ -100,24 +101,22 @@ def evidence_for(
         finish_reason=answer.finish_reason,
         json_response=wanted not in (None, "text"),
         completions=tuple(completions),
-        rules=_generated_text(plan, item, "rules"),
-        intent=_generated_text(plan, item, "intent"),
-        input_spec=_generated_text(plan, item, "inputSpec"),
+        rules=generated.get("rules"),
+        intent=generated.get("intent"),
+        input_spec=generated.get("inputSpec"),
         prompt_template=prompt.template,
-        groundtruth=_generated_text(plan, item, "groundtruth"),
+        groundtruth=generated.get("groundtruth"),
     )
 
 
-def _generated_text(plan: Plan, item: Item, name: str) -> str | None:
-    """A text that a generation wrote about the prompt: the item's, else the dataset's."""
-    for place in (item, plan.dataset):
-        if place.extensions is None:
-            continue
-        own = place.extensions.get("promptpex")
-        value = own.get(name) if isinstance(own, dict) else None
-        if isinstance(value, str):
-            return value
-    return None
+def _generated_texts(plan: Plan, item: Item) -> Mapping[str, str]:
+    """The texts that a generation wrote about the prompt: the item's, else the dataset's."""
+    texts: dict[str, str] = {}
+    for place in (plan.dataset, item):
+        own = place.extensions.get("promptpex") if place.extensions is not None else None
+        if isinstance(own, dict):
+            texts |= {name: value for name, value in own.items() if isinstance(value, str)}
+    return texts
 
 
 async def judge(

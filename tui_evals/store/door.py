@@ -51,11 +51,27 @@ _BATCH_ORDER: tuple[results.Kind, ...] = (
 )
 
 
+@dataclass(slots=True)
+class _Together:
+    """What waits for many rows at once: done when all are committed, or with the first reason why one is not."""
+
+    future: asyncio.Future[Any]
+    left: int
+    problem: BaseException | None = None
+
+    def settle(self, outcome: Any) -> bool:
+        """Take in what came of one row; True once it was the last."""
+        self.left -= 1
+        if self.problem is None and isinstance(outcome, BaseException):
+            self.problem = outcome
+        return not self.left
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     kind: results.Kind
     row: Any
-    waiter: asyncio.Future[Any] | Future[Any] | None = None
+    waiter: asyncio.Future[Any] | Future[Any] | _Together | None = None
 
 
 class WriterThread:
@@ -133,6 +149,13 @@ class WriterThread:
         self._add(_Entry(kind, row, waiter))
         return await waiter
 
+    async def wait_for_all(self, rows: Sequence[tuple[results.Kind, Any]]) -> None:
+        """Hand over many rows, which share a transaction, and wait until they are committed."""
+        if rows:
+            waiter = _Together(asyncio.get_running_loop().create_future(), len(rows))
+            self._add(*(_Entry(kind, row, waiter) for kind, row in rows))
+            await waiter.future
+
     async def wait_in_order(self, kind: results.Kind, row: Any) -> Any:
         """Hand over a row at once, however full the queue is, and wait until it is committed.
 
@@ -169,15 +192,16 @@ class WriterThread:
             self._outside.append(loop.create_future())
             return self._outside[-1]
 
-    def _add(self, entry: _Entry) -> None:
+    def _add(self, entry: _Entry, *more: _Entry) -> None:
         with self._wake:
             if self._closed:
                 raise StoreError(
                     f"the writer of {self._path} is closed already; nothing more can be stored through it."
                 )
-            self._queue.append(entry)
             is_urgent = isinstance(entry.waiter, Future)
-            first = len(self._queue) == 1 or (entry.waiter is not None and not self._awaited)
+            first = not self._queue or (entry.waiter is not None and not self._awaited)
+            self._queue.append(entry)
+            self._queue.extend(more)
             self._awaited |= entry.waiter is not None
             self._urgent |= is_urgent
             if first or is_urgent:
@@ -312,6 +336,10 @@ class WriterThread:
         for entry, outcome in outcomes:
             if isinstance(entry.waiter, Future):
                 _resolve(entry.waiter, outcome)
+            elif isinstance(entry.waiter, _Together):
+                if entry.waiter.settle(outcome):
+                    future = entry.waiter.future
+                    loops.setdefault(future.get_loop(), []).append((future, entry.waiter.problem))
             elif entry.waiter is not None:
                 loops.setdefault(entry.waiter.get_loop(), []).append((entry.waiter, outcome))
         for room in self._next_in():

@@ -396,6 +396,28 @@ class Reader:
                 known = scores.get(row.id, ())
                 yield Told(row, records.get(row.id), known, together_here, rejudged.get(row.id))
 
+    def replies(self, run: RunRow) -> Iterator[tuple[int, str | None, str | None, tuple[Any, ...]]]:
+        """What came of every answer of a run in the order of the plan, paged, and nothing else of it.
+
+        Its item, its text, why there is none, and of the first score that counts the evaluator, the score, the result,
+        the label and the reason.
+        """
+        query = (
+            "SELECT a.id, a.item, b.text, b.answer, s.evaluator, s.score, s.result, s.label, s.reason FROM answers a "
+            "LEFT JOIN bodies b ON b.id = a.body LEFT JOIN scores s ON s.answer = a.id AND s.pass = ? "
+            "WHERE a.run = ? AND a.pos >= ? AND a.pos < ? ORDER BY a.pos, s.key"
+        )
+        for start in range(0, run.total, _PAGE):
+            last = None
+            for answer, item, text, rest, *score in self.query(query, [run.scoring_pass, run.id, start, start + _PAGE]):
+                if answer == last:
+                    continue
+                last, message = answer, None
+                if rest and (text is None or '"text"' in rest):
+                    more = json.loads(rest)
+                    text, message = more.get("text", text), more.get("message")
+                yield item, text, message, tuple(score)
+
     def marked(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[Mark]]]:
         """Answers of a run with what figures need of the scores that count, read in pages."""
         query = (

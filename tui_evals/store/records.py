@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -131,6 +131,19 @@ class CallRecord:
     """What it may have cost, where nobody knows: a call without an answer may have been billed."""
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An answer that is at hand with what judged it, ready to be stored with many others."""
+
+    answer: int
+    record: AnswerRecord | None
+    """None where it is committed already and only judged."""
+    scores: Sequence[ScoreRecord] | None
+    """None where nothing may judge it, as of an error."""
+    status: AnswerStatus
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -256,6 +256,8 @@ def rejudged_of(judging: str | None) -> Rejudged | None:
 
 def dumps(value: object) -> str:
     """Compact JSON that SQLite takes, whatever halves of characters a model wrote."""
+    if value == {}:
+        return "{}"
     text = _encoded(value)
     return text if storable(text) else json.dumps(value, separators=(",", ":"))
 

@@ -27,6 +27,7 @@ from .records import (
     RunRow,
     RunStatus,
     ScoreRecord,
+    Settled,
     Wait,
     WorkerRow,
 )
@@ -230,6 +231,18 @@ class Writer:
         """Commit what a scoring pass made of an answer."""
         values = tuple(self._score(record) for record in scores)
         await self._thread.wait(results.scored, results.Scored(answer, number, values, status, score))
+
+    async def settled(self, number: int, page: Sequence[Settled]) -> None:
+        """Commit answers that are at hand with what a scoring pass made of them, many in one transaction."""
+        rows: list[tuple[results.Kind, Any]] = []
+        for one in page:
+            if one.record is not None:
+                status = "error" if one.record.text is None else "answered"
+                rows.append((results.answered, self._answered(one.answer, one.record, status, None)))
+            if one.scores is not None:
+                values = tuple(map(self._score, one.scores))
+                rows.append((results.scored, results.Scored(one.answer, number, values, one.status, one.score)))
+        await self._thread.wait_for_all(rows)
 
     async def group_scored(self, run: int, number: int, item: int, turn: int, record: ScoreRecord) -> None:
         """Commit one record for all answers to a turn of an item."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from tui_evals.text.logprobs import Choice
 
@@ -131,6 +131,15 @@ class Target(Protocol):
 
     async def close(self) -> None:
         """Give back connections and processes."""
+        ...
+
+
+@runtime_checkable
+class AtHand(Protocol):
+    """A target whose answers are there already and cost nothing, so that nobody has to wait for one."""
+
+    def answer_at_hand(self, request: Request) -> Reply:
+        """The answer to one request, or TargetError."""
         ...
 
 

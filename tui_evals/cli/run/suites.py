@@ -32,6 +32,7 @@ from tui_evals.runs.suites.suite import Method, method_named, refuse_unjudgeable
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.safe import safe_line
 
 from .execution import ExecutionOptions, open_writer, refusals, run_here
 
@@ -53,7 +54,8 @@ def list_suites(as_json: bool) -> None:
         return
     cells = [["suite", "scored by", "cases", "runs", "last run"]]
     cells += [
-        [row["suite"], row["scoring"], str(row["cases"]), str(len(row["runs"])), row["last_run"] or "–"] for row in rows
+        [safe_line(row["suite"]), row["scoring"], str(row["cases"]), str(len(row["runs"])), row["last_run"] or "–"]
+        for row in rows
     ]
     _say_table(cells, right=(2, 3), elastic=(0, 1))
 
@@ -94,7 +96,7 @@ def show(name: str, run: str | None, as_json: bool) -> None:
         test_cases = [{"input": text, "reference_output": reference} for text, reference in pairs]
         say_json(data | {"runs": runs, "test_cases": test_cases})
         return
-    say(f"{suite.name}  {data['cases']:,} cases, scored by {data['scoring']}", bold=True)
+    say(f"{safe_line(suite.name)}  {data['cases']:,} cases, scored by {data['scoring']}", bold=True)
     for key, value in (("description", suite.description), ("created", data["created"])):
         if value:
             say(f"{key}: {value}")
@@ -113,7 +115,7 @@ def _suite_or_stop(name: str) -> keeping.Suite:
 def _run_named(reader: Reader, suite: keeping.Suite, word: str) -> RunRow:
     """The run of a suite by its name or its id."""
     runs = running.runs_of(reader, suite.name)
-    run = next((run for run in runs if word in (run.name, run.key)), None)
+    run = next((run for run in runs if run.name == running.stored_name(word) or run.key == word), None)
     if run is None:
         hint = did_you_mean(word, [run.name for run in runs])
         problem = NotFoundError(f"the suite {suite.name} has no run {word!r}{hint}")
@@ -146,7 +148,7 @@ def run_data(reader: Reader, run: RunRow) -> dict[str, Any]:
 def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
     """Say the figures and metadata of a run and, where `cases` is set, the result of every case."""
     data = _run_summary(reader, run)
-    say(f"{run.suite} · {run.name}  {run.key}  {run.status}", bold=True)
+    say(f"{safe_line(run.suite)} · {run.name}  {run.key}  {run.status}", bold=True)
     for key, value in data["metadata"].items():
         for line in wrap(f"{key.replace('_', ' ')}: {value}", columns()):
             say(line)
@@ -282,7 +284,9 @@ def create(
     if as_json:
         say_json({"suite": name, "cases": len(case_list.inputs), "scoring_method": method.record, "file": str(file)})
         return
-    say(f"suite {name}: {len(case_list.inputs):,} cases, scored by {method.name}; kept in {file}", fg="green")
+    say(
+        f"suite {safe_line(name)}: {len(case_list.inputs):,} cases, scored by {method.name}; kept in {file}", fg="green"
+    )
     say(f"next: `tui-evals suite run {shlex.quote(name)} RUN --candidates FILE.csv`")
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.runs.status import Status
-from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode, Wait
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, Settled, StopCode, Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,18 @@ class Sink(Ledger, Protocol):
 
     async def may_begin(self, answer: int) -> bool:
         """The same for a conversation that has its place in flight, given by its first open answer."""
+        ...
+
+
+class PageSink(Protocol):
+    """Where an executor hands in many finished conversations at once."""
+
+    async def may_start(self) -> bool:
+        """Wait while the run is paused; False when it is stopping."""
+        ...
+
+    async def settled(self, page: Sequence[Settled]) -> None:
+        """Commit answers that are at hand with their scores; returns when they are committed."""
         ...
 
 

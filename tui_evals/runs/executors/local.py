@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item, SimulatedUser
+from tui_evals.evaluators.base import Ask
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
@@ -68,6 +69,27 @@ class _Conversation:
             self.session, self.is_cached = record.session, record.from_cache
 
 
+class SharedEvaluators:
+    """The evaluators of a plan, made once for all turns that are judged alike."""
+
+    def __init__(self, plan: Plan, ask_of: Callable[[str | None], Ask | None]) -> None:
+        self._plan = plan
+        self._ask_of = ask_of
+        self._by_mark: dict[str, list[Assigned]] = {}
+
+    def of(self, item: Item, turn: int) -> list[Assigned]:
+        """Those of a turn."""
+        own = item.units[turn]
+        mark = "" if own.evaluators is None else json.dumps([own.evaluators, own.evaluators_mode])
+        if mark not in self._by_mark:
+            self._by_mark[mark] = self._plan.evaluators(item, turn, self._ask_of)
+        return self._by_mark[mark]
+
+
+SKIPPED = "turnSkipped", "Turn not attempted: preceding turn failed"
+"""What the record of a turn says that nobody was asked because the one before has no answer."""
+
+
 class LocalExecutor:
     """Asks and judges with asyncio; the turns of a conversation follow each other, conversations overlap."""
 
@@ -79,7 +101,7 @@ class LocalExecutor:
         self._judges = judges
         self._sink = sink
         self._use_cache = use_cache
-        self._evaluators_by_unit: dict[str, list[Assigned]] = {}
+        self._evaluators = SharedEvaluators(plan, judges.ask_of)
 
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
         """Work through the cells of each target at its own pace; the first reason to stop ends all."""
@@ -158,9 +180,9 @@ class LocalExecutor:
                 so_far.failed = True
                 continue
             if turn not in cell.final:
-                evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
+                evidence = evidence_for(self._plan, cell.item, turn, prompt, demand_chat(chat), record)
                 questions.set(JudgeQuestions(f"answer {answer}", again=turn in cell.known))
-                said, evaluators = cell.scores.get(turn, ()), self._evaluators(cell.item, turn)
+                said, evaluators = cell.scores.get(turn, ()), self._evaluators.of(cell.item, turn)
                 judged = await judge(evaluators, evidence, self._plan, cell.item, turn, said)
                 await self._sink.scored(answer, judged.records, judged.status, judged.score)
             so_far.go_on(record, len(messages))
@@ -171,14 +193,6 @@ class LocalExecutor:
             return opening_of(self._plan.dataset, cell.item, self._plan.asked_prompts[cell.prompt])
         except TemplateError as problem:
             return problem
-
-    def _evaluators(self, item: Item, turn: int) -> list[Assigned]:
-        """The evaluators of a unit; units that are judged alike share them."""
-        own = item.units[turn]
-        mark = "" if own.evaluators is None else json.dumps([own.evaluators, own.evaluators_mode])
-        if mark not in self._evaluators_by_unit:
-            self._evaluators_by_unit[mark] = self._plan.evaluators(item, turn, self._judges.ask_of)
-        return self._evaluators_by_unit[mark]
 
     def request(self, cell: Cell, turn: int, chat: Chat, session: Any = None) -> Request:
         """The request to the target of a cell for a turn."""
@@ -193,9 +207,9 @@ class LocalExecutor:
     ) -> tuple[AnswerRecord, str | None]:
         """The answer to a turn, and the key under which it is to be cached."""
         if so_far.failed:
-            return _failed_record("turnSkipped", "Turn not attempted: preceding turn failed", {}), None
+            return failed_record(*SKIPPED, {}), None
         if not isinstance(chat, tuple):
-            return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {}), None
+            return unmade_record(chat), None
         priced, request = self._targets[cell.target], self.request(cell, turn, chat, so_far.session)
         if cell.item.user is not None:
             return await self._answer_to_user(cell, turn, request, cell.item.user), None
@@ -211,11 +225,10 @@ class LocalExecutor:
         try:
             timed = await priced.ask(request, self._sink, _InFlight(self._sink, cell.answers[turn]))
         except TargetError as problem:
-            unanswered = _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback)
-            return replace(unanswered, attempts=problem.attempts), None
+            return unanswered_record(problem, sent), None
         # Filters change, and what one withheld is asked for anew.
         withheld = ending_word(timed.reply.finish_reason) == "content_filter"
-        return _answer_record(timed, sent), None if withheld else key
+        return answer_record(timed, sent), None if withheld else key
 
     async def _answer_with_tools(
         self, cell: Cell, turn: int, request: Request, tools: TurnTools, *, part: str = "", may_be_cached: bool = True
@@ -224,7 +237,7 @@ class LocalExecutor:
         priced, answer = self._targets[cell.target], cell.answers[turn]
 
         async def ask(request: Request) -> AnswerRecord:
-            return _answer_record(await priced.ask(request, self._sink, _InFlight(self._sink, answer)), {})
+            return answer_record(await priced.ask(request, self._sink, _InFlight(self._sink, answer)), {})
 
         caches = may_be_cached and self._caches(priced)
         return await ToolLoop(priced, tools, ask, self._sink, f"{answer}{part}", caches=caches).answer(request)
@@ -305,13 +318,15 @@ def request_for_turn(
     )
 
 
-def _demand_chat(chat: Chat | TemplateError) -> Chat:
+def demand_chat(chat: Chat | TemplateError) -> Chat:
+    """The chat of a turn that is answered; Stopped where it cannot be made any more."""
     if isinstance(chat, TemplateError):
         raise Stopped(f"an answered turn cannot be judged, for its prompt cannot be made any more: {chat}")
     return chat
 
 
-def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
+def answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
+    """A reply as the answer it is, with what was sent for it."""
     reply = timed.reply
     return AnswerRecord(
         text=reply.text,
@@ -338,6 +353,17 @@ def _from_cache(cached: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
     return replace(cached, request=sent, from_cache=True, attempts=0)
 
 
-def _failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: str | None = None) -> AnswerRecord:
+def unanswered_record(problem: TargetError, sent: Mapping[str, Any]) -> AnswerRecord:
+    """Why a target gave no answer."""
+    unanswered = failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback)
+    return replace(unanswered, attempts=problem.attempts)
+
+
+def unmade_record(problem: TemplateError) -> AnswerRecord:
+    """Why nothing could be asked."""
+    return failed_record("agentRequestFailed", f"the prompt cannot be made: {problem}", {})
+
+
+def failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: str | None = None) -> AnswerRecord:
     """An answer that is none, and for which nobody was asked."""
     return AnswerRecord(text=None, request=sent, code=code, message=message, traceback=traceback, attempts=0)

@@ -15,9 +15,11 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
+from tui_evals.store.records import RunRow
 from tui_evals.targets.base import Target, TargetConfig
+from tui_evals.targets.replay import Replay, captured
 from tui_evals.text import strictjson
+from tui_evals.text.safe import safe_line
 
 from .cases import Column, UserTypeError, UserValueError
 from .suite import MARK, Suite, category_of, checked_name, run_file, suite_file, write_below
@@ -111,21 +113,22 @@ def prepare_run(
     root = project.root
     file = suite_file(root, run.suite.name)
     candidates = run_file(root, run.suite.name, run.name)
+    replayed, answered = candidates.relative_to(root).as_posix(), run.answered
     request = RunRequest(
         document=Document(file, strictjson.dumps(run.document), "", "document", dict(run.document)),
         source=source_of(root, run.suite.name),
         name=run.name,
         suite=run.suite.name,
-        targets=(f"replay:{candidates.relative_to(root).as_posix()}",),
+        targets=(f"replay:{replayed}",),
         judge=judge,
         own_evaluators=own_evaluators,
-        ready=ready,
+        ready={**ready, f"replay:{replayed}": Replay(captured(answered["items"], replayed), replayed)},
         repeats=1,
     )
     prepared = prepare(request, project)
     with Reader(project.store) as reader:
         refuse_twice(reader, run.suite.name, run.name)
-    write_below(root, candidates, run.answered)
+    write_below(root, candidates, answered)
     return prepared
 
 
@@ -136,8 +139,13 @@ def source_of(root: Path, suite: str) -> str:
 
 def refuse_twice(reader: Reader, suite: str, name: str) -> None:
     """UserValueError where the suite has a run of this name."""
-    if any(run.name == name for run in runs_of(reader, suite)):
+    if any(run.name == stored_name(name) for run in runs_of(reader, suite)):
         raise UserValueError(f"the suite {suite!r} has a run {name!r} already; give this run another name")
+
+
+def stored_name(name: str) -> str:
+    """How the name of a run stands in the store, where each is one line."""
+    return safe_line(name)
 
 
 def runs_of(reader: Reader, suite: str) -> list[RunRow]:
@@ -156,26 +164,28 @@ def metadata_of(reader: Reader, run: RunRow) -> dict[str, str]:
 def rows_of(reader: Reader, run: RunRow) -> list[Row]:
     """The cases of a run with their outputs and scores, in the order of the suite."""
     items = reader.snapshot(run.snapshot)["items"]
-    scores: dict[int, ScoreRecord] = {}
-    for number, record in reader.scores(run.id):
-        scores.setdefault(number, record)
-    rows = reader.all_rows(run.id)
-    return [_row(told.answer, items[told.row.item], scores.get(told.row.id)) for told in reader.told(run, rows)]
+    return [_row(items[item], text, message, *score) for item, text, message, score in reader.replies(run)]
 
 
-def _row(answer: AnswerRecord | None, item: Mapping[str, Any], score: ScoreRecord | None) -> Row:
-    problem = answer.message if answer is not None and answer.text is None else None
-    if problem is None and score is not None and score.result in ("error", "skipped"):
-        problem = score.reason
+def _row(
+    item: Mapping[str, Any],
+    text: str | None,
+    message: str | None,
+    evaluator: str | None,
+    score: float | None,
+    result: str | None,
+    label: str | None,
+    reason: str | None,
+) -> Row:
     return Row(
         input=item["prompt"],
         reference=item.get("expected_response"),
         context=item.get("context"),
-        output=answer.text if answer is not None else None,
-        score=score.score if score is not None else None,
-        category=category_of(score) if score is not None else None,
-        reason=score.reason if score is not None else "",
-        problem=problem,
+        output=text,
+        score=score,
+        category=category_of(evaluator, result, label) if evaluator is not None else None,
+        reason=reason or "",
+        problem=message if text is None else reason if result in ("error", "skipped") else None,
     )
 
 

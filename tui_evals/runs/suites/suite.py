@@ -22,7 +22,6 @@ from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.private_files import UnsafeFile, check_private, make_private_folder
-from tui_evals.store.records import ScoreRecord
 
 from .cases import ArthurInternalError, Cases, NotFoundError, UserTypeError, UserValueError
 
@@ -111,12 +110,12 @@ def _needs_reference(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
     return "expected" in kind.needs
 
 
-def category_of(record: ScoreRecord) -> str | None:
+def category_of(evaluator: str, result: str | None, label: str | None) -> str | None:
     """The category of a score: its label, or what its verdict is called where there are only two."""
-    if record.label is not None:
-        return record.label
-    kind = built_in().get(record.evaluator)
-    return _BY_RESULT.get(kind.name, {}).get(record.result or "") if kind is not None else None
+    if label is not None:
+        return label
+    kind = built_in().get(evaluator)
+    return _BY_RESULT.get(kind.name, {}).get(result or "") if kind is not None else None
 
 
 FOLDER = Path(".evals", "suites")
@@ -124,6 +123,7 @@ MARK = "arthur_bench"
 """The key under `extensions` for what only suites have."""
 _LONGEST = 1_000
 _LONGEST_STEM = 200
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _NO_STEM = re.compile(r"[^a-zA-Z0-9 ._-]+")
 _DERIVED = re.compile(r"-[0-9a-f]{12}$")
 """How a file is called whose suite or run has a name that no file can have."""
@@ -165,7 +165,7 @@ class Suite:
 
 
 def checked_name(name: object, what: str) -> str:
-    """The name of a suite or a run, which is any line of text; an exception says why one cannot be."""
+    """The name of a suite or a run, which is any text; an exception says why one cannot be."""
     if not isinstance(name, str):
         raise UserTypeError(f"the name of a {what} must be text, not {type(name).__name__}")
     if not name.strip():
@@ -174,14 +174,15 @@ def checked_name(name: object, what: str) -> str:
         raise UserValueError(f"the name of a {what} must not begin or end with white space: {name!r}")
     if len(name) > _LONGEST:
         raise UserValueError(f"the name of a {what} must have {_LONGEST} characters at most, not {len(name)}")
-    if not name.isprintable():
+    if _CONTROL.search(name):
         raise UserValueError(f"the name of a {what} must hold no control characters: {name!r}")
     return name
 
 
 def file_stem(name: str) -> str:
     """How the file of a name is called: as the name where a file can be, else so that it tells names apart."""
-    unfit = name.startswith((".", "-")) or ".." in name or any(char in '/\\:*?"<>|' for char in name)
+    unfit = name.startswith((".", "-")) or ".." in name or not name.isprintable()
+    unfit = unfit or any(char in '/\\:*?"<>|' for char in name)
     if not unfit and len(name.encode("utf-8", "surrogatepass")) <= _LONGEST_STEM and not _DERIVED.search(name):
         return name
     readable = _NO_STEM.sub("_", name)[:40].strip(" ._-") or "named"
@@ -304,6 +305,12 @@ def _read(file: Path, name: str) -> Suite:
     _, problems = parse_dataset(data)
     if problems:
         raise UserValueError("\n".join(f"{file}: {problem}" for problem in problems))
+    written = (data.get("metadata") or {}).get("name")
+    if isinstance(written, str) and written != name and written.casefold() == name.casefold():
+        raise UserValueError(
+            f"{file} is the suite {written!r}, and no file beside it can be {name!r} on a disk that takes upper for "
+            "lower case; give one of them another name"
+        )
     about = (data.get("extensions") or {}).get(MARK)
     method = about.get("scoring_method") if isinstance(about, dict) else None
     if not isinstance(method, dict) or not isinstance(method.get("name"), str):
