@@ -33,17 +33,14 @@ if TYPE_CHECKING:
     from tui_evals.cli.opening import Opening
 
 
-_OBJECTS = 20_000
-"""Objects made before one looks for garbage: what is imported and planned stays, and is looked at in vain."""
-
-
 def main() -> None:
     """Run the command line, and open the workbench if that is what it asks for."""
     from tui_evals.cli.main import run
     from tui_evals.cli.output import print_what_the_locale_can
+    from tui_evals.garbage import MANY
     from tui_evals.interpreter import forbid_core_dumps
 
-    gc.set_threshold(_OBJECTS)
+    gc.set_threshold(MANY)  # what is imported and planned stays, and would be looked at in vain
     forbid_core_dumps()
     print_what_the_locale_can()
     found = run(sys.argv[1:])
