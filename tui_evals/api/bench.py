@@ -97,8 +97,7 @@ def save_made(made: FinishedRun, root: Path) -> str:
     suite_run, project = made.suite_run, load_project(root)
     with project.writer() as writer, Reader(project.store) as reader:
         running.refuse_twice(reader, suite_run.suite.name, suite_run.name)
-        file = suite.run_file(root, suite_run.suite.name, suite_run.name)
-        suite.write_below(root, file, suite_run.answered)
+        suite_run.keep_answered(root)
         recording = Recording(
             by="tui-evals",
             digest=digest_of(suite_run.suite.name, suite_run.name, suite_run.answered, made.started),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,17 @@ class SuiteRun:
             for item, response in zip(self.document["items"], self.candidates, strict=True)
         ]
         return {**self.document, "items": items}
+
+    def keep_answered(self, root: Path) -> None:
+        """Write that document, a line for each item: nobody edits it, and there may be very many."""
+
+        def line(value: object) -> str:
+            return json.dumps(value, ensure_ascii=False)
+
+        about = line({name: value for name, value in self.document.items() if name != "items"}).removesuffix("}")
+        items = ",\n".join(map(line, self.answered["items"]))
+        file = run_file(root, self.suite.name, self.name)
+        write_below(root, file, f'{about}, "items": [\n{items}\n]}}\n')
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +140,7 @@ def prepare_run(
     prepared = prepare(request, project)
     with Reader(project.store) as reader:
         refuse_twice(reader, run.suite.name, run.name)
-    write_below(root, candidates, answered)
+    run.keep_answered(root)
     return prepared
 
 

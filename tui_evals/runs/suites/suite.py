@@ -235,16 +235,16 @@ def keep(root: Path, name: str, data: Mapping[str, Any]) -> Suite:
     _, problems = parse_dataset(data)
     if problems:
         raise UserValueError(f"the suite {name!r} cannot be kept: {'; '.join(map(str, problems))}")
-    write_below(root, file, data)
+    write_below(root, file, pretty_json(data))
     return Suite(name, data)
 
 
-def write_below(root: Path, file: Path, data: Mapping[str, Any]) -> None:
+def write_below(root: Path, file: Path, text: str) -> None:
     """Write a document below the project's folder of suites, whole or not at all."""
     try:
         make_project(root)
         make_private_folder(file.parent)
-        write_atomically(file, pretty_json(data).encode("utf-8", "backslashreplace"))
+        write_atomically(file, text.encode("utf-8", "backslashreplace"))
     except (OSError, CannotSave) as problem:
         raise ArthurInternalError(f"{file} cannot be written: {problem}") from None
 
