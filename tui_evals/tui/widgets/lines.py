@@ -106,6 +106,7 @@ class Lines(ScrollView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._by_height = by_height
         self._made_height = 0
+        self._measured_height = 0
         self._quiet = quiet
         self.beyond: Callable[[int], None] | None = None
         """Who has the keys above the first row (-1) or below the last (1); told at once, before the next key."""
@@ -271,12 +272,11 @@ class Lines(ScrollView, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         """Rows are made for a width, so another width needs other rows; one sees the cursor in fewer of them too."""
         self._fit()
-        self._measure()
-        if self._choosing:
-            self.call_after_refresh(self._into_view, self.cursor)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Some lines of the screen; the first picture has its rows already, though nobody told the size yet."""
+        """Some lines of the screen, in rows that fit though nobody told the size: not yet at the first picture, and
+        never where Textual finds another size while it places what has come into sight elsewhere.
+        """
         self._fit()
         return super().render_lines(crop)
 
@@ -284,10 +284,14 @@ class Lines(ScrollView, can_focus=True):
         if self._text_width != self._width or (self._by_height and self.size.height != self._made_height):
             self._target_key = self.key if self._target_key is None else self._target_key
             self._make()
+        elif self.size.height != self._measured_height:
+            self._measure()
+            if self._choosing:
+                self.call_after_refresh(self._into_view, self.cursor)
 
     def _measure(self) -> None:
         """Say how long this is: never less than the screen shows, for each other length has all laid out anew."""
-        count, known = len(self._rows), self.virtual_size
+        count, known, self._measured_height = len(self._rows), self.virtual_size, self.size.height
         least = 0 if self.styles.is_auto_height else self.size.height
         size = Size(self._width, max(count, least))
         if self.show_vertical_scrollbar and size.width == known.width and 0 < least < min(size.height, known.height):
