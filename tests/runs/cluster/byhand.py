@@ -67,6 +67,11 @@ class ByHand:
         more = ["--nthreads", "4", "--local-directory", str(self.folder), *words]
         return self.start("worker", self.address, *more, within=within, **environment)
 
+    def wait_for_workers(self) -> None:
+        """Until the scheduler knows every worker."""
+        logs = [log for log in self.logs if log.name.startswith("worker")]
+        wait_for(lambda: all("Registered to" in log.read_text() for log in logs))
+
 
 _OF_DASK = {"tls_ca": "--tls-ca-file", "tls_cert": "--tls-cert", "tls_key": "--tls-key"}
 

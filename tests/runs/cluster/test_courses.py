@@ -359,6 +359,7 @@ def test_a_slow_worker_gives_back_what_it_has_not_begun(project, own):
     functions(project, "slow", 120)
     own.work(SLOWNESS="4")
     own.work(SLOWNESS="0.01")
+    own.wait_for_workers()
     run = project.start("run", "data.json", "-t", "slow", *own.options, "--quiet")
     ended(run, 0)
     table = project.table()
