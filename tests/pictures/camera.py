@@ -66,8 +66,8 @@ async def _goes_on(person: Person, run: UnderWay) -> None:
     await person.sees(
         "running 14/33"
     )  # the results themselves, whose pace begins here; the list of runs may say it before
-    run.project.clock.now += 5.0
     await run.go_on(14, 23)
+    run.project.clock.now += 5.0  # not before: a run counted between the nine would not be counted again
     await person.sees("running 23/33")
     await _calm(person)
     run.project.clock.now += 1.0  # the run is counted again no sooner
