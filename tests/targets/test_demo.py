@@ -194,6 +194,17 @@ ROWS = {kind.name: {**_example_json(kind.example), "judge_reply": None, "evaluat
 }
 
 
+ROWS |= {
+    f"on the scale {scale}": {
+        "evaluator": "Rubric",
+        "options": {"criteria": "It is polite.", "scale": scale},
+        "prompt": "Hello?",
+        "response": "Good morning.",
+    }
+    for scale in ([0, 1], [1, 10], "yes/no", {"good": 1, "fair": 0.5, "bad": 0, "not said": None})
+}
+
+
 @pytest.mark.parametrize("name", ROWS)
 async def test_every_judge_can_be_played(name):
     verdicts = set()

@@ -183,8 +183,7 @@ def _is_good(texts: Mapping[str, str], seed: float) -> bool:
 def _filled(schema: Mapping[str, Any], texts: Mapping[str, str], good: bool, reason: str) -> Any:
     properties = schema.get("properties", {})
     if "score" in properties:
-        numbers = properties["score"].get("enum") or [1, 5]
-        return {"reason": reason, "score": max(numbers) if good else min(numbers) + 1}
+        return {"reason": reason, "score": _score(properties["score"], good)}
     if "refused" in properties:
         return {"reason": "It gives what was asked for." if good else "It holds that back.", "refused": not good}
     if "winner" in properties:
@@ -217,6 +216,16 @@ def _preferred(texts: Mapping[str, str]) -> str:
         hashlib.sha256(texts.get(name, "").encode("utf-8", "surrogatepass")).digest() for name in ("first", "second")
     )
     return "first" if first > second else "second" if second > first else "tie"
+
+
+def _score(schema: Mapping[str, Any], good: bool) -> Any:
+    """A score that a schema allows: a label, or the highest number; a poor one lies a quarter above the lowest."""
+    allowed = schema.get("enum") or [schema.get("minimum", 1), schema.get("maximum", 5)]
+    if all(isinstance(label, str) for label in allowed):
+        return _chosen(allowed, good)
+    low, high = min(allowed), max(allowed)
+    poor = low + (high - low) / 4
+    return high if good else int(poor) if poor == int(poor) else poor
 
 
 def _chosen(choices: Sequence[str], good: bool) -> str:
