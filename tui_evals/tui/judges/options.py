@@ -155,7 +155,7 @@ def evaluator_summary(kind: type[Evaluator]) -> str:
 
 def evaluator_help(kind: type[Evaluator]) -> str:
     """An evaluator whole: what it does, what it needs, its options and an example."""
-    text = "\n".join(line.strip() for line in (kind.__doc__ or "").strip().splitlines())
+    text = "\n\n".join(" ".join(part.split()) for part in (kind.__doc__ or "").strip().split("\n\n"))
     whom = "a target of kind embedding" if kind.embeds else "a judge"
     asks = f"; it asks {whom}" if kind.judged else f"; it may ask {whom}" if kind.may_ask else ""
     lines = [text, "", f"Needs {', '.join(need.replace('_', ' ') for need in kind.needs) or 'nothing'}{asks}."]
