@@ -29,9 +29,11 @@ class Windows:
         self.folder = folder
         kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "TMUX")}
         self.environment = kept | {"TEXTUAL_ANIMATIONS": "none"}
+        # A server that leaves with its last session may be met by the next one on its way out.
+        (folder / "tmux.conf").write_text("set -g exit-empty off\n")
 
     def tmux(self, *words):
-        command = ["tmux", "-S", str(self.folder / "tmux"), "-f", "/dev/null", *words]
+        command = ["tmux", "-S", str(self.folder / "tmux"), "-f", str(self.folder / "tmux.conf"), *words]
         done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
         assert done.returncode == 0, (words, done.stderr)
         return done.stdout
