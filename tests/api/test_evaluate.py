@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import runpy
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tui_evals
-from tui_evals import Dataset, EveryCallFailed, Item, Reply, RunStopped, aevaluate, evaluate
+from tui_evals import Dataset, EveryCallFailed, Item, Reply, RunStopped, aevaluate, evaluate, resume
 from tui_evals.api.evaluating import evaluator_of
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.runs.plan import CannotPlan
@@ -57,6 +58,40 @@ async def test_async_functions_and_several_targets_in_a_running_loop():
     assert len(run.answers) == 8 and set(run.scores) == {"shout", "echo"}
     again = evaluate(ITEMS, echo, evaluators="ExactMatch", only=[1])
     assert [answer.item for answer in again.answers] == ["#2"]
+
+
+def test_a_sweep_asks_each_target_with_each_value_and_resume_knows_the_code_by_its_name(project):
+    broken = {0.7}
+
+    def settings(request):
+        if request["params"]["temperature"] in broken:
+            raise OSError("away")
+        return json.dumps(request["params"])
+
+    def ask():
+        return evaluate(ITEMS[:1], settings, evaluators=["ContainsJson"], sweep={"temperature": [0, 0.7], "top_p": [1]})
+
+    run = ask()
+    names = ("settings@temperature=0@top_p=1", "settings@temperature=0.7@top_p=1")
+    assert [(answer.target, answer.status) for answer in run.answers] == [(names[0], "pass"), (names[1], "error")]
+    broken.clear()
+    run = resume(run, settings, errors=True)
+    assert [json.loads(answer.text)["temperature"] for answer in run.answers] == [0, 0.7]
+    assert set(run.scores) == set(names)
+
+
+def test_an_object_that_stands_for_several_targets_is_closed_once():
+    class Agent:
+        name, closed = "agent", 0
+
+        async def ask(self, request):
+            return Reply(text=str(request.params["seed"]))
+
+        async def close(self):
+            Agent.closed += 1
+
+    run = evaluate(ITEMS[:1], Agent(), evaluators=["Includes"], sweep={"seed": [1, 2, 3]})
+    assert [answer.text for answer in run.answers] == ["1", "2", "3"] and Agent.closed == 1
 
 
 def test_functions_judge_what_their_parameters_name():

@@ -38,6 +38,7 @@ from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
 from tui_evals.targets.permissions import NotApproved
+from tui_evals.targets.sweep import Sweep, base_name, swept
 from tui_evals.text.endings import ENDINGS
 
 from .functions import evaluator_of
@@ -70,6 +71,7 @@ def evaluate(
     judge: TargetLike | None = None,
     without_judges: bool = False,
     prompts: Sequence[str | Path] = (),
+    sweep: Sweep | None = None,
     repeats: int | None = None,
     only: Iterable[int] | None = None,
     name: str | None = None,
@@ -86,8 +88,9 @@ def evaluate(
     `dataset` is a file, a Dataset, a document or a list of items; `target` a name of the configuration, a model, a
     function that answers, a Target, or several of them. `evaluators` replace the dataset's defaults: names, a mapping
     of names to options, classes of evaluators or functions that judge. `judge` is what judges, where a model does, and
-    `without_judges` leaves out the evaluators that need one. `prompts` are prompt files under test, `repeats` how often
-    each item is asked, `only` the positions of the items that are asked, from 0. `max_cost` is in US dollars, `trust`
+    `without_judges` leaves out the evaluators that need one. `prompts` are prompt files under test, `sweep`
+    the values that parameters of the targets take in turn, as in `{"temperature": [0, 0.7]}`, `repeats` how often each
+    item is asked, `only` the positions of the items that are asked, from 0. `max_cost` is in US dollars, `trust`
     lets code of the project run unasked, `allow_unjudged` goes on though an evaluator lacks what it needs to judge (a
     library, code you trust) and is refused else, and `project` is the folder whose `.evals/` is used.
 
@@ -101,6 +104,7 @@ def evaluate(
         judge=judge,
         without_judges=without_judges,
         prompts=prompts,
+        sweep=sweep,
         repeats=repeats,
         only=only,
         name=name,
@@ -153,7 +157,6 @@ async def _resumed(
     own = _evaluators_and_code(evaluators)[1] if evaluators is not None else {}
     configured = {**here.settings.targets, **{config.name: config for config, _ in code}}
     here = replace(here, settings=replace(here.settings, targets=configured))
-    ready = {config.name: target_object for config, target_object in code if target_object is not None}
     with here.writer() as writer:
         with Reader(here.store) as reader:
             found = reader.find_run(run.key if isinstance(run, Run) else run)
@@ -164,7 +167,7 @@ async def _resumed(
             job = (judged_onwards if found.staged_pass else stored_job)(found, reader, here, own)
         if missing := job.missing_permissions(judging=UNJUDGED_TOO not in found.config):
             raise NotApproved(missing, here.root)
-        job = with_limit(replace(job, ready=ready), max_cost, writer)
+        job = with_limit(replace(job, ready=_code_by_name(code, job.plan.targets)), max_cost, writer)
         return _run_of(await execute(job, writer, again=bool(found.staged_pass), errors=errors), here)
 
 
@@ -192,6 +195,7 @@ async def aevaluate(
     judge: TargetLike | None = None,
     without_judges: bool = False,
     prompts: Sequence[str | Path] = (),
+    sweep: Sweep | None = None,
     repeats: int | None = None,
     only: Iterable[int] | None = None,
     name: str | None = None,
@@ -210,19 +214,18 @@ async def aevaluate(
     targets = _configurations(_target_list(target), here.settings)
     judges = _configurations([judge] if judge is not None else [], here.settings)
     _refuse_same_name(targets, judges, judge in _target_list(target))
+    asked = swept((config for config, _ in targets), sweep or {})
     request = RunRequest(
         document=document,
         source=dataset_key(str(document.file), here.root),
         name=name or document.file.stem,
         tags=tuple(tags),
-        targets=tuple(config for config, _ in targets),
+        targets=asked,
         judge=judges[0][0] if judges else None,
         without_judges=without_judges,
         evaluators=chosen,
         own_evaluators=own,
-        ready={
-            config.name: target_object for config, target_object in [*targets, *judges] if target_object is not None
-        },
+        ready=_code_by_name([*targets, *judges], asked),
         allow_unjudged=allow_unjudged,
         prompts=tuple(Path(prompt) for prompt in prompts),
         repeats=repeats,
@@ -301,6 +304,13 @@ def _configurations(targets: Sequence[TargetLike], settings: Settings) -> list[t
 
 
 _Configured = tuple[TargetConfig, Target | None]
+
+
+def _code_by_name(given: Iterable[_Configured], asked: Iterable[TargetConfig]) -> dict[str, Target]:
+    """Which code answers by each name, that of a target with other parameters too."""
+    code = {config.name: target for config, target in given if target is not None}
+    varied = {config.name: code[base] for config in asked if (base := base_name(config.name)) in code}
+    return code | varied
 
 
 def _refuse_same_name(targets: Sequence[_Configured], judges: Sequence[_Configured], same: bool) -> None:

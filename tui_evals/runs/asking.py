@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -131,12 +131,6 @@ class PricedTarget:
     def answers(self) -> int:
         """How many questions it has answered."""
         return self.outage.answers
-
-    async def close(self) -> None:
-        """Give back what the target and its tools hold."""
-        await self.target.close()
-        if self.tools is not None:
-            await self.tools.close()
 
     async def _probe(self, ledger: Ledger) -> TargetError | None:
         """The failure of a short question where nobody is there; any answer, a refusal too, means that somebody is.
@@ -435,3 +429,11 @@ class StoreLedger:
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
         """Keep a reply."""
         await self._writer.cache_put(CacheKey(key, str(RECIPE), target), record)
+
+
+async def close_all(asked: Iterable[PricedTarget]) -> None:
+    """Give back what targets and their tools hold; what stands for several targets is closed once."""
+    held: dict[int, Target | Toolbox] = {}
+    for priced in asked:
+        held.update((id(part), part) for part in (priced.target, priced.tools) if part is not None)
+    await asyncio.gather(*(part.close() for part in held.values()))

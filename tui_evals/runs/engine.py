@@ -37,7 +37,7 @@ from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.text.box import TemplateError
 
-from .asking import RECIPE, REPLY, PricedTarget
+from .asking import RECIPE, REPLY, PricedTarget, close_all
 from .judges import Judges
 from .plan import Plan
 from .prompting import PromptUnderTest, messages_of_answer, opening_of, question_of
@@ -132,7 +132,7 @@ class Engine:
             # A clock that was set back meanwhile does not count.
             now = max(time.time(), begun_at + time.monotonic() - since)
             outcome = await self._store_end(outcome, before, again, now)
-            await asyncio.gather(*(priced.close() for priced in self._priced_targets))
+            await close_all(self._priced_targets)
         return outcome
 
     async def _store_end(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> Outcome:

@@ -16,7 +16,7 @@ from platformdirs import user_cache_path
 from pydantic import ValidationError
 
 from tui_evals.evaluators.registry import UnknownEvaluator
-from tui_evals.runs.asking import PricedTarget
+from tui_evals.runs.asking import PricedTarget, close_all
 from tui_evals.runs.executors.base import Cell, Stopped
 from tui_evals.runs.executors.cluster.code import unpack_evaluators
 from tui_evals.runs.executors.cluster.wire import (
@@ -346,8 +346,7 @@ class WorkerSession:
         with suppress(ConfigurationError, asyncio.CancelledError):
             if self._run.done():
                 run = self._run.result()
-                for priced in (*run.targets, *run.judges.values()):
-                    await priced.close()
+                await close_all((*run.targets, *run.judges.values()))
 
     def stopping(self, shard: _HeldShard) -> bool:
         """Whether no further cell of a shard may start."""
