@@ -131,6 +131,15 @@ def test_files_of_other_tools_stay_theirs(shell, project, name, text, kind):
     assert json.loads(shell("import", name, "--json").out)["kind"] == kind
 
 
+def test_a_file_named_to_validate_is_said_to_be_inspects(shell, project):
+    inspects = {"input": "2 + 2?", "target": "4"}
+    Path("inspect.jsonl").write_text(json.dumps(inspects) + "\n")
+    Path("openai.jsonl").write_text(json.dumps({**inspects, "ideal": "4"}) + "\n")
+    found = shell("validate", "inspect.jsonl").out
+    assert "inspect.jsonl:1: items[0]: warning: has a target and no ideal" in found and "`tui-evals import`" in found
+    assert "warning" not in shell("validate", "openai.jsonl").out
+
+
 def test_a_file_that_is_missing_is_left_out_by_name(shell, project):
     content = [{"type": "text", "text": "What is on it?"}, {"type": "image", "image": "gone.png"}]
     Path("a.jsonl").write_text(json.dumps({"input": [{"role": "user", "content": content}], "target": "x"}) + "\n")

@@ -127,6 +127,8 @@ class Checker:
             if version_problem(data.get("schemaVersion")) is None:  # another version may well have other fields
                 problems += _placed(checks, "fields")
             problems += [*_null_problems(data, (), Dataset), *_between_items(checks), *_bare_items(checks)]
+            if document.dialect == "jsonl":
+                problems += _samples_of_inspect(data["items"])
             problems += matrix_problems(data, own=False)
             problems += [*_schema_problems(data, self._schemas), *_placed(checks, "schemas")]
             problems += result_problems(data)
@@ -469,6 +471,14 @@ def _bare_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
         them = "the item has" if len(bare) == 1 else f"{len(bare):,} items have"
         message = f"{them} variables only; run them with --prompt FILE, or name one as prompt_file of the dataset"
         yield Problem(message, ("items", bare[0]), severity="warning")
+
+
+def _samples_of_inspect(items: Sequence[Any]) -> Iterator[Problem]:
+    """That lines are Inspect's by their first, whose `target` would be a variable here that nothing is judged by."""
+    first = items[0] if items and isinstance(items[0], dict) else {}
+    if "target" in (first.get("variables") or {}) and not first.keys() & {"ideal", "expected_response"}:
+        message = "has a target and no ideal, as Inspect writes samples; `tui-evals import` makes a dataset of the file"
+        yield Problem(message, ("items", 0), severity="warning")
 
 
 def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) -> Iterator[Problem]:
