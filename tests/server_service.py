@@ -41,13 +41,16 @@ async def chat(http: web.Request) -> web.StreamResponse:
 
 
 async def form(http: web.Request) -> web.StreamResponse:
-    """A form, however it is encoded: the answer is its fields."""
-    fields = {name: str(value) for name, value in (await http.post()).items()}
+    """A form, however it is encoded: the answer is its fields, of files their names, types and lengths."""
+    posted = await http.post()
+    fields = {name: value for name, value in posted.items() if isinstance(value, str)}
+    uploads = [value for value in posted.values() if not isinstance(value, str)]
+    files = [f"{upload.filename}: {upload.content_type}, {len(upload.file.read())}" for upload in uploads]
 
     async def answer(call: Call) -> web.StreamResponse:
-        return web.json_response({"kind": http.content_type, "fields": fields})
+        return web.json_response({"kind": http.content_type, "fields": fields, "files": files})
 
-    return await _ask(http, {"fields": fields}, fields["message"], answer)
+    return await _ask(http, {"fields": fields, "files": files}, fields["message"], answer)
 
 
 async def text(http: web.Request) -> web.StreamResponse:

@@ -114,6 +114,41 @@ def test_what_cannot_go_along_is_said_with_its_line_and_nothing_is_asked(project
     assert "must be the path of a file" in said and "unknown field 'sha'" in said
 
 
+def test_a_service_gets_files_as_parts_of_a_form_and_in_its_own_json(project):
+    ask(project, "a.png", "d.csv")
+    section = f'[targets.main.http]\nurl = "{project.server.url.removesuffix("/v1")}/service/'
+    config = project.folder / ".evals" / "config.toml"
+    config.parent.mkdir(exist_ok=True)
+    config.write_text(
+        f'{section}form"\nmultipart = {{ message = "{{{{ prompt }}}}", upload = "{{{{ attachments }}}}" }}\n'
+    )
+    run(project)
+    sent_body = project.server.last()["body"]
+    assert sent_body["fields"] == {"message": "What is it?\nd.csv:\nx,1\n"}  # a text stands in the question too
+    assert sent_body["files"] == [f"a.png: image/png, {len(PNG)}", "d.csv: text/csv, 4"]
+    checked = project.do("targets", "check", "main", code=None)
+    assert "multipart/form-data" in checked
+    config.write_text(f'{section}chat"\nbody = {{ message = "{{{{ prompt }}}}", files = "{{{{ attachments }}}}" }}\n')
+    run(project)
+    picture, table = project.server.last()["body"]["files"]
+    assert picture == {"name": "a.png", "type": "image/png", "data": base64.b64encode(PNG).decode()}
+    assert base64.b64decode(table["data"]) == b"x,1\n"
+
+
+def test_a_function_gets_the_files_of_the_question_it_is_asked(project):
+    turns = [{"prompt": "What is it?", "attachments": ["a.png"]}, {"prompt": "And that?", "attachments": ["c.pdf"]}]
+    ask(project)
+    (project.folder / "data.json").write_text(json.dumps({"schemaVersion": "1.11.0", "items": [{"turns": turns}]}))
+    (project.folder / "agent.py").write_text(
+        "def answer(attachments):\n"
+        "    return ' '.join(f'{file.name} {file.media_type} {len(file.content)}' for file in attachments)\n"
+    )
+    project.do("run", "data.json", "--target", "python:agent.py:answer", "--without-judges", code=None)
+    with project.reader() as reader:
+        texts = [reader.detail(row.id).answer.text for row in reader.all_rows(reader.find_run("last").id)]
+    assert texts == [f"a.png image/png {len(PNG)}", f"c.pdf application/pdf {len(PDF)}"]
+
+
 def test_an_agent_gets_a_sound_by_its_bytes():
     sound = {"type": "input_audio", "input_audio": {"data": base64.b64encode(WAV).decode(), "format": "wav"}}
     assert a2a._part(sound) == {"raw": WAV, "media_type": "audio/wav"}

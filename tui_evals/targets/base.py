@@ -21,6 +21,15 @@ ErrorCode = Literal[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A file that goes along with a question, as it is."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One turn for a target: the chat so far with the question last, and the kind of answer wanted."""
@@ -38,6 +47,8 @@ class Request:
     variables: Mapping[str, Any] = field(default_factory=dict)
     session: Any = None
     """What the target's last reply in this conversation gave as its session; None before one did."""
+    attachments: tuple[AttachedFile, ...] = ()
+    """The files of what was said since the last reply; in the form of the chat protocol they stand in the messages."""
 
 
 MAX_TOKENS = 100_000_000

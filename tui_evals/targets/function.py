@@ -7,7 +7,8 @@ It is given what its parameters name, each as its own to keep or change:
 * `variables`: those of the item;
 * `item`: the name of the item;
 * `session`: what its last reply in this conversation gave as `session`, None before one did;
-* `request`: all of these, and tools, response_format, params, position, turn and repeat.
+* `attachments`: the files that go along, each with `name`, `media_type` and `content` in bytes;
+* `request`: all of these but the files, and tools, response_format, params, position, turn and repeat.
 
 A function may be sync, and then runs in a thread of its own, or async; a generator, sync or async, streams. Of a class
 one object is made for the run and called, or the method that is named after it. `setup()` and `teardown()`, methods of
@@ -47,13 +48,14 @@ _ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
     "variables": lambda request: _copy(request.variables),
     "item": lambda request: request.item,
     "session": lambda request: _copy(request.session),
+    "attachments": lambda request: list(request.attachments),
     "request": lambda request: request_data(request),
 }
 
 
 def request_data(request: Request) -> dict[str, Any]:
-    """The request as an object of the user's own, to keep or change."""
-    return {field.name: _copy(getattr(request, field.name)) for field in fields(request)}
+    """The request as an object of the user's own, to keep or change; its files stand in the messages."""
+    return {field.name: _copy(getattr(request, field.name)) for field in fields(request) if field.name != "attachments"}
 
 
 def _copy(value: Any) -> Any:

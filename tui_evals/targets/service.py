@@ -6,10 +6,11 @@ that is one expression alone stands for its value: `messages = "{{ messages }}"`
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ import aiohttp
 from yarl import URL
 
 from tui_evals.text.box import TemplateError
+from tui_evals.text.chats import attachment_text
 from tui_evals.text.jsonpath import PathError, find_by_path
 from tui_evals.text.templates import render_template, template_variables
 
@@ -26,6 +28,7 @@ from .answers import last_question, parse_session, parse_tool_calls
 from .base import (
     MAX_COST,
     MAX_TOKENS,
+    AttachedFile,
     ConfigurationError,
     HttpService,
     Reply,
@@ -54,6 +57,7 @@ SERVICE = Settings(
 _ALONE = re.compile(r"\s*\{\{((?:(?!\}\}).)*)\}\}\s*", re.DOTALL)
 _EXPRESSION = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
 _MARKS = ("{{", "{%", "{#")
+_FILES = "attachments"
 _REFERENCES = "referred"
 """The name by which templates of headers know the variables that they name; no variable of an item can have it."""
 _PATHS = ("answer", "tool_calls", "usage", "error", "session")
@@ -80,7 +84,7 @@ class Sent:
     url: URL
     headers: Mapping[str, str]
     body: bytes | None
-    multipart: Mapping[str, str] | None = None
+    multipart: Sequence[tuple[str, str | AttachedFile]] | None = None
 
 
 @dataclass(slots=True)
@@ -202,7 +206,7 @@ class Service:
             body = urlencode(list(_fields(http.form, values)), errors="replace").encode()
             kind = "application/x-www-form-urlencoded"
         elif http.multipart is not None:
-            multipart = dict(_fields(http.multipart, values))
+            multipart = list(_parts(http.multipart, values, request.attachments))
         names = {name.lower() for name in headers}
         if kind and "content-type" not in names:
             headers["Content-Type"] = kind
@@ -423,6 +427,10 @@ def _template_values(request: Request, config: TargetConfig) -> dict[str, Any]:
         "item": request.item,
         "turn": request.turn,
         "repeat": request.repeat,
+        _FILES: [
+            {"name": file.name, "type": file.media_type, "data": base64.b64encode(file.content).decode("ascii")}
+            for file in request.attachments
+        ],
     }
 
 
@@ -464,12 +472,27 @@ def _text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _multipart(fields: Mapping[str, str]) -> aiohttp.MultipartWriter:
-    """The fields of a form in parts, for a call that is made once."""
+def _parts(
+    written: Mapping[str, str], values: Mapping[str, Any], files: Sequence[AttachedFile]
+) -> Iterator[tuple[str, str | AttachedFile]]:
+    """The fields of a form in parts; one that is the files and no more is a part for each, as it is."""
+    for name, template in written.items():
+        alone = _ALONE.fullmatch(template)
+        if alone and alone[1].strip() == _FILES:
+            yield from ((name, file) for file in files)
+        else:
+            yield from _fields({name: template}, values)
+
+
+def _multipart(parts: Iterable[tuple[str, str | AttachedFile]]) -> aiohttp.MultipartWriter:
+    """The parts of a form, for a call that is made once."""
     writer = aiohttp.MultipartWriter("form-data")
-    for name, text in fields.items():
-        part = writer.append(text.encode("utf-8", "replace").decode())
-        part.set_content_disposition("form-data", name=name)
+    for name, value in parts:
+        if isinstance(value, str):
+            writer.append(value.encode("utf-8", "replace").decode()).set_content_disposition("form-data", name=name)
+        else:
+            part = writer.append(value.content, {"Content-Type": value.media_type})
+            part.set_content_disposition("form-data", name=name, filename=value.name)
     return writer
 
 
@@ -529,10 +552,16 @@ def _is_plain(name: str) -> bool:
 
 def _sent_text(sent: Sent, failures: Failures) -> str:
     if sent.multipart is not None:
-        body = "\n".join(f"{name}: {text}" for name, text in sent.multipart.items())
+        body = "\n".join(
+            f"{name}: {value if isinstance(value, str) else _file_text(value)}" for name, value in sent.multipart
+        )
     else:
         body = (sent.body or b"").decode("utf-8", "replace")
     return _shown(failures, f"{sent.method} {sent.url}", sent.headers, body)
+
+
+def _file_text(file: AttachedFile) -> str:
+    return attachment_text({"path": file.name, "media_type": file.media_type, "size": len(file.content)})
 
 
 def _received_text(response: aiohttp.ClientResponse, body: bytes, failures: Failures) -> str:
