@@ -122,6 +122,13 @@ def attachment_problems(document: Document) -> list[Problem]:
     return found
 
 
+def pictures_of(unit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The pictures among the files that an item, a turn or a chat names."""
+    files = [{"path": given} if isinstance(given, str) else given for _, given in _in_unit(unit, ())]
+    kinds = (_TYPED_NAMES.get(FilePath(file["path"]).suffix.lower(), "") for file in files)
+    return [file for file, kind in zip(files, kinds, strict=True) if kind.startswith("image/")]
+
+
 def with_pinned_files(document: Document) -> Document:
     """The document with type, size and hash of each of its files; DatasetError says which cannot go along."""
     if problems := attachment_problems(document):
@@ -163,12 +170,15 @@ def _attachments(data: Mapping[str, Any]) -> Iterator[tuple[Path, str | Mapping[
         if turns:
             units += [(("items", number, "turns", at), turn) for at, turn in enumerate(_list(turns))]
         for place, unit in units:
-            if not isinstance(unit, dict) or not _MAY_HOLD_FILES.intersection(unit):
-                continue
-            for at, given in enumerate(_list(unit.get("attachments"))):
-                if isinstance(given, str) or (isinstance(given, dict) and isinstance(given.get("path"), str)):
-                    yield (*place, "attachments", at), given
-            yield from _in_messages(unit, place)
+            if isinstance(unit, dict) and _MAY_HOLD_FILES.intersection(unit):
+                yield from _in_unit(unit, place)
+
+
+def _in_unit(unit: Mapping[str, Any], place: Path) -> Iterator[tuple[Path, str | Mapping[str, Any]]]:
+    for at, given in enumerate(_list(unit.get("attachments"))):
+        if isinstance(given, str) or (isinstance(given, dict) and isinstance(given.get("path"), str)):
+            yield (*place, "attachments", at), given
+    yield from _in_messages(unit, place)
 
 
 def _list(value: object) -> Sequence[Any]:

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from tui_evals.datasets.attachments import pictures_of
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.same_item import place_of
 from tui_evals.present.status import FINAL, LIVE
+from tui_evals.runs.status import FILES
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import references
 from tui_evals.text.safe import safe_line
@@ -31,6 +33,7 @@ from tui_evals.tui.answer_context import (
 )
 from tui_evals.tui.messages import AnswerShown, Place
 from tui_evals.tui.pane import Pane
+from tui_evals.tui.pictures import NO_PICTURE, show_pictures
 from tui_evals.tui.rows import Row, RowMaker, Rows, paragraph, row, row_text
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
@@ -291,6 +294,8 @@ class DetailPane(Pane):
         if (stop := _STOPS.get(action)) is not None and not self._stops(stop):
             return _NO_STOP[stop]
         case = self._presenter.case
+        if action == "pictures":
+            return None if self._pictures() else NO_PICTURE
         if action == "accept" and case is not None and not case.text:
             return "there is no text to expect: the answer is empty or missing"
         if action in ("accept", "mend", "item") and case is not None and self._file(case) is None:
@@ -307,6 +312,16 @@ class DetailPane(Pane):
 
     def _file(self, case: AnswerContext) -> Path | None:
         return source_file(self.workspace.root, case.run, tuple(self.workspace.open))
+
+    def _pictures(self) -> list[Mapping[str, Any]]:
+        case = self._presenter.case
+        return [] if case is None else pictures_of({"messages": case.messages})
+
+    async def do_pictures(self) -> None:
+        """Look at the pictures that went along with the question."""
+        case = self._presenter.case
+        files = case.run.config.get(FILES) if case is not None else None
+        await show_pictures(self, None if files is None else self.workspace.root / str(files), self._pictures())
 
     def do_layout(self) -> None:
         """Side by side, unified, only the answer."""

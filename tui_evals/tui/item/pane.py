@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
 
+from tui_evals.datasets.attachments import pictures_of
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.tui import item_edits
 from tui_evals.tui.actions import Where, bindings
@@ -17,6 +18,7 @@ from tui_evals.tui.item_copies import copy_menu, copyable_values
 from tui_evals.tui.item_edits import go_to, step_to_neighbour
 from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
 from tui_evals.tui.pane import Pane
+from tui_evals.tui.pictures import NO_PICTURE, show_pictures
 from tui_evals.tui.widgets.dialogs import unread_menu
 from tui_evals.tui.widgets.field import FieldBox, Then
 from tui_evals.tui.widgets.focus import give_keys
@@ -152,6 +154,8 @@ class EditorPane(Pane):
         """Why an action cannot be done now."""
         if self._edit is not None:
             return "esc ends the field that is being edited first"
+        if action == "pictures":
+            return None if self._pictures() else NO_PICTURE
         page, key = self.page, self.lines.key
         if page is not None and action in parts_page.ACTIONS:
             return parts_page.why_not_part(self.workspace, page, action, key)
@@ -313,6 +317,14 @@ class EditorPane(Pane):
             return f"{self._edit.name} was left as it was, what you wrote is lost: {problem.strerror}"
 
     # -- what can be done
+
+    def _pictures(self) -> list[Mapping[str, Any]]:
+        return pictures_of(self.workspace.unit or self.workspace.data)
+
+    async def do_pictures(self) -> None:
+        """Look at the pictures of the item, turn or dataset."""
+        editing = self.workspace.editing
+        await show_pictures(self, editing.document.file.parent if editing else None, self._pictures())
 
     def do_edit(self) -> Coroutine[Any, Any, None] | None:
         """Open the box with what is under the cursor, or go where it is edited."""
