@@ -544,6 +544,9 @@ async def test_the_question_stays_in_the_box_when_asking_fails_or_is_given_up(tm
         assert "asking…" in status(pilot) and screen.box.read_only
         await pilot.press("ctrl+o")
         await until(pilot, lambda: "an answer is awaited" in status(pilot))
+        screen._since -= 7
+        screen._tick()
+        assert "an answer is awaited" in status(pilot), "what was said stays while the seconds go on"
         await pilot.press("escape")
         await until(pilot, lambda: "still in the box" in status(pilot))
         assert pilot.app.screen is screen and screen.box.text == "one\ntwo" and not screen.talk.messages

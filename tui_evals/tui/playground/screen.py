@@ -250,13 +250,16 @@ class Playground(FeatureScreen):
             self.call_after_refresh(self.lines.scroll_to, y=start, animate=False)
 
     def tell(self, text: str, kind: Severity = "info") -> None:
-        """Say something beside the name of the target."""
-        self.query_one(Status).tell(text or f"talking to {self.talk.config.name}", kind)
+        """Say something, for a while in place of how things stand."""
+        self._tick()
+        self.query_one(Status).tell(text, kind)
 
     def _tick(self) -> None:
-        if self._asking is not None:
-            seconds = int(time.monotonic() - self._since)
-            self.tell(f"{self.talk.config.name}: asking… {seconds} s · esc stops waiting")
+        """How things stand now."""
+        name = self.talk.config.name
+        seconds = int(time.monotonic() - self._since)
+        asking = f"{name}: asking… {seconds} s · esc stops waiting"
+        self.query_one(Status).rest(f"talking to {name}" if self._asking is None else asking)
 
     def on_text_area_changed(self) -> None:
         """What can be sent can be seen in the keys."""
@@ -291,7 +294,7 @@ class Playground(FeatureScreen):
         self._pending, self._since = self.box.text, time.monotonic()
         self.box.read_only = True
         self._asking = self.run_worker(self._ask(self._pending), group="asking", name="asking", exit_on_error=False)
-        self._tick()
+        self.tell("")
         self.draw()
 
     async def _ask(self, text: str) -> None:
