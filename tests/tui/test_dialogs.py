@@ -20,6 +20,17 @@ class Bench(App[None]):
         self.push_screen(self.wanted, self.got.append)
 
 
+class Viewer(App[None]):
+    """A list alone."""
+
+    def __init__(self, lines):
+        super().__init__()
+        self.lines = lines
+
+    def compose(self):
+        yield self.lines
+
+
 def plain(lines: Lines) -> list[str]:
     return ["".join(piece.text for piece in one.pieces).rstrip() for one in lines.rows]
 
@@ -242,11 +253,7 @@ async def test_the_line_of_help_is_red_only_while_the_entry_is_wrong():
 async def test_one_can_scroll_as_soon_as_there_are_rows_and_the_scrollbar_follows():
     lines = Lines(choosing=False)
 
-    class Viewer(App[None]):
-        def compose(self):
-            yield lines
-
-    async with Viewer().run_test(size=(80, 12)) as pilot:
+    async with Viewer(lines).run_test(size=(80, 12)) as pilot:
         lines.scroll_to(y=10, animate=False)
         assert lines.scroll_offset.y == 0
         lines.show(lambda width: [row(str(number)) for number in range(60)])
@@ -260,14 +267,10 @@ async def test_one_can_scroll_as_soon_as_there_are_rows_and_the_scrollbar_follow
 async def test_the_scrollbar_goes_along_with_rows_that_come_and_go():
     lines = Lines(choosing=False)
 
-    class Viewer(App[None]):
-        def compose(self):
-            yield lines
-
     def show(count):
         lines.show(lambda width: [row(str(number)) for number in range(count)])
 
-    async with Viewer().run_test(size=(80, 12)) as pilot:
+    async with Viewer(lines).run_test(size=(80, 12)) as pilot:
         for count in (60, 61, 30, 5, 60, 12, 13):
             show(count)
             await pilot.pause()
@@ -282,3 +285,15 @@ async def test_the_scrollbar_goes_along_with_rows_that_come_and_go():
         lines.scroll_to(y=48, animate=False)
         show(40)
         assert lines.scroll_offset.y == 28 and "39" in drawn(lines)
+
+
+async def test_rows_that_come_while_a_layout_is_due_have_the_height_they_need():
+    lines = Lines(choosing=False)
+    lines.styles.height = "auto"
+    async with Viewer(lines).run_test(size=(40, 12)) as pilot:
+        await pilot.pause()
+        lines.refresh(layout=True)
+        pilot.app.screen._refresh_layout()  # the picture is drawn before the layout that is due
+        lines.show(lambda width: [row("one"), row("two")])
+        await pilot.pause()
+        assert lines.size.height == 2

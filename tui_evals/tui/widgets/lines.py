@@ -300,6 +300,8 @@ class Lines(ScrollView, can_focus=True):
             self.scroll_y = min(self.scroll_y, self.max_scroll_y)
         else:
             self.virtual_size = size
+            if self.styles.is_auto_height:
+                self._layout_updates += 1  # while a layout is due already, Textual keeps the height it found before
         if self.show_vertical_scrollbar:
             # Textual looks again only when it finds another size itself: the scrollbar would stay what it was.
             self.vertical_scrollbar.window_virtual_size = size.height
