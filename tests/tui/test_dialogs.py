@@ -293,6 +293,7 @@ async def test_rows_that_come_while_a_layout_is_due_have_the_height_they_need():
     async with Viewer(lines).run_test(size=(40, 12)) as pilot:
         await pilot.pause()
         lines.refresh(layout=True)
+        pilot.app.screen._clear_arrangement_cache()
         pilot.app.screen._refresh_layout()  # the picture is drawn before the layout that is due
         lines.show(lambda width: [row("one"), row("two")])
         await pilot.pause()
