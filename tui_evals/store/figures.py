@@ -224,6 +224,17 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     ]
 
 
+def skipped(ask: Ask, run: int, number: int) -> dict[str, int]:
+    """How often each evaluator was skipped in a pass; of a key that judges answers and groups too, for answers."""
+    query = (
+        "SELECT s.key, 'answer', count(*) FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ?1 AND s.pass = ?2 AND s.result = 'skipped' GROUP BY 1 "
+        "UNION ALL SELECT key, 'group', count(*) FROM group_scores "
+        "WHERE run = ?1 AND pass = ?2 AND result = 'skipped' GROUP BY 1 ORDER BY 1, 2 DESC"
+    )
+    return {key: count for key, _, count in ask(query, [run, number])}
+
+
 ScaleMean = tuple[str, int, float, float]
 """A measure with how many scores are in it, their sum, and that of their squares."""
 

@@ -30,7 +30,6 @@ from tui_evals.present.figures import mean_text
 from tui_evals.present.measures import (
     distribution,
     run_measures,
-    skipped_counts,
     skipped_sentence,
     target_measures,
 )
@@ -100,7 +99,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
         standing = standing_data(run, totals, unpriced)
         told = [one.data for one in cause_texts(run, causes)]
         answers = [{**asdict(row), "reason": reasons.get(row.id)} for row in rows]
-        skipped = skipped_counts(reader.evaluator_means(run.id))
+        skipped = reader.skipped(run.id)
         say_json({"run": run_data(run), **standing, "causes": told, "skipped": skipped, "answers": answers})
         return
     measures = target_measures(reader, run, totals)
@@ -124,7 +123,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
             say(f"    {differences[target]}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
-    if skipped_line := skipped_sentence(reader.evaluator_means(run.id)):
+    if skipped_line := skipped_sentence(reader.skipped(run.id)):
         say(skipped_line)
     for line in destination_lines(run.config.get(DESTINATIONS)):
         say(line, dim=True)
