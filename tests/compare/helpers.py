@@ -2,7 +2,7 @@
 
 from tui_evals.compare.runs import compare_runs
 from tui_evals.compare.sides import ComparedRun
-from tui_evals.store.figures import Judged
+from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import AnswerRow, RunRow
 
 
@@ -25,7 +25,8 @@ ONE = document("a")
 
 
 def ran(rows, asked=ONE, judged=(), **given):
-    return ComparedRun(run(**given), rows, asked, judged)
+    compared_rows = [ComparedRow(*(getattr(row, name) for name in ComparedRow._fields)) for row in rows]
+    return ComparedRun(run(**given), compared_rows, asked, judged)
 
 
 def compared(*sides, asked=ONE, differing=lambda pairs: set(), **given):

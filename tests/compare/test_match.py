@@ -49,7 +49,7 @@ def places(groups):
     ],
 )
 def test_items_are_recognised_by_id_then_content_then_position(runs, expected, how):
-    groups = match_items(runs)
+    groups = list(match_items(runs))
     assert places(groups) == expected
     assert [group.how for group in groups] == how
 
@@ -87,7 +87,7 @@ runs = st.lists(keys, max_size=6).map(lambda run: named(*run))
 
 @given(st.lists(runs, min_size=2, max_size=4))
 def test_every_item_of_every_run_is_in_one_group(many):
-    groups = match_items(many)
+    groups = list(match_items(many))
     for number, run in enumerate(many):
         assert sorted(g.keys[number].position for g in groups if g.keys[number]) == list(range(len(run)))
     assert all(any(group.keys) and len(group.keys) == len(many) for group in groups)
@@ -114,6 +114,6 @@ def test_ten_thousand_items_are_matched_in_linear_time(test_id):
 
     left, right = run(0), run(1)
     started = time.process_time()
-    groups = match_items([left, right])
+    groups = list(match_items([left, right]))
     assert time.process_time() - started < 5  # a fifth of a second on an idle machine; a square of the items is minutes
     assert len(groups) == (10_001 if test_id is None else 10_000)

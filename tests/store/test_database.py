@@ -282,6 +282,9 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
             await writer.scored(answer, 1, records, "pass", None)
     connection = sqlite3.connect(path)
     with connection:
+        for trigger in ("answer_changed", "answer_deleted", "call_noted"):
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute("DROP TABLE counted")
         connection.execute("ALTER TABLE runs DROP COLUMN verdict")
         connection.execute("ALTER TABLE answers DROP COLUMN ending")
         for table in ("answers", "calls"):

@@ -60,3 +60,14 @@ async def test_of_a_key_that_judges_both_the_mean_of_the_answers_comes_last(run,
     await writer.group_scored(run.id, 1, 0, 0, judged("Match", 0.0))
     means = [(mean.key, mean.scope) for mean in reader.evaluator_means(run.id)]
     assert means == [("Best", "group"), ("Match", "group"), ("Match", "answer")]
+
+
+async def test_what_was_skipped_is_told_of_answers_and_of_groups(run, writer, reader):
+    skip = ScoreRecord(key="Both", evaluator="Both", score=None, result="skipped")
+    number = new_pass(writer, run.id, {})
+    for turn in (0, 1):
+        await writer.group_scored(run.id, number, 0, turn, skip)
+    await writer.group_scored(run.id, number, 0, 0, judged("Best", 0.2))
+    assert reader.skipped(run.id) == {"Both": 2}
+    await writer.scored(next(reader.all_rows(run.id)).id, number, [skip, judged()], "pass", 100.0)
+    assert reader.skipped(run.id) == {"Both": 1}

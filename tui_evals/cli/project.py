@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.discover import project_root
@@ -15,9 +16,11 @@ from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
-from tui_evals.store.writer import Writer
 
 from .output import Stop, warn
+
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
 
 
 def store_path(root: Path | None = None) -> Path:
@@ -42,7 +45,8 @@ def reader() -> Reader:
 
 def writer(environment: Mapping[str, str]) -> Writer:
     """The writing door of the project's store; what looks like a secret of the environment never passes it."""
-    # Not before something is written: who only reads need not wait for what checks settings.
+    # Not before something is written: who only reads need not wait for what checks settings and commits.
+    from tui_evals.store.writer import Writer
     from tui_evals.targets.base import ConfigurationError
     from tui_evals.targets.config import load_settings
 

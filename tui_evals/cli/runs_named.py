@@ -10,7 +10,6 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
 from . import project
-from .imports.importing import run_in_file
 from .output import Stop
 
 
@@ -21,6 +20,9 @@ def run_meant(reader: Reader, word: str) -> RunRow:
     except LookupError as problem:
         if not os.path.exists(word):
             raise Stop(str(problem.args[0])) from None
+    # Not before there is a file to import: whoever names stored runs need not wait for the doors of other tools.
+    from .imports.importing import run_in_file
+
     key = run_in_file(Path(word))
     with project.reader() as later:
         return project.run_named(later, key)

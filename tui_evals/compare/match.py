@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tui_evals.store.records import AnswerStatus
 
@@ -17,8 +17,7 @@ _WHOLE: frozenset[AnswerStatus] = frozenset(("pass", "fail", "answered", "unjudg
 _WEAKNESS: dict[How, int] = {"testId": 0, "content": 1, "position": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class ItemKey:
+class ItemKey(NamedTuple):
     """What an item can be recognised by; the hash is of what is asked and expected, without the testId."""
 
     test_id: str | None
@@ -35,8 +34,7 @@ class Outcome:
     status: AnswerStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """One item across runs: its key in each run, None where it is missing."""
 
     keys: tuple[ItemKey | None, ...]
@@ -44,19 +42,19 @@ class Group:
     """The weakest of what it was matched by; None when only one run has it."""
 
 
-def match_items(runs: Sequence[Sequence[ItemKey]]) -> tuple[Group, ...]:
+def match_items(runs: Sequence[Sequence[ItemKey]]) -> Iterable[Group]:
     """Every item of the runs once: those of the first run in its order, then what each later one adds."""
     counts = [Counter(key.test_id for key in run) for run in runs]
     repeated = {test_id for count in counts for test_id, times in count.items() if times > 1}
     if len(runs) > 1 and all(run == runs[0] for run in runs[1:]):
-        return tuple(_same_everywhere(key, len(runs), repeated) for key in runs[0])
+        return (_same_everywhere(key, len(runs), repeated) for key in runs[0])
     groups: list[_GrowingGroup] = []
     for number, run in enumerate(runs):
         unmatched = list(run)
         for how, identity in _identities(repeated):
             unmatched = _add_matches(unmatched, number, groups, how, identity)
         groups += (_GrowingGroup({number: key}) for key in unmatched)
-    return tuple(Group(tuple(group.keys.get(run) for run in range(len(runs))), group.how) for group in groups)
+    return (Group(tuple(group.keys.get(run) for run in range(len(runs))), group.how) for group in groups)
 
 
 def item_verdict(outcomes: Sequence[Outcome]) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
 from statistics import fmean
@@ -12,7 +12,7 @@ from tui_evals.store.figures import Judged
 from tui_evals.text.measures import Measure, common_measure, parse_measure
 
 from .match import Kind, Outcome, Verdict, item_verdict, repeat_verdicts
-from .sides import Answer, CellKey, Judging, RunAnswers
+from .sides import Answer, CellKey, RunAnswers
 from .statistics import Interval, bootstrap, holm, items_needed, paired_test
 
 _ROUNDING = 1e-12
@@ -100,48 +100,74 @@ class RunDifference:
         return tuple(test for test in (self.passes, *self.tests) if test.worse(level))
 
 
-def run_difference(items: Sequence[ItemAnswers], first: RunAnswers, later: RunAnswers) -> RunDifference:
-    """Every test of a later run, from the items that both runs have."""
-    columns: defaultdict[Column, list[tuple[float, float]]] = defaultdict(list)
-    item_shares: list[tuple[float, float]] = []
-    verdicts: Counter[tuple[Verdict, Verdict]] = Counter()
-    for both in items:
-        shares = dict(_shares(both, verdicts))
+class PairedItems:
+    """What the items came to that the first run and a later one have; none of their answers is kept."""
+
+    def __init__(self, first: RunAnswers, later: RunAnswers) -> None:
+        self._first, self._later = first, later
+        self._columns: defaultdict[Column, list[tuple[float, float]]] = defaultdict(list)
+        self._shares: list[tuple[float, float]] = []
+        self._verdicts: Counter[tuple[Verdict, Verdict]] = Counter()
+        self._scores: dict[str, list[tuple[float, float]]] = {
+            key: [] for key in sorted(first.scores.keys() & later.scores.keys())
+        }
+
+    def add(self, both: ItemAnswers) -> None:
+        """Take in an item: how often it passes in each column, and its mean score by each evaluator."""
+        shares = _shares(both, self._verdicts)
         for column, share in shares.items():
-            columns[column].append(share)
+            self._columns[column].append(share)
         if shares:
-            item_shares.append(_mean_pair(shares.values()))
-    family = [
-        _difference(scores, key, "", *_direction(first, later, key))
-        for key, scores in _by_evaluator(items, first, later)
-    ]
-    if len(columns) > 1:
-        names = {**later.columns, **first.columns}
-        family += [_difference(shares, "", names[column], 1) for column, shares in sorted(columns.items())]
-    corrected = holm([test.p for test in family])
-    tests = tuple(replace(test, adjusted=p) for test, p in zip(family, corrected, strict=True))
-    counted = sum(map(len, columns.values()))
-    broken, fixed = verdicts["pass", "fail"], verdicts["fail", "pass"]
-    return RunDifference(counted, broken, fixed, _difference(item_shares, "", "", 1), tests)
+            self._shares.append(_mean_pair(shares.values()))
+        if _is_alone(both):
+            (one,), (other,) = both[0].values(), both[1].values()
+            for key, means in self._scores.items():
+                was, now = self._first.scores[key].get(one.id), self._later.scores[key].get(other.id)
+                if was is not None and now is not None:
+                    means.append((was, now))
+            return
+        for key, means in self._scores.items():
+            if pair := _mean_scores(both, self._first.scores[key], self._later.scores[key]):
+                means.append(pair)
+
+    def difference(self) -> RunDifference:
+        """Every test of the later run."""
+        first, later = self._first, self._later
+        family = [
+            _difference(means, key, "", *_direction(first, later, key)) for key, means in self._scores.items() if means
+        ]
+        if len(self._columns) > 1:
+            names = {**later.columns, **first.columns}
+            family += [_difference(shares, "", names[column], 1) for column, shares in sorted(self._columns.items())]
+        corrected = holm([test.p for test in family])
+        tests = tuple(replace(test, adjusted=p) for test, p in zip(family, corrected, strict=True))
+        counted = sum(map(len, self._columns.values()))
+        broken, fixed = self._verdicts["pass", "fail"], self._verdicts["fail", "pass"]
+        return RunDifference(counted, broken, fixed, _difference(self._shares, "", "", 1), tests)
 
 
-def _shares(
-    both: ItemAnswers, verdicts: Counter[tuple[Verdict, Verdict]]
-) -> Iterator[tuple[Column, tuple[float, float]]]:
+def _is_alone(both: ItemAnswers) -> bool:
+    """Whether an item has one answer in each of the two runs, as most have, both to the same."""
+    return len(both[0]) == len(both[1]) == 1 and both[0].keys() == both[1].keys()
+
+
+def _shares(both: ItemAnswers, verdicts: Counter[tuple[Verdict, Verdict]]) -> dict[Column, tuple[float, float]]:
     """In each column the share of repeats that pass, before and after, where both were judged; counts the verdicts."""
-    if len(both[0]) == len(both[1]) == 1 and both[0].keys() == both[1].keys():
+    if _is_alone(both):
         ((cell, before),), (after,) = both[0].items(), both[1].values()
-        if before.status in _VERDICTS and after.status in _VERDICTS:
-            verdicts[_VERDICTS[before.status], _VERDICTS[after.status]] += 1
-            yield cell[1:3], (float(before.status == "pass"), float(after.status == "pass"))
-        return
+        if before.status not in _VERDICTS or after.status not in _VERDICTS:
+            return {}
+        verdicts[_VERDICTS[before.status], _VERDICTS[after.status]] += 1
+        return {cell[1:3]: (float(before.status == "pass"), float(after.status == "pass"))}
+    shares = {}
     sides = [_outcomes(cells) for cells in both]
     for column, outcomes in sides[0].items():
         if column in sides[1]:
             was, now = _share_passing(outcomes), _share_passing(sides[1][column])
             if was is not None and now is not None:
                 verdicts[item_verdict(outcomes), item_verdict(sides[1][column])] += 1
-                yield column, (was, now)
+                shares[column] = was, now
+    return shares
 
 
 _VERDICTS: Mapping[str, Verdict] = {"pass": "pass", "fail": "fail"}
@@ -160,44 +186,25 @@ def _share_passing(outcomes: Iterable[Outcome]) -> float | None:
     return sum(judged) / len(judged) if judged else None
 
 
-def _by_evaluator(
-    items: Sequence[ItemAnswers], first: RunAnswers, later: RunAnswers
-) -> Iterator[tuple[str, list[tuple[float, float]]]]:
-    """For each evaluator the mean score of every item that both runs judged, before and after."""
-    means: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for both in items:
-        if len(both[0]) == len(both[1]) == 1 and both[0].keys() == both[1].keys():
-            for key, pair in _lone_scores(both, first, later):
-                means[key].append(pair)
-            continue
-        before, after = _scores(both[0], first), _scores(both[1], later)
-        for key, places in before.items():
-            if key in after:
-                shared = [(_mean(places[at]), _mean(after[key][at])) for at in places if at in after[key]]
-                if shared:
-                    means[key].append(_mean_pair(shared))
-    yield from sorted(means.items())
+def _mean_scores(
+    both: ItemAnswers, before: Mapping[int, float], after: Mapping[int, float]
+) -> tuple[float, float] | None:
+    """The mean scores of an item by one evaluator, of the places that both runs judged; None where there is none."""
+    places, others = _scores(both[0], before), _scores(both[1], after)
+    shared = [(_mean(scores), _mean(others[at])) for at, scores in places.items() if at in others]
+    return _mean_pair(shared) if shared else None
 
 
-def _lone_scores(both: ItemAnswers, first: RunAnswers, later: RunAnswers) -> Iterator[tuple[str, tuple[float, float]]]:
-    """The scores of an item that has one answer in each run, by evaluator."""
-    (before,), (after,) = both[0].values(), both[1].values()
-    others = {record.key: record for record in later.judged.get(after.id, ())}
-    for record in first.judged.get(before.id, ()):
-        if record.key in others:
-            yield record.key, (judged_value(record), judged_value(others[record.key]))
-
-
-def _scores(cells: Mapping[CellKey, Answer], side: RunAnswers) -> dict[str, dict[tuple[int, int, int], list[float]]]:
-    """The scores of an item by evaluator and by prompt, target and turn; repeats together."""
-    scores: dict[str, dict[tuple[int, int, int], list[float]]] = {}
+def _scores(cells: Mapping[CellKey, Answer], scores: Mapping[int, float]) -> dict[tuple[int, int, int], list[float]]:
+    """The scores of an item by one evaluator, by prompt, target and turn; repeats together."""
+    places: dict[tuple[int, int, int], list[float]] = {}
     for cell, answer in cells.items():
-        for record in side.judged.get(answer.id, ()):
-            scores.setdefault(record.key, {}).setdefault(cell[1:], []).append(judged_value(record))
-    return scores
+        if answer.id in scores:
+            places.setdefault(cell[1:], []).append(scores[answer.id])
+    return places
 
 
-def judged_value(judged: Judging | Judged) -> float:
+def judged_value(judged: Judged) -> float:
     """The score; a bare verdict counts 1 or 0."""
     return judged.score if judged.score is not None else float(judged.result == "pass")
 
@@ -210,16 +217,8 @@ def _direction(first: RunAnswers, later: RunAnswers, key: str) -> tuple[int, Mea
     measure = parse_measure(common_measure(side.measures.get(key, "") for side in (first, later)))
     if measure.better:
         return measure.better, measure
-    above: Counter[bool] = Counter()
-    verdicts = False
-    for side in (first, later):
-        for records in side.judged.values():
-            for record in records:
-                if record.key == key and record.result in ("pass", "fail"):
-                    verdicts = True
-                    if record.score is not None and record.threshold is not None:
-                        above[(record.result == "pass") == (record.score >= record.threshold)] += 1
-    return (0 if not verdicts else -1 if above[False] > above[True] else 1), measure
+    verdicts, above, below = map(sum, zip(first.verdicts(key), later.verdicts(key), strict=True))
+    return (0 if not verdicts else -1 if below > above else 1), measure
 
 
 def passes_by_target(items: Iterable[ItemAnswers]) -> dict[int, MeasuredDifference]:
@@ -227,7 +226,7 @@ def passes_by_target(items: Iterable[ItemAnswers]) -> dict[int, MeasuredDifferen
     shares: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
     for both in items:
         by_target: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        for (_, target), share in _shares(both, Counter()):
+        for (_, target), share in _shares(both, Counter()).items():
             by_target[target].append(share)
         for target, pairs in by_target.items():
             shares[target].append(_mean_pair(pairs))
@@ -259,7 +258,9 @@ def _difference(
 ) -> MeasuredDifference:
     """The test of pairs; `estimated` adds the interval and how many items would tell, which take most of the time."""
     # The means of one and of three equal scores may differ by a rounding, and all to the same side.
-    pairs = [(before, before if isclose(before, after, rel_tol=_ROUNDING) else after) for before, after in pairs]
+    pairs = [
+        pair if pair[0] == pair[1] or not isclose(*pair, rel_tol=_ROUNDING) else (pair[0], pair[0]) for pair in pairs
+    ]
     differences = [after - before for before, after in pairs]
     before, after = _mean_pair(pairs) if pairs else (0.0, 0.0)
     p = paired_test(differences)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from tui_evals.garbage import garbage_collection_paused
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, ItemKey, Kind, Outcome, Verdict, item_verdict, match_items
-from .measures import ItemAnswers, RunDifference, judged_value, run_difference
+from .measures import PairedItems, RunDifference
 from .sides import (
     Answer,
     CellKey,
@@ -42,9 +42,11 @@ _ONLY: Mapping[Kind | None, tuple[Kind | None]] = {kind: (kind,) for kind in (*K
 Pairs = Iterable[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedLine:
-    """The same turn of the same item in every run; turn and repeat are None where there is only one."""
+class ComparedLine(NamedTuple):
+    """The same turn of the same item in every run; turn and repeat are None where there is only one.
+
+    A hundred thousand are made at once, so it is a plain tuple.
+    """
 
     item: str
     turn: int | None
@@ -116,9 +118,10 @@ def compare_runs(
     rejudged = any(side.rejudged for side in sides)
     rubrics = [other_rubrics(sides[0], later) for later in sides[1:]]
     lines: list[ComparedLine] = []
-    items: tuple[list[ItemAnswers], ...] = tuple([] for _ in runs[1:])
+    paired = [PairedItems(sides[0], later) for later in sides[1:]]
     for group in match_items(_item_keys(sides, same_document)):
-        cells = [side.cells[key.position] if key else {} for side, key in zip(sides, group.keys, strict=True)]
+        # Taken, so that the memory of what becomes lines is free for them.
+        cells = [side.cells.pop(key.position) if key else {} for side, key in zip(sides, group.keys, strict=True)]
         otherwise = all_otherwise
         if not expected_alike:
             otherwise = [
@@ -143,16 +146,16 @@ def compare_runs(
             elif otherwise[number]:
                 continue
             if before and later:
-                items[number].append((before, later))
+                paired[number].add((before, later))
     final_lines = _reread_same(lines, differing)
     differences = [
         replace(
-            run_difference(both, sides[0], later),
+            one.difference(),
             counts=_count_kinds(line.kinds[number] for line in final_lines),
             judged_otherwise=sum(line.otherwise[number] for line in final_lines if line.otherwise),
             scored=sum(_only_scored(line, number + 1) for line in final_lines),
         )
-        for number, (both, later) in enumerate(zip(items, sides[1:], strict=True))
+        for number, one in enumerate(paired)
     ]
     names = sorted({name for side in sides for name in side.categories.values()})
     categories = {name: tuple(side.rate(name) for side in sides) for name in names} if any(names) else {}
@@ -226,22 +229,13 @@ def _lines(
     otherwise: Sequence[bool],
     apart: Mapping[CellKey, Sequence[bool]],
 ) -> Iterable[ComparedLine]:
+    if len(sides) == 2 and group.keys[0] is group.keys[1] and True not in otherwise and not apart:
+        line = _line_alone(group, cells, sides, one_column)
+        if line is not None:
+            yield line
+            return
     key, side = next((key, side) for key, side in zip(group.keys, sides, strict=True) if key)
     name, category = side.names[key.position], side.categories[key.position]
-    if (
-        len(sides) == 2
-        and True not in otherwise
-        and not apart
-        and group.keys[0] is group.keys[1]
-        and len(cells[0]) == 1
-    ):
-        ((cell, before),) = cells[0].items()
-        if len(cells[1]) == 1 and cell in cells[1] and not cell[0] and not cell[3]:  # as most items are
-            after = cells[1][cell]
-            column = "" if one_column else next(s.columns[cell[1:3]] for s in sides if cell[1:3] in s.columns)
-            both, kinds_of_both = (before, after), _ONLY[_kind(before, after)]
-            yield ComparedLine(name, None, None, column, category, both, kinds_of_both, group.how, False)
-            return
     edited = len({key.content_hash for key in group.keys if key}) > 1
     all_cells = dict.fromkeys(cell for side_cells in cells for cell in side_cells)
     has_repeats, has_turns = any(cell[0] for cell in all_cells), any(cell[3] for cell in all_cells)
@@ -274,13 +268,30 @@ def _lines(
         )
 
 
+def _line_alone(
+    group: Group, cells: Sequence[Mapping[CellKey, Answer]], sides: Sequence[RunAnswers], one_column: bool
+) -> ComparedLine | None:
+    """The line of an item that has one answer in each of two runs, both to the same, as most items have."""
+    key = group.keys[0]
+    if key is None or len(cells[0]) != 1 or len(cells[1]) != 1:
+        return None
+    ((cell, before),) = cells[0].items()
+    if cell not in cells[1] or cell[0] or cell[3]:
+        return None
+    after, names, categories = cells[1][cell], sides[0].names, sides[0].categories
+    column = "" if one_column else next(s.columns[cell[1:3]] for s in sides if cell[1:3] in s.columns)
+    name, category, kinds = names[key.position], categories[key.position], _ONLY[_kind(before, after)]
+    return ComparedLine(name, None, None, column, category, (before, after), kinds, group.how, False)
+
+
 def _both_judged(before: Answer | None, after: Answer | None) -> bool:
     return all(one is not None and _VERDICTS[one.status] in ("pass", "fail") for one in (before, after))
 
 
 def _only_scored(line: ComparedLine, later: int) -> bool:
     """Whether both runs gave an answer values that neither pass nor fail."""
-    return all(answer is not None and answer.status == "scored" for answer in (line.answers[0], line.answers[later]))
+    first, other = line.answers[0], line.answers[later]
+    return first is not None and other is not None and first.status == other.status == "scored"
 
 
 def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
@@ -298,8 +309,18 @@ def _reread_same(
     lines: Sequence[ComparedLine], differing: Callable[[Pairs], set[tuple[int, int]]]
 ) -> list[ComparedLine]:
     """The lines once the texts that look the same have been read."""
-    changed = differing(pair for line in lines for pair in _same_answers(line) if pair)
-    return [_with_changes(line, changed) for line in lines] if changed else list(lines)
+    places = {
+        pair: number
+        for number, line in enumerate(lines)
+        if "same" in line.kinds
+        for pair in _same_answers(line)
+        if pair is not None
+    }
+    reread = list(lines)
+    changed = differing(places)
+    for number in {places[pair] for pair in changed}:
+        reread[number] = _with_changes(reread[number], changed)
+    return reread
 
 
 def _same_answers(line: ComparedLine) -> list[tuple[int, int] | None]:
@@ -314,7 +335,7 @@ def _same_answers(line: ComparedLine) -> list[tuple[int, int] | None]:
 def _with_changes(line: ComparedLine, changed: set[tuple[int, int]]) -> ComparedLine:
     pairs = zip(_same_answers(line), line.kinds, strict=True)
     kinds = tuple("changed" if pair in changed else kind for pair, kind in pairs)
-    return line if kinds == line.kinds else replace(line, kinds=kinds)
+    return line._replace(kinds=kinds)
 
 
 def _count_kinds(kinds: Iterable[Kind | None]) -> dict[Kind, int]:
@@ -323,14 +344,11 @@ def _count_kinds(kinds: Iterable[Kind | None]) -> dict[Kind, int]:
 
 
 def _side(answers: RunAnswers) -> RunSide:
-    scores: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
-    for records in answers.judged.values():
-        for record in records:
-            scores[record.key].append(judged_value(record))
+    scores = {key: array("d", scores.values()) for key, scores in sorted(answers.scores.items()) if scores}
     return RunSide(
         answers.run,
         answers.rate(),
-        dict(sorted(scores.items())),
+        scores,
         answers.measures,
         answers.judged_by.since,
         answers.labels,

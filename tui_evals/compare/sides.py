@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from tui_evals.store.figures import ComparedRow, Judged
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
+from tui_evals.store.records import AnswerStatus, RunRow, Totals
 from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references
 from tui_evals.text.measures import common_measure, on_common_scale, parse_measure
 from tui_evals.text.names import numbered
@@ -48,7 +49,7 @@ class ComparedRun:
     """One of the runs to compare: its answers, the dataset it asked, and what was judged."""
 
     run: RunRow
-    rows: Iterable[AnswerRow | ComparedRow]
+    rows: Iterable[ComparedRow]
     document: Mapping[str, Any]
     judged: Iterable[Judged] = ()
     judged_by: JudgedBy | None = None
@@ -82,9 +83,11 @@ class Usage:
     """What calls without an answer may have cost besides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One answer: enough to list it; answers of the same text look the same, the converse need not hold."""
+class Answer(NamedTuple):
+    """One answer: enough to list it; answers of the same text look the same, the converse need not hold.
+
+    Hundreds of thousands are made at once, so it is a plain tuple.
+    """
 
     id: int
     status: AnswerStatus
@@ -92,14 +95,16 @@ class Answer:
     text_hash: int
 
 
-class Judging(NamedTuple):
-    """What an evaluator made of an answer; answers that it judged alike share it."""
+@dataclass(slots=True)
+class _Scored:
+    """The answers to which an evaluator gave scores in one measure, or bare verdicts."""
 
-    key: str
-    score: float | None
-    result: str | None
-    threshold: float | None
-    measure: str
+    answers: array[int] = field(default_factory=lambda: array("q"))
+    verdicts: int = 0
+    above: int = 0
+    """How often what passes lies on or above the threshold, and what fails below it."""
+    below: int = 0
+    """How often it is the other way round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +130,10 @@ def column_name(run: RunRow, prompt: int, target: int) -> str:
     return " · ".join(name for name in (numbered(run.targets)[target], run.prompts[prompt]) if name)
 
 
-def _brought(judging: Judging, measure: str) -> Judging | None:
-    """A score on a scale that others share; None where nobody can say where it stands there."""
-    if judging.score is None:
-        return judging
-    score = on_common_scale(judging.score, judging.measure, measure)
-    threshold = None if judging.threshold is None else on_common_scale(judging.threshold, judging.measure, measure)
-    return None if score is None else judging._replace(score=score, threshold=threshold, measure=measure)
-
-
 def share_scales(sides: Sequence[RunAnswers]) -> None:
     """Bring the scores of every evaluator to one scale in all runs, where theirs differ."""
-    for key in dict.fromkeys(key for side in sides for key in side.scales):
-        measure = common_measure(known for side in sides for known in side.scales.get(key, ()))
+    for key in dict.fromkeys(key for side in sides for key in side.scores):
+        measure = common_measure(known for side in sides for known in side.scales(key))
         if parse_measure(measure).normalised:
             for side in sides:
                 side.bring(key, measure)
@@ -156,9 +152,10 @@ class RunAnswers:
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}
         self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
-        self.judged: dict[int, tuple[Judging, ...]] = {}
-        self.scales: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        """What the scores of each evaluator are in, where it has several scales all of them."""
+        self.scores: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        """The scores of each evaluator by the ids of the answers; a bare verdict counts 1 or 0."""
+        self._scored: defaultdict[str, dict[str | None, _Scored]] = defaultdict(dict)
+        """The same by what the scores are in, None for bare verdicts."""
         self.columns = {
             (prompts[p], targets[t]): column_name(run, p, t)
             for p in range(len(run.prompts))
@@ -169,42 +166,54 @@ class RunAnswers:
         # What many answers have in common is kept once: a run may have a hundred thousand.
         keys: dict[CellKey, CellKey] = {}
         words: dict[Any, Any] = {}
-        for row in ran.rows:
-            category, status = words.setdefault(row.category, row.category), words.setdefault(row.status, row.status)
-            key = (row.repeat, prompts[row.prompt], targets[row.target], row.turn)
-            self.names[row.item] = row.name
-            self.categories[row.item] = category
-            answer = Answer(row.id, status, row.score, hash((row.preview, row.code)))
-            self.cells[row.item][keys.setdefault(key, key)] = answer
+        for answer_id, item, turn, prompt, target, repeat, name, category, status, score, code, preview in ran.rows:
+            category, status = words.setdefault(category, category), words.setdefault(status, status)
+            key = (repeat, prompts[prompt], targets[target], turn)
+            self.names[item] = name
+            self.categories[item] = category
+            self.cells[item][keys.setdefault(key, key)] = Answer(answer_id, status, score, hash((preview, code)))
             self.statuses[category, status] += 1
-        judgings: dict[tuple[Any, ...], Judging] = {}
-        longer: dict[tuple[int, int], tuple[Judging, ...]] = {}
-        none: tuple[Judging, ...] = ()
-        for answer_id, *said in ran.judged:
-            judging = judgings.get(made := tuple(said))
-            if judging is None:
-                judging = judgings[made] = Judging._make(made)
-            if judging.score is None or isfinite(judging.score):  # an endless score has no mean
-                before = self.judged.get(answer_id, none)
-                place = (id(before), id(judging))  # both are kept, and each once
-                if place not in longer:
-                    longer[place] = (*before, judging)
-                self.judged[answer_id] = longer[place]
-                if judging.measure and judging.score is not None:
-                    self.scales[judging.key][judging.measure] = None
-        self.measures = {key: common_measure(known) for key, known in self.scales.items()}
+        for answer_id, evaluator, score, result, threshold, measure in ran.judged:
+            if score is not None and not isfinite(score):  # an endless score has no mean
+                continue
+            by_measure, its_measure = self._scored[evaluator], None if score is None else measure
+            scored = by_measure.get(its_measure)
+            if scored is None:
+                scored = by_measure[its_measure] = _Scored()
+            scored.answers.append(answer_id)
+            self.scores[evaluator][answer_id] = float(result == "pass") if score is None else score
+            if result in ("pass", "fail"):
+                scored.verdicts += 1
+                if score is not None and threshold is not None:
+                    if (result == "pass") == (score >= threshold):
+                        scored.above += 1
+                    else:
+                        scored.below += 1
+        self.measures = {key: common_measure(known) for key in self.scores if (known := self.scales(key))}
+
+    def scales(self, key: str) -> list[str]:
+        """What the scores of an evaluator are in, where it says so; several where it has several scales."""
+        return [measure for measure in self._scored.get(key, ()) if measure]
 
     def bring(self, key: str, measure: str) -> None:
         """Bring the scores of an evaluator to a scale that others share, without those that stand on none."""
-        brought: dict[Judging, Judging | None] = {}
-        for answer, judgings in self.judged.items():
-            for judging in judgings:
-                if judging.key == key and judging not in brought:
-                    brought[judging] = _brought(judging, measure)
-            if any(judging in brought for judging in judgings):
-                moved = (brought.get(judging, judging) for judging in judgings)
-                self.judged[answer] = tuple(judging for judging in moved if judging is not None)
-        self.measures[key], self.scales[key] = measure, {measure: None}
+        scores, by_measure = self.scores[key], self._scored[key]
+        for own, scored in list(by_measure.items()):
+            if own is None:
+                continue
+            if parse_measure(own).bounds is None:
+                del by_measure[own]
+            for answer in scored.answers:
+                if (score := on_common_scale(scores[answer], own, measure)) is None:
+                    del scores[answer]
+                else:
+                    scores[answer] = score
+        self.measures[key] = measure
+
+    def verdicts(self, key: str) -> tuple[int, int, int]:
+        """How many verdicts an evaluator gave, and how often what passes lies above its threshold, or below it."""
+        parts = self._scored[key].values()
+        return sum(one.verdicts for one in parts), sum(one.above for one in parts), sum(one.below for one in parts)
 
     def rate(self, category: str | None = None) -> Rate:
         """How many answers pass, of all or of a category."""
@@ -256,7 +265,7 @@ class RunAnswers:
 
     def has_verdict(self, cells: Mapping[CellKey, Answer], keys: Collection[str]) -> bool:
         """Whether one of these evaluators judged one of these answers."""
-        return any(record.key in keys for answer in cells.values() for record in self.judged.get(answer.id, ()))
+        return any(answer.id in self.scores.get(key, ()) for key in keys for answer in cells.values())
 
     def item_keys(self, same_document: bool) -> list[ItemKey]:
         """What each item that was asked is recognised by; its position where all runs have the same document."""

@@ -131,15 +131,16 @@ def paired_test(differences: Sequence[float], seed: int = 0) -> float:
     normal limit is taken. Neither the order of the items nor the side that was subtracted changes it.
     """
     scaled = _scale_differences(differences)
-    sizes = sorted(map(abs, scaled))
+    sizes = list(map(abs, scaled))
     if not sizes:
         return 1.0
-    if sizes[0] >= 1 - _ROUNDING:
+    if min(sizes) >= 1 - _ROUNDING:
         lower = sum(difference < 0 for difference in scaled)
         return mcnemar(lower, len(scaled) - lower)
     observed = abs(fsum(scaled))
     if len(sizes) > _MANY:
         return erfc(observed / sqrt(2 * fsum(size * size for size in sizes)))
+    sizes.sort()
     least = observed - _ROUNDING * fsum(sizes)  # sums that are equal but for rounding count as equal
     if len(sizes) <= _EXACT:
         sums = _signed_sums(sizes)

@@ -130,7 +130,7 @@ class Trend:
         names = column_names(run)
         rows = (
             row
-            for row in reader.all_rows(run.id)
+            for row in reader.compared(run.id)
             if (names[row.prompt, row.target] == column if self.category is None else row.category == self.category)
         )
         judged = reader.judged(run.id) if self.evaluator else ()

@@ -40,14 +40,9 @@ def distribution(mean: EvaluatorMean) -> str:
     return ", ".join(part for part in (mean_with_interval(mean), label_counts(mean.labels)) if part)
 
 
-def skipped_counts(means: Iterable[EvaluatorMean]) -> dict[str, int]:
-    """How often each evaluator was skipped, where one was: as it found nothing to judge, or nobody was to be asked."""
-    return {mean.key: mean.skipped for mean in means if mean.skipped}
-
-
-def skipped_sentence(means: Iterable[EvaluatorMean]) -> str:
-    """What was skipped, and that it is in no figure; empty where nothing was."""
-    told = [f"{key} {counted(count, 'time')}" for key, count in skipped_counts(means).items()]
+def skipped_sentence(skipped: Mapping[str, int]) -> str:
+    """How often each evaluator was skipped, and that it is in no figure; empty where none was."""
+    told = [f"{key} {counted(count, 'time')}" for key, count in skipped.items()]
     return f"skipped, and in no rate or mean: {', '.join(told)}" if told else ""
 
 

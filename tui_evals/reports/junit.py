@@ -48,7 +48,7 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     totals = reader.totals_by(run.id, "column")
     whole = reader.totals(run.id)
     about = run_facts(run, whole, reader.spent(run.id)[1], run_measures(reader, run, whole))
-    measures, skipped = column_measures(reader, run, whole), skipped_sentence(reader.evaluator_means(run.id))
+    measures, skipped = column_measures(reader, run, whole), skipped_sentence(reader.skipped(run.id))
     tallies: defaultdict[tuple[int, int], _Tally] = defaultdict(_Tally)
     repeated = False
     for row in reader.all_rows(run.id):

@@ -19,6 +19,7 @@ from platformdirs import user_state_path
 from tui_evals.private_files import UnsafeFile, check_private, make_private_folder, open_private
 
 from . import migrations
+from .figures import keep_totals
 from .read_only import frozen_address, why_read_only
 
 LOCK_SECONDS = 5.0
@@ -357,6 +358,8 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         if version and (damage := page_errors(connection)):
             raise damaged_error(path, damage[0])
         migrations.migrate(connection, path, version)
+        if version:
+            keep_totals(connection)
 
 
 def page_errors(connection: sqlite3.Connection, check: str = "quick_check") -> list[str]:

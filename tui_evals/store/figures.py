@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +14,8 @@ from typing import Any, NamedTuple, cast
 from tui_evals.text.endings import ENDINGS
 from tui_evals.text.measures import common_measure, parse_measure
 
-from .records import AnswerStatus, FailureCause, Totals
-from .rows import EvaluatorMean
+from .records import OVER_STATUSES, AnswerStatus, FailureCause, Totals
+from .rows import EvaluatorMean, dumps
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
@@ -61,14 +62,47 @@ _TOTALS = f"count(*), {_STATUSES}, {_COST}, {_UNPRICED}, {_TOKENS}"
 _WIDTH = 16  # columns of _TOTALS
 
 
+_OF_CALLS = (
+    "SELECT total(CASE WHEN kind = 'judge' THEN cost END), total(may_cost), "
+    "total(CASE WHEN kind = 'target' AND answer IS NULL THEN cost END) FROM calls WHERE run = ?"
+)
+_OF_ANSWERS = f"SELECT {_TOTALS} FROM answers WHERE run = ?"
+
+
+def _grouped(group: str) -> tuple[str, str]:
+    """The queries for the calls and the answers of each group of a run."""
+    qualified = ", ".join(f"answers.{column}" for column in group.split(", "))
+    return (
+        f"SELECT total(CASE WHEN kind = 'judge' THEN calls.cost END), total(may_cost), {qualified} "
+        f"FROM calls JOIN answers ON answers.id = calls.answer WHERE calls.run = ? GROUP BY {qualified}",
+        f"SELECT {_TOTALS}, {group} FROM answers WHERE run = ? GROUP BY {group}",
+    )
+
+
+_KEPT = (_OF_CALLS, _OF_ANSWERS, *_grouped("target"))
+"""What is kept of a run that is over; by its query, so that what another version asks is counted anew."""
+
+
+def keep_totals(connection: sqlite3.Connection) -> None:
+    """Keep the totals of every run that is over; triggers of the store drop them with the next change of the run."""
+    over = ", ".join(f"'{status}'" for status in OVER_STATUSES)
+    uncounted = f"SELECT id FROM runs WHERE status IN ({over}) AND id NOT IN (SELECT run FROM counted)"
+    for (run,) in connection.execute(uncounted).fetchall():
+        counted = [(run, query, dumps(connection.execute(query, [run]).fetchall())) for query in _KEPT]
+        connection.executemany("INSERT INTO counted VALUES (?,?,?)", counted)
+
+
+def _counted(ask: Ask, run: int, query: str) -> list[tuple[Any, ...]]:
+    """What a query says of a run, as it is kept or counted now."""
+    for (rows,) in ask("SELECT rows FROM counted WHERE run = ? AND query = ?", [run, query]):
+        return list(map(tuple, json.loads(rows)))
+    return ask(query, [run])
+
+
 def totals(ask: Ask, run: int) -> Totals:
     """The whole run, with the short questions that looked for a target, which belong to no answer."""
-    query = (
-        "SELECT total(CASE WHEN kind = 'judge' THEN cost END), total(may_cost), "
-        "total(CASE WHEN kind = 'target' AND answer IS NULL THEN cost END) FROM calls WHERE run = ?"
-    )
-    ((judged, unsure, looking),) = ask(query, [run])
-    (row,) = ask(f"SELECT {_TOTALS} FROM answers WHERE run = ?", [run])
+    ((judged, unsure, looking),) = _counted(ask, run, _OF_CALLS)
+    (row,) = _counted(ask, run, _OF_ANSWERS)
     counted = _totals(row, judged, unsure)
     return replace(counted, cost=counted.cost + looking)
 
@@ -77,16 +111,10 @@ def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
     """Each group of the run; judge calls for groups of answers belong to none of them."""
     if by not in _GROUPS:
         raise ValueError(f"totals go by target, prompt, column or category, not by {by!r}")
-    group = _GROUPS[by]
-    qualified = ", ".join(f"answers.{column}" for column in group.split(", "))
-    judged = ask(
-        f"SELECT total(CASE WHEN kind = 'judge' THEN calls.cost END), total(may_cost), {qualified} "
-        f"FROM calls JOIN answers ON answers.id = calls.answer WHERE calls.run = ? GROUP BY {qualified}",
-        [run],
-    )
-    costs = {tuple(key): (cost, unsure) for cost, unsure, *key in judged}
+    of_calls, of_answers = _grouped(_GROUPS[by])
+    costs = {tuple(key): (cost, unsure) for cost, unsure, *key in _counted(ask, run, of_calls)}
     by_group: dict[Any, Totals] = {}
-    for row in ask(f"SELECT {_TOTALS}, {group} FROM answers WHERE run = ? GROUP BY {group}", [run]):
+    for row in _counted(ask, run, of_answers):
         key = row[_WIDTH:]
         by_group[key if by == "column" else key[0]] = _totals(row, *costs.get(key, (0.0, 0.0)))
     return by_group
@@ -194,6 +222,17 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
         EvaluatorMean(**mean | _on_one_scale(scales.get(at, ())), labels=labels.get(at, {}))
         for mean, at in zip(means, places, strict=True)
     ]
+
+
+def skipped(ask: Ask, run: int, number: int) -> dict[str, int]:
+    """How often each evaluator was skipped in a pass; of a key that judges answers and groups too, for answers."""
+    query = (
+        "SELECT s.key, 'answer', count(*) FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ?1 AND s.pass = ?2 AND s.result = 'skipped' GROUP BY 1 "
+        "UNION ALL SELECT key, 'group', count(*) FROM group_scores "
+        "WHERE run = ?1 AND pass = ?2 AND result = 'skipped' GROUP BY 1 ORDER BY 1, 2 DESC"
+    )
+    return {key: count for key, _, count in ask(query, [run, number])}
 
 
 ScaleMean = tuple[str, int, float, float]

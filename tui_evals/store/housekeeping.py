@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from .figures import keep_totals
 from .records import OVER_STATUSES, AnswerRow, AnswerStatus, NewRun, PlannedAnswer, RunRow
 from .results import take_seq, workers_changed
 from .rows import RUN_SELECTED, SCORE_COLUMNS, dumps, run_row
@@ -104,6 +105,7 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
         _begun_again(connection, run)
     if values.get("status") in OVER_STATUSES:
         _nothing_in_flight(connection, run)
+        keep_totals(connection)
     if "finished" in values:
         connection.execute("UPDATE runs SET finished = max(finished, started) WHERE id = ? AND started", [run])
         connection.execute("UPDATE workers SET state = 'gone', cells = 0, rate = 0 WHERE run = ?", [run])
@@ -145,7 +147,7 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
     connection.execute(f"DELETE FROM answers WHERE id {chosen}", ids)
     if len(page) == _PAGE:
         return True
-    for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers", "replies"):
+    for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers", "replies", "counted"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM battles WHERE EXISTS (SELECT 1 FROM json_each(sides) WHERE value ->> 0 = ?)", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])

@@ -247,10 +247,25 @@ def _battles(database: Tables) -> None:
     )
 
 
+def _counted(database: Tables) -> None:
+    """The totals of runs that are over, until something changes of what they were counted from."""
+    of_run = "BEGIN DELETE FROM counted WHERE run ="
+    _execute_each(
+        database,
+        f"""
+        CREATE TABLE counted(
+          run INTEGER NOT NULL, query TEXT NOT NULL, rows TEXT NOT NULL, PRIMARY KEY(run, query)) WITHOUT ROWID;
+        CREATE TRIGGER answer_changed AFTER UPDATE ON answers {of_run} NEW.run; END;
+        CREATE TRIGGER answer_deleted AFTER DELETE ON answers {of_run} OLD.run; END;
+        CREATE TRIGGER call_noted AFTER INSERT ON calls {of_run} NEW.run; END;
+        """,
+    )
+
+
 STEPS: tuple[Callable[[Tables], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
     *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations, _rejudged, _token_details),
-    _battles,
+    *(_battles, _counted),
 )
 VERSION = len(STEPS)
 

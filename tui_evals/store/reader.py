@@ -503,6 +503,10 @@ class Reader:
         """How each evaluator scored the run in a pass (None: the one that counts), or each of its columns."""
         return figures.evaluator_means(self.query, run, number or self.run(run).scoring_pass, columns)
 
+    def skipped(self, run: int) -> dict[str, int]:
+        """How often each evaluator was skipped, as it found nothing to judge, or nobody was to be asked."""
+        return figures.skipped(self.query, run, self.run(run).scoring_pass)
+
     def label_counts(self, run: int) -> dict[str, dict[str, int]]:
         """How often each evaluator gave each label without a verdict, in the scoring that counts."""
         return figures.label_counts(self.query, run, self.run(run).scoring_pass)

@@ -77,6 +77,7 @@ _CONSISTENT = (
     "UPDATE runs SET parent = NULL WHERE parent NOT IN (SELECT id FROM runs)",
     "DELETE FROM bodies WHERE id NOT IN (SELECT body FROM answers WHERE body) AND id NOT IN (SELECT body FROM cache) "
     "AND id NOT IN (SELECT body FROM earlier WHERE body)",
+    "DELETE FROM counted",
     "INSERT OR IGNORE INTO passes SELECT id, scoring_pass, created, config FROM runs",
     "UPDATE meta SET v = max(v, (SELECT ifnull(max(seq), 0) FROM answers)) WHERE k = 'seq'",
     "UPDATE meta SET v = v + 1 WHERE k = 'generation'",

@@ -134,7 +134,8 @@ def compare(words: Sequence[str], *, between: str | None, only: Sequence[Kind], 
                 return
             comparison = read_comparison(reader, [run.id for run in runs])
         kinds = tuple(only) or tuple(kind for kind in KINDS if kind != "same")
-        chosen = (line for line in comparison.lines if set(kinds) & set(line.kinds))
+        wanted = frozenset[Kind | None](kinds)
+        chosen = (line for line in comparison.lines if not wanted.isdisjoint(line.kinds))
         _say_numbers(comparison, why)
         _say_lines(reader, sorted(chosen, key=lambda line: KINDS.index(line.kind)), limit, kinds)
 

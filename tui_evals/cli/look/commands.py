@@ -22,7 +22,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON."
 def runs_command(ctx: click.Context, limit: int, as_json: bool) -> None:
     """List the runs of this project, newest first."""
     if ctx.invoked_subcommand is None:
-        from .show import list_runs
+        from .runs import list_runs
 
         list_runs(limit, as_json)
 

@@ -1,4 +1,4 @@
-"""`tui-evals show --by repeats`: how steady a run is, and whether the model or the judge is to blame."""
+"""`tui-evals show`: a run, the totals of its groups, or one item of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
 from tui_evals.cli.run.finishing import say_causes
 from tui_evals.cli.run.standing import baseline_notes
-from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
-from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
     answer_reason,
@@ -28,11 +26,10 @@ from tui_evals.present.answers import (
 )
 from tui_evals.present.causes import cause_texts
 from tui_evals.present.columns import cell_width, elide, fit, table
-from tui_evals.present.figures import age, mean_text
+from tui_evals.present.figures import mean_text
 from tui_evals.present.measures import (
     distribution,
     run_measures,
-    skipped_counts,
     skipped_sentence,
     target_measures,
 )
@@ -40,16 +37,13 @@ from tui_evals.present.pace import wait_sentence
 from tui_evals.present.runs import (
     change_lines,
     destination_lines,
-    lost_runs_sentence,
     overshoot_sentence,
-    progress,
     run_data,
     run_facts,
     standing_data,
-    stop_reason,
     totals_sentence,
 )
-from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
+from tui_evals.present.status import ANSWER_LOOKS, result_look
 from tui_evals.present.steps import transcript
 from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.filters import parse_filter
@@ -57,129 +51,15 @@ from tui_evals.store.grid import GridOrder
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, EarlierAttempt, EvaluatorMean, expected_item, rejudged_now
-from tui_evals.store.runlock import executed_runs
-from tui_evals.text.money import money
 
 from .grid import show_grid
+from .runs import generation_figures
 
-_LISTED = 20
 _NAME, _TARGET = 40, 24
 """Cells of the longest name of an item and of a target."""
 
 
-def show_repeats(reader: Reader, run: RunRow, as_json: bool) -> None:
-    """The repeats of a run, column by column."""
-    repeats = read_repeats(reader, run.id)
-    if as_json:
-        say_json(_repeats_json(run, repeats))
-        return
-    say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
-    for column in repeats.columns:
-        _say_column(column, len(repeats.passes))
-    for line in repeat_notes(run, repeats):
-        say(line)
-
-
-def repeat_notes(run: RunRow, repeats: Repeats) -> list[str]:
-    """Notes on what was not repeated, and how it can be."""
-    notes = []
-    if not any(column.together.repeated for column in repeats.columns):
-        notes.append(
-            "no item has two judged repeats, so how steady the answers are is unknown; `tui-evals run DATASET "
-            "--repeats 5` asks each item five times"
-        )
-    if len(repeats.passes) < 2 and run.config.get("judge"):
-        notes.append(
-            "the answers were judged once in this way, so the judge's noise cannot be told from the model's; "
-            f"`tui-evals rescore {run.key} --no-cache` judges them again, and its scores count from then on"
-        )
-    return notes
-
-
-def _say_column(column: RepeatColumn, passes: int) -> None:
-    totals, room = column.together, columns()
-    say(f"{column.name}: {totals.items} items judged, {totals.repeated} of them more than once")
-    if totals.repeated:
-        rows = [["k", "pass@k", "pass^k", "at least k", "items"]]
-        rows += [
-            [str(draw.k), percent(draw.any_passes), percent(draw.all_pass), percent(share), str(draw.items)]
-            for draw, share in zip(totals.drawn, column.at_least, strict=True)
-        ]
-        for line in table(rows, right=range(5), elastic=(), room=room):
-            say(f"  {line}")
-        say(f"  majority {percent(totals.majority)} · flakiness {percent(totals.flakiness)} · {totals.flaky} flaky")
-        for item in column.flaky[:_LISTED]:
-            say(f"  ~ {cell(item.name, 40)}  {item.passed} of {item.judged} pass")
-        if len(column.flaky) > _LISTED:
-            say(f"  and {len(column.flaky) - _LISTED} more; --json lists all")
-    if column.noise:
-        rows = [["noise of the", "model", "judge"]]
-        rows += [[key, _noise_text(noise.model), _noise_text(noise.judge)] for key, noise in column.noise.items()]
-        for line in table(rows, right=(1, 2), room=room):
-            say(f"  {line}")
-        if passes > 1:
-            say(f"  from {passes} judgings alike; noise is the standard deviation of the scores")
-
-
-def _noise_text(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}"
-
-
-def _repeats_json(run: RunRow, repeats: Repeats) -> dict[str, object]:
-    columns = []
-    for column in repeats.columns:
-        drawn = [
-            {"k": draw.k, "items": draw.items, "pass@k": draw.any_passes, "pass^k": draw.all_pass, "at_least_k": share}
-            for draw, share in zip(column.together.drawn, column.at_least, strict=True)
-        ]
-        numbers = {name: value for name, value in asdict(column.together).items() if name != "drawn"}
-        flaky = [{**asdict(item), "flakiness": item.flakiness} for item in column.flaky]
-        noise = {key: asdict(scores) for key, scores in column.noise.items()}
-        columns.append(
-            {"column": column.name, **numbers, "flaky": column.together.flaky, "by_k": drawn}
-            | {"flaky_items": flaky, "noise": noise}
-        )
-    return {"run": run.key, "passes": list(repeats.passes), "columns": columns, "notes": repeat_notes(run, repeats)}
-
-
 By = Literal["category", "target", "prompt", "evaluator", "repeats"]
-
-
-def list_runs(limit: int, as_json: bool) -> None:
-    """The runs, newest first."""
-    with project.reader() as reader:
-        runs = reader.runs(limit=limit)
-        lost = () if runs else executed_runs(reader.path)
-        if as_json:
-            say_json([run_data(run) for run in runs])
-        if lost:
-            raise Stop(lost_runs_sentence(reader.path, lost), 1)
-        if as_json:
-            return
-        if not runs:
-            say("no runs yet; `tui-evals run DATASET --target demo` makes one")
-        lines = table(
-            [_run_cells(reader, run, time.time()) for run in runs], elastic=(5, 6), names=(5,), room=columns()
-        )
-        for run, line in zip(runs, lines, strict=True):
-            say(line)
-            if reason := stop_reason(run) or wait_sentence(run, time.time()):
-                say(f"    {reason}", fg=colour(run_look(run).tone))
-
-
-def _run_cells(reader: Reader, run: RunRow, now: float) -> list[str]:
-    """A run as a line of a table; of a generation, which has no answers, what it cost."""
-    totals, when = reader.totals(run.id), f"{age(now - run.created)} ago"
-    if GENERATION in run.config:
-        status, done, counts = run_look(run).text, "", _generation_figures(reader, run)
-    else:
-        status = f"{run_look(run).text} {progress(run, totals)}".rstrip()
-        done, counts = f"{final_count(totals):,}/{run.total:,}", short_counts(totals)
-    return [run.key, when, status, done, counts, run.name, " ".join([", ".join(run.targets), *run.tags])]
-
-
-def _generation_figures(reader: Reader, run: RunRow) -> str:
-    return f"wrote tests for {money(reader.spent(run.id)[0])}"
 
 
 def show(
@@ -219,7 +99,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
         standing = standing_data(run, totals, unpriced)
         told = [one.data for one in cause_texts(run, causes)]
         answers = [{**asdict(row), "reason": reasons.get(row.id)} for row in rows]
-        skipped = skipped_counts(reader.evaluator_means(run.id))
+        skipped = reader.skipped(run.id)
         say_json({"run": run_data(run), **standing, "causes": told, "skipped": skipped, "answers": answers})
         return
     measures = target_measures(reader, run, totals)
@@ -230,7 +110,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
         if line:
             say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:
-        wrote, folder = _generation_figures(reader, run), run.config[GENERATION]["folder"]
+        wrote, folder = generation_figures(reader, run), run.config[GENERATION]["folder"]
         say(f"it {wrote} into {folder} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")
     alone = len(by_target) == 1
@@ -243,7 +123,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
             say(f"    {differences[target]}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
-    if skipped_line := skipped_sentence(reader.evaluator_means(run.id)):
+    if skipped_line := skipped_sentence(reader.skipped(run.id)):
         say(skipped_line)
     for line in destination_lines(run.config.get(DESTINATIONS)):
         say(line, dim=True)
@@ -312,6 +192,8 @@ def say_row(row: AnswerRow, run: RunRow, shape: AnswerColumns, lead: str = "", r
 
 def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
     if by == "repeats":
+        from .repeats import show_repeats
+
         show_repeats(reader, run, as_json)
         return
     if by == "evaluator":

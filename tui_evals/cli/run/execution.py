@@ -18,7 +18,7 @@ from tui_evals.cli.output import Stop, keep_output_to_ourselves, say, say_end, s
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.causes import cause_texts
 from tui_evals.present.estimates import estimate_sentence
-from tui_evals.present.measures import skipped_counts, skipped_sentence, target_measures
+from tui_evals.present.measures import skipped_sentence, target_measures
 from tui_evals.present.runs import change_lines, destination_lines, look_sentence, overshoot_sentence, totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
@@ -31,7 +31,6 @@ from tui_evals.runs.status import resume_command
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
@@ -236,15 +235,15 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
         except StoreError as problem:
             raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
         measures: Mapping[int, Sequence[str]] = {}
-        means: Sequence[EvaluatorMean] = ()
+        skipped: Mapping[str, int] = {}
         if outcome.code != "store":  # what stands at its place need not be that store, nor hold all of the run
             with Reader(job.project.store) as reader:
                 for file in how.outputs:
                     write_results(reader, [outcome.run], file)
                 measures = target_measures(reader, outcome.run, outcome.totals)
-                means = () if how.quiet and not how.as_json else reader.evaluator_means(outcome.run.id)
+                skipped = {} if how.quiet and not how.as_json else reader.skipped(outcome.run.id)
     code = 130 if presses and not outcome.finished else outcome.exit_code
-    _say_end(outcome, how, code, measures, means)
+    _say_end(outcome, how, code, measures, skipped)
     if not outcome.finished:
         if outcome.code == "budget" and not again:
             go_on = f"`{resume_command(outcome.run)}` goes on"
@@ -273,13 +272,13 @@ def _say_end(
     how: ExecutionOptions,
     code: int,
     measures: Mapping[int, Sequence[str]],
-    means: Sequence[EvaluatorMean],
+    skipped: Mapping[str, int],
 ) -> None:
     run, gates = outcome.run, outcome.gates
     if how.as_json:
         more = gates.event() if outcome.finished and (gates.checks or how.gates.has_checks) else {}
         causes = [told.data for told in cause_texts(run, outcome.causes)]
-        totals, skipped = asdict(outcome.totals), skipped_counts(means)
+        totals = asdict(outcome.totals)
         say_end(run.key, run.status, run.message, code, totals=totals, causes=causes, skipped=skipped, **more)
         return
     if how.quiet:
@@ -288,7 +287,7 @@ def _say_end(
     for target, column in outcome.by_target.items():
         says = totals_sentence(run, column, measures=measures.get(target, ()), whole=alone)
         say(f"{run.targets[target]}: {says}")
-    if skipped_line := skipped_sentence(means):
+    if skipped_line := skipped_sentence(skipped):
         say(skipped_line)
     say_causes(run, outcome.causes, _MOST_CAUSES)
     for line in change_lines(run):
