@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.light_records import light_record
+
 from . import results
 from .database import StoreError, StoreLock, StoreTrouble, checkpoint, connect, explained, file_identity, rescue
 from .spill import LASTING, Spill
@@ -67,7 +69,7 @@ class _Together:
         return not self.left
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class _Entry:
     kind: results.Kind
     row: Any
