@@ -429,7 +429,11 @@ class Writer:
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
         if isinstance(raised := record.details.get("traceback"), str):  # lines of source, where a key may stand
             record = replace(record, details={**record.details, "traceback": self._guarded(raised)})
-        *texts, details, weight, measure = score_values(record)
+        values = score_values(record)
+        whole = "\n".join([value for value in values if isinstance(value, str)])
+        if self.clean(whole) is whole:  # one look instead of one at each text: nearly all hold no secret
+            return values
+        *texts, details, weight, measure = values
         known = (self.clean(value) if isinstance(value, str) else value for value in texts)
         return (*known, cleaned(details, self.clean), weight, self.clean(measure))
 
