@@ -230,7 +230,9 @@ class Writer:
     ) -> None:
         """Commit what a scoring pass made of an answer."""
         values = tuple(self._score(record) for record in scores)
-        await self._thread.wait(results.scored, results.Scored(answer, number, values, status, score))
+        row = results.Scored(answer, number, values, status, score)
+        # No place among the calls is held meanwhile, so scores share the commit of the next answers.
+        await self._thread.wait(results.scored, row, hurried=False)
 
     async def settled(self, number: int, page: Sequence[Settled]) -> None:
         """Commit answers that are at hand with what a scoring pass made of them, many in one transaction."""
