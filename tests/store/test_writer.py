@@ -103,6 +103,22 @@ async def test_a_batch_commits_as_one_and_wakes_the_loop_once(path, writer, read
     assert len(woken) == len(seen) < 20
 
 
+async def test_scores_share_the_commit_of_the_next_answer(path, writer, reader, monkeypatch):
+    monkeypatch.setattr(door, "_UNHURRIED", 600.0)
+    run = writer.plan(new_run(), cells(2))
+    first, second = (row.id for row in reader.window(run.id, 0, 2))
+    assert await writer.answered(first, said(), "answered")
+    together = []
+    real = writer._thread._transaction
+    monkeypatch.setattr(writer._thread, "_transaction", lambda batch: together.append(len(batch)) or real(batch))
+    scored = asyncio.create_task(writer.scored(first, 1, [judged()], "pass", 100.0))
+    await asyncio.sleep(0)
+    assert await writer.answered(second, said(), "answered")
+    await scored
+    assert together == [2]
+    assert [row.status for row in reader.window(run.id, 0, 2)] == ["pass", "answered"]
+
+
 async def test_a_full_queue_makes_the_producer_wait(path, writer, reader, monkeypatch):
     monkeypatch.setattr("tui_evals.store.door._QUEUE", 10)
     run = writer.plan(new_run(), cells(300))

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from tui_evals.light_records import light_record
 from tui_evals.text import strictjson
 from tui_evals.text.nearest import did_you_mean
 
@@ -78,7 +79,7 @@ def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = (
     return Checker().validate(document, catalogue, custom)
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class _ItemCheck:
     """What is wrong with one item, whatever stands around it; paths begin at the item."""
 
@@ -95,7 +96,12 @@ class _ItemCheck:
     """Whether it has variables only, and the dataset no prompt that they fill in."""
 
 
+_Problems = tuple[Problem, ...]
+_BeyondTypes = tuple[_Problems, _Problems, _Problems, _Problems, _Problems, _Problems]
+"""The shape, units, schemas, evaluators, refused and refused_evaluators of a check."""
 _STANDS_FOR_ALL = {"prompt": "an item"}
+_TEXT_FIELDS = frozenset(("prompt", "expected_response", "context", "response", "testId", "category", "name"))
+"""Fields of which nothing is checked beyond their types but which of them an item has."""
 
 
 class Checker:
@@ -105,6 +111,8 @@ class Checker:
         self._rules: tuple[object, ...] = ()
         self._items: list[Any] = []
         self._checks: list[_ItemCheck] = []
+        self._alike: dict[tuple[str, ...], _BeyondTypes] = {}
+        """What is wrong with every item that has these fields and only texts in them."""
         self._known: _KnownEvaluators = {}
         self._schemas: _KnownSchemas = {}
         self._shared: dict[tuple[Problem, ...], tuple[Problem, ...]] = {}
@@ -156,6 +164,7 @@ class Checker:
         has_prompt = "messages" in data or "prompt_file" in data
         if self._rules != (has_prompt, catalogue, custom):
             self._rules, self._items, self._checks, self._known = (has_prompt, catalogue, custom), [], [], {}
+            self._alike = {}
         found = splice(self._items, data["items"])
         replaced = slice(found.start, found.start + len(found.removed))
         known = dict(zip(map(id, found.removed), self._checks[replaced], strict=True))
@@ -169,6 +178,21 @@ class Checker:
         parsed, fields = _parsed_item(item)
         if not isinstance(item, dict):
             return _ItemCheck(None, fields, (), (), (), (), (), (), None)
+        if parsed is not None and item.keys() <= _TEXT_FIELDS and None not in item.values():
+            shape = tuple(item)
+            if shape not in self._alike:
+                self._alike[shape] = self._beyond_types(item, True, has_prompt, catalogue, custom)
+            found = self._alike[shape]
+        else:
+            found = self._beyond_types(item, parsed is not None, has_prompt, catalogue, custom)
+        test_id = item.get("testId")
+        is_bare = not has_prompt and _is_bare(item)
+        return _ItemCheck(parsed, fields, *found, test_id if isinstance(test_id, str) else None, is_bare)
+
+    def _beyond_types(
+        self, item: dict[str, Any], typed: bool, has_prompt: bool, catalogue: Catalogue, custom: frozenset[str]
+    ) -> _BeyondTypes:
+        """What is wrong with an item beyond the types of its fields."""
         units = list(_units(item, (), item.get("turns")))
         own = [((*path, "evaluators"), unit["evaluators"]) for path, unit in units if "evaluators" in unit]
         shape = (*_shape_problems(item, has_prompt), *matrix_problems(item, own=True))
@@ -177,22 +201,12 @@ class Checker:
         evaluators = tuple(_evaluator_problems(own, catalogue, custom, self._known))
         refused: tuple[Problem, ...] = ()
         refused_evaluators: tuple[Problem, ...] = ()
-        if parsed is not None and all(one.severity == "warning" for one in (*shape, *around, *schemas, *evaluators)):
+        if typed and all(one.severity == "warning" for one in (*shape, *around, *schemas, *evaluators)):
             refused = tuple(portable.refused_fields(item))
             refused_evaluators = tuple(_evaluator_problems(own, PUBLIC, custom, self._known))
-        test_id = item.get("testId")
-        return _ItemCheck(
-            parsed,
-            fields,
-            shape,
-            around,
-            schemas,
-            evaluators,
-            self._shared.setdefault(refused, refused),
-            self._shared.setdefault(refused_evaluators, refused_evaluators),
-            test_id if isinstance(test_id, str) else None,
-            not has_prompt and _is_bare(item),
-        )
+        refused = self._shared.setdefault(refused, refused)
+        refused_evaluators = self._shared.setdefault(refused_evaluators, refused_evaluators)
+        return shape, around, schemas, evaluators, refused, refused_evaluators
 
 
 def _without_items(data: Mapping[str, Any]) -> Mapping[str, Any]:

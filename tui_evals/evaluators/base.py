@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from tui_evals.light_records import light_record
 from tui_evals.text import strictjson
 from tui_evals.text.endings import ENDINGS, ending_word
 from tui_evals.text.jsonpath import PathError, find_by_path
@@ -97,7 +98,7 @@ class Evidence:
         return tuple(dict.fromkeys((*first, *self.alternatives)))
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class Score:
     """The record of one evaluator: `result` is None where nothing says what passes."""
 
@@ -415,6 +416,8 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         and (empty := evaluator.empty_score())
     ):
         return empty
+    if not evaluator.has_judge:  # nobody is asked, so there is nothing to note
+        return await _scored(evaluator, evidence)
     asked = Consulted()
     token = consulted.set(asked)
     try:
@@ -428,7 +431,7 @@ async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
     """What an evaluator makes of evidence that it has."""
     try:
         outcome = evaluator.score(evidence)
-        record = await outcome if isawaitable(outcome) else outcome
+        record = await outcome if not isinstance(outcome, Score) and isawaitable(outcome) else outcome
     except EmptyAnswer as empty_answer:
         return empty_answer.score
     except NoValueToJudge as no_value:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.evaluators.judging import CUT_OFF
+from tui_evals.light_records import light_record
 from tui_evals.runs.executors.base import Ledger, Stopped
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -47,7 +48,7 @@ current_answer: ContextVar[int | None] = ContextVar("current_answer", default=No
 _UNSEEN = nullcontext()
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class TimedReply:
     """A reply with what asking for it took."""
 

@@ -13,6 +13,7 @@ from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
 from tui_evals.evaluators.chunks import CHUNKS, chunk_texts
 from tui_evals.evaluators.rows import tool_call
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
+from tui_evals.light_records import light_record
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Mark
 from tui_evals.text.chats import chat_to_text, split_at_question
@@ -48,7 +49,7 @@ questions: ContextVar[JudgeQuestions | None] = ContextVar("questions", default=N
 """Of what is judged just now; None where no run keeps the replies."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class Judgement:
     """The scores of one answer, and the status and score that follow."""
 
@@ -72,7 +73,9 @@ def evidence_for(
     tokens = None
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
-    calls = [call for step in answer.steps for call in step["calls"]] or answer.tool_calls
+    steps = answer.steps
+    calls = [call for step in steps for call in step["calls"]] or answer.tool_calls
+    turns = sum(["asked" in step for step in steps])
     history, request = split_at_question(chat_up_to(answer, chat))
     generated = _generated_texts(plan, item)
     return Evidence(
@@ -85,10 +88,10 @@ def evidence_for(
         request=request,
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
-        steps=len(answer.steps) or None,
-        transcript=() if any("asked" in step for step in answer.steps) else answer.steps,  # else the history has it
-        turns=sum("asked" in step for step in answer.steps) or None,
-        user=answer.steps[-1].get("user") if answer.steps else None,
+        steps=len(steps) or None,
+        transcript=() if turns else steps,  # else the history has it
+        turns=turns or None,
+        user=steps[-1].get("user") if steps else None,
         tools=tuple(answer.request.get("tools") or item.tools or plan.dataset.tools or ()),
         chunks=chunk_texts(unit.extensions.get(CHUNKS)) if unit.extensions else (),
         diagnostics=answer.diagnostics,
@@ -132,10 +135,11 @@ async def judge(
     Those that judge whole conversations do so at the last turn that has them.
     """
     kept = {record.key: record for record in said}
-    waiting = {
-        one.key for one in evaluators if one.evaluator.scope == "thread" and not plan.judges_thread(item, turn, one.key)
-    }
-    own = [one for one in evaluators if one.evaluator.scope != "group" and one.key not in waiting]
+    own, later = list[Assigned](), list[Assigned]()
+    for one in evaluators:
+        scope = one.evaluator.scope
+        is_own = scope == "answer" or (scope == "thread" and plan.judges_thread(item, turn, one.key))
+        (own if is_own else later).append(one)
     records = [kept.get(one.key) or await recorded(one, evidence, plan.without_judges) for one in own]
     format_record = await form_record(evidence, item, plan.dataset)
     if format_record is not None:
@@ -143,11 +147,7 @@ async def judge(
     threshold = 1.0 if item.threshold is None else item.threshold
     if format_record is not None and format_record.result == "fail":
         return Judgement(tuple(records), "fail", 0.0)
-    together = any(
-        (assigned.evaluator.scope == "group" or assigned.key in waiting)
-        and not (plan.without_judges and assigned.evaluator.judged)
-        for assigned in evaluators
-    )
+    together = any(not (plan.without_judges and one.evaluator.judged) for one in later)
     return Judgement(tuple(records), status_of(records, threshold, together=together), score_of(records))
 
 

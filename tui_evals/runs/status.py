@@ -46,19 +46,20 @@ def status_of(records: Sequence[JudgedRecord], threshold: float = 1.0, *, togeth
 
     Without a verdict it is scored where something gave a value or will judge it `together` with others, else unjudged.
     """
-    if any(record.result == "error" for record in records):
+    results = [record.result for record in records]
+    if "error" in results:
         return "partial"
-    verdicts = [record.result == "pass" for record in records if record.result in ("pass", "fail")]
-    if verdicts:
-        return "pass" if sum(verdicts) >= threshold * len(verdicts) - 1e-9 else "fail"
-    return "scored" if together or any(record.result is None for record in records) else "unjudged"
+    passed = results.count("pass")
+    if judged := passed + results.count("fail"):
+        return "pass" if passed >= threshold * judged - 1e-9 else "fail"
+    return "scored" if together or None in results else "unjudged"
 
 
 def score_of(records: Iterable[JudgedRecord]) -> float | None:
     """The weighted share of passed evaluators, 0 to 100; None where nothing was judged or nothing weighs."""
-    judged = [record for record in records if record.result in ("pass", "fail")]
-    weight = sum(record.weight for record in judged)
-    return 100 * sum(record.weight for record in judged if record.result == "pass") / weight if weight else None
+    judged = [(record.weight, record.result == "pass") for record in records if record.result in ("pass", "fail")]
+    weight = sum([weight for weight, _ in judged])
+    return 100 * sum([weight for weight, passed in judged if passed]) / weight if weight else None
 
 
 def resume_command(run: RunRow) -> str:

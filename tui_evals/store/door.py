@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.light_records import light_record
+
 from . import results
 from .database import StoreError, StoreLock, StoreTrouble, checkpoint, connect, explained, file_identity, rescue
 from .spill import LASTING, Spill
 
 _QUEUE = 1_000
-_UNAWAITED = 0.045  # seconds that rows nobody waits for may lie, so that they share the commit of others
+_UNHURRIED = 0.01  # seconds that rows lie for which nobody waits in haste, so that they share the commit of others
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 5.0
 
@@ -67,7 +69,7 @@ class _Together:
         return not self.left
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class _Entry:
     kind: results.Kind
     row: Any
@@ -136,8 +138,11 @@ class WriterThread:
         self._add(_Entry(run_steps, function, waiter))
         return waiter.result()
 
-    async def wait(self, kind: results.Kind, row: Any) -> Any:
-        """Hand over a row and wait until it is committed; while the queue is full, wait before that too."""
+    async def wait(self, kind: results.Kind, row: Any, *, hurried: bool = True) -> Any:
+        """Hand over a row and wait until it is committed; while the queue is full, wait before that too.
+
+        What is not `hurried` lies until others are committed, or a moment.
+        """
         loop = asyncio.get_running_loop()
         while room := self._room(loop):
             try:
@@ -146,7 +151,7 @@ class WriterThread:
                 self._let_in()  # whoever stands behind may have this one's place
                 raise
         waiter = loop.create_future()
-        self._add(_Entry(kind, row, waiter))
+        self._add(_Entry(kind, row, waiter), hurried=hurried)
         return await waiter
 
     async def wait_for_all(self, rows: Sequence[tuple[results.Kind, Any]]) -> None:
@@ -192,17 +197,18 @@ class WriterThread:
             self._outside.append(loop.create_future())
             return self._outside[-1]
 
-    def _add(self, entry: _Entry, *more: _Entry) -> None:
+    def _add(self, entry: _Entry, *more: _Entry, hurried: bool = True) -> None:
         with self._wake:
             if self._closed:
                 raise StoreError(
                     f"the writer of {self._path} is closed already; nothing more can be stored through it."
                 )
             is_urgent = isinstance(entry.waiter, Future)
-            first = not self._queue or (entry.waiter is not None and not self._awaited)
+            is_awaited = entry.waiter is not None and hurried
+            first = not self._queue or (is_awaited and not self._awaited)
             self._queue.append(entry)
             self._queue.extend(more)
-            self._awaited |= entry.waiter is not None
+            self._awaited |= is_awaited
             self._urgent |= is_urgent
             if first or is_urgent:
                 self._wake.notify()
@@ -225,7 +231,7 @@ class WriterThread:
                 self._wake.wait_for(lambda: self._closed or self._urgent or self._spill is not None, self._pause)
             else:
                 while not (self._awaited or self._closed):
-                    if not self._wake.wait(_UNAWAITED if self._queue else None) and self._queue:
+                    if not self._wake.wait(_UNHURRIED if self._queue else None) and self._queue:
                         break
             batch = [*self._kept, *self._queue]
             self._kept.clear()

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tui_evals.light_records import light_record
+
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
 StopCode = Literal["", "asked", "killed", "budget", "configuration", "limited", "store", "failed"]
 """Why a run is not finished: somebody stopped it, its process vanished, its money is spent, a provider asked for a
@@ -40,7 +42,7 @@ class NewRun:
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class PlannedAnswer:
     """One turn of one cell: which item, turn, prompt, target and repeat, each by its position from 0."""
 
@@ -55,7 +57,7 @@ class PlannedAnswer:
     category: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@light_record(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
     """What came of asking: a text, or an error code and message instead of one."""
 
@@ -90,7 +92,7 @@ class AnswerRecord:
     """The last frames of an exception of the user's own code, where that is why there is no text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@light_record(frozen=True, slots=True, kw_only=True)
 class ScoreRecord:
     """One evaluator's record for one answer in one scoring pass; `key` is its name or label in the dataset."""
 
@@ -111,7 +113,7 @@ CHANGES = "changes"
 """The key in the config of a run for what of the questions to each target and judge was not sent as it stands."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@light_record(frozen=True, slots=True, kw_only=True)
 class CallRecord:
     """One attempt at a target or a judge, whatever came of it."""
 
@@ -133,7 +135,7 @@ class CallRecord:
     reasoning_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class Settled:
     """An answer that is at hand with what judged it, ready to be stored with many others."""
 
@@ -219,7 +221,7 @@ class RunRow:
     """How often an answer of it was judged again by itself: while this and the pass stay, no verdict of it changed."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class AnswerRow:
     """An answer as lists show it; text and reasons are fetched one by one."""
 

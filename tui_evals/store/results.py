@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tui_evals.light_records import light_record
+
 from .records import CHANGES, AnswerStatus
 
 _log = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ class CacheKey:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class Answered:
     """An answer ready to be written."""
 
@@ -39,7 +41,7 @@ class Answered:
     now: float
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class Scored:
     """What one pass made of an answer, ready to be written."""
 

@@ -31,6 +31,7 @@ worker_values: Callable[[WorkerRow], tuple[Any, ...]] = attrgetter(*WORKER_COLUM
 _FROM_CACHE, _SCRIPTED = ANSWER_COLUMNS.index("from_cache"), ANSWER_COLUMNS.index("scripted")
 _RUN_JSON = ("targets", "prompts", "tags")
 _BODY = tuple((field.name, field.default) for field in fields(AnswerRecord) if field.name not in ("text", "request"))
+_body_values: Callable[[AnswerRecord], tuple[Any, ...]] = attrgetter(*(name for name, _ in _BODY))
 _PREVIEW = 80
 PREVIEWED = 5 * _PREVIEW
 """Characters of an answer that its preview is made of."""
@@ -282,6 +283,8 @@ def _within(value: object, clean: Callable[[str], str]) -> object:
 
 def storable(text: str) -> bool:
     """Whether the text can be written as UTF-8."""
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -310,7 +313,8 @@ def ending_of(record: AnswerRecord) -> str:
 
 def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
     """The request, the text and the rest of an answer as its body holds them; defaults are left out."""
-    rest = {name: value for name, default in _BODY if (value := getattr(record, name)) != default}
+    values = zip(_BODY, _body_values(record), strict=True)
+    rest = {name: value for (name, default), value in values if value is not default and value != default}
     text = record.text
     if text is not None and not storable(text):
         rest["text"] = text

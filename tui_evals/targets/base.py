@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from tui_evals.light_records import light_record
 from tui_evals.text.logprobs import Choice
 
 ErrorCode = Literal[
@@ -57,7 +58,7 @@ MAX_COST = 100_000.0
 """US dollars; a call that is said to cost more is taken for an error."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class Usage:
     """Tokens a call took, as the provider counted them."""
 
@@ -69,7 +70,7 @@ class Usage:
     """Those of the output that the model thought with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@light_record(frozen=True, slots=True, kw_only=True)
 class Reply:
     """The answer of a target; `cost` is what the target says the call cost, None where it does not say."""
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tui_evals.light_records import light_record
 
 from .answers import parse_tool_calls
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class CapturedTurn:
     """The answer of one turn; `text` is None where nothing was captured."""
 
@@ -21,7 +22,7 @@ class CapturedTurn:
     diagnostics: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class CapturedItem:
     """The captured turns of one item."""
 
@@ -52,13 +53,15 @@ def _turn(turn: Mapping[str, Any]) -> CapturedTurn:
     diagnostics = diagnostics if isinstance(diagnostics, Mapping) else None
     calls = turn.get("tool_calls")
     if calls is None:
-        return CapturedTurn(text if isinstance(text, str) else None, _executed_calls(diagnostics or {}), diagnostics)
+        return CapturedTurn(text if isinstance(text, str) else None, _executed_calls(diagnostics), diagnostics)
     # A model that calls tools says nothing beside, so calls without words are a whole answer.
     return CapturedTurn(text if isinstance(text, str) else "", parse_tool_calls(calls), diagnostics)
 
 
-def _executed_calls(diagnostics: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
+def _executed_calls(diagnostics: Mapping[str, Any] | None) -> tuple[Mapping[str, str], ...]:
     """The executions among the diagnostics that say with which arguments a function was called."""
+    if not diagnostics:
+        return ()
     calls = diagnostics.get("tool_calls")
     rows = calls.get("executions") if isinstance(calls, Mapping) else calls
     shaped = [

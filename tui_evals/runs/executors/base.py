@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import JudgingStopped
+from tui_evals.light_records import light_record
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, Settled, StopCode, Wait
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class Cell:
     """One conversation to hold: its item, its place in the plan, and what its turns have already."""
 

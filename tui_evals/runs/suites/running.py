@@ -12,6 +12,7 @@ from typing import Any
 from tui_evals.compare.trend import every_run
 from tui_evals.datasets.document import Document
 from tui_evals.evaluators.base import Evaluator
+from tui_evals.light_records import light_record
 from tui_evals.runs.project import Project
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.store.baselines import dataset_key
@@ -49,17 +50,14 @@ class SuiteRun:
 
     def keep_answered(self, root: Path) -> None:
         """Write that document, a line for each item: nobody edits it, and there may be very many."""
-
-        def line(value: object) -> str:
-            return json.dumps(value, ensure_ascii=False)
-
+        line = json.JSONEncoder(ensure_ascii=False).encode
         about = line({name: value for name, value in self.document.items() if name != "items"}).removesuffix("}")
         items = ",\n".join(map(line, self.answered["items"]))
         file = run_file(root, self.suite.name, self.name)
         write_below(root, file, f'{about}, "items": [\n{items}\n]}}\n')
 
 
-@dataclass(frozen=True, slots=True)
+@light_record(frozen=True, slots=True)
 class Row:
     """One case of a run with what came of it; `problem` says why there is no answer or no score."""
 
