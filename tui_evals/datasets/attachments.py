@@ -158,20 +158,19 @@ def _about(folder: FilePath, name: str, *_stamp: int) -> Mapping[str, Any]:
     return {"media_type": media_type(name, content), "size": len(content), "sha256": digest(content)}
 
 
-_MAY_HOLD_FILES = frozenset(("attachments", "messages"))
+_MAY_HOLD_FILES = frozenset(("attachments", "messages", "turns"))
 
 
 def _attachments(data: Mapping[str, Any]) -> Iterator[tuple[Path, str | Mapping[str, Any]]]:
     """Every file that a document names, with its place."""
     yield from _in_messages(data, ())
     for number, item in enumerate(_list(data.get("items"))):
-        turns = item.get("turns") if isinstance(item, dict) else None
-        units: list[tuple[Path, Any]] = [(("items", number), item)]
-        if turns:
-            units += [(("items", number, "turns", at), turn) for at, turn in enumerate(_list(turns))]
-        for place, unit in units:
-            if isinstance(unit, dict) and _MAY_HOLD_FILES.intersection(unit):
-                yield from _in_unit(unit, place)
+        if not isinstance(item, dict) or _MAY_HOLD_FILES.isdisjoint(item):
+            continue
+        yield from _in_unit(item, ("items", number))
+        for at, turn in enumerate(_list(item.get("turns"))):
+            if isinstance(turn, dict):
+                yield from _in_unit(turn, ("items", number, "turns", at))
 
 
 def _in_unit(unit: Mapping[str, Any], place: Path) -> Iterator[tuple[Path, str | Mapping[str, Any]]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import is_
 from typing import Any
 
@@ -21,16 +22,22 @@ class Splice:
 
 def splice(before: Sequence[Any], after: Sequence[Any]) -> Splice:
     """The difference of two lists that share their unchanged elements."""
-    start = _alike(before, after)
-    end = min(_alike(reversed(before), reversed(after)), min(len(before), len(after)) - start)
+    shorter = min(len(before), len(after))
+    start = _alike(iter(before), iter(after), shorter)
+    end = _alike(reversed(before), reversed(after), shorter - start)
     return Splice(start, before[start : len(before) - end], after[start : len(after) - end])
 
 
-def _alike(one: Iterable[Any], other: Iterable[Any]) -> int:
+_AT_ONCE = 1024
+
+
+def _alike(one: Iterator[Any], other: Iterator[Any], most: int) -> int:
     """How many elements two sequences have in common from their beginning; without a step of Python for each."""
-    same = bytes(map(is_, one, other))
-    first = same.find(0)
-    return len(same) if first < 0 else first
+    for known in range(0, most, _AT_ONCE):
+        first = bytes(map(is_, islice(one, _AT_ONCE), islice(other, _AT_ONCE))).find(0)
+        if first >= 0:
+            return min(known + first, most)
+    return most
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
@@ -179,16 +179,23 @@ def set_on_items(data: Data, positions: Iterable[int], name: str, value_of: Call
     return _with_items(data, items, changed)
 
 
-def duplicate_items(data: Data, positions: Iterable[int]) -> Data:
-    """Put a copy after each of the items, with a testId of its own and without results of runs."""
+def duplicate_items(data: Data, positions: Iterable[int], test_ids: Container[str] | None = None) -> Data:
+    """Put a copy after each of the items, with a testId of its own and without results of runs.
+
+    `test_ids` are those of all items, for whoever knows them: to look at thousands takes longer than all else.
+    """
     items = items_of(data)
     selected = _check_positions(items, positions)
-    taken_ids = {name for item in items if isinstance(item, dict) and isinstance(name := item.get("testId"), str)}
+    taken = [_test_ids(items) if test_ids is None else test_ids, given := set[str]()]
     result: list[Any] = []
     copied = 0
     for index in sorted(selected):
         result += items[copied : index + 1]
-        result.append(_with_fresh_test_id(_without_results(unit_at(data, ("items", index))), taken_ids))
+        copy = _without_results(unit_at(data, ("items", index)))
+        if isinstance(name := copy.get("testId"), str):
+            copy["testId"] = _fresh_test_id(name, taken)
+            given.add(copy["testId"])
+        result.append(copy)
         copied = index + 1
     result += items[copied:]
     return _with_items(data, items, result)
@@ -322,17 +329,18 @@ def _without_results(unit: Data) -> Data:
     return copied
 
 
-def _with_fresh_test_id(item: Data, taken_ids: set[Any]) -> Data:
-    name = item.get("testId")
-    if not isinstance(name, str):
-        return item
+def _test_ids(items: Iterable[Any]) -> frozenset[str]:
+    names = (item.get("testId") for item in items if isinstance(item, dict))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def _fresh_test_id(name: str, taken: Sequence[Container[str]]) -> str:
     base = _COPY_SUFFIX.sub("", name)
     number, candidate = 1, f"{base}-copy"
-    while candidate in taken_ids:
+    while any(candidate in names for names in taken):
         number += 1
         candidate = f"{base}-copy{number}"
-    taken_ids.add(candidate)
-    return {**item, "testId": candidate}
+    return candidate
 
 
 _JOINS: dict[str, Callable[[Any, Any], Any]] = {

@@ -24,6 +24,7 @@ from tui_evals.tui.widgets.focus import holder_of_keys
 from . import layout
 from .actions import bindings, footer_actions
 from .colours import DARK, LIGHT, readable
+from .compositing import ChangesScreen
 from .desk import Commands
 from .drafts import Drafts
 from .drawing import IN_SIGNS, WITHOUT_COLOUR
@@ -79,6 +80,10 @@ class DeskApp(App[str]):
         self._stand: object = None
         self._kept_screens: list[FeatureScreen] = []
         self._commands = commands
+
+    def get_default_screen(self) -> Screen[Any]:
+        """The screen of the panes."""
+        return ChangesScreen(id="_default")
 
     def compose(self) -> ComposeResult:
         """The panes, and two lines below them."""

@@ -55,7 +55,7 @@ def duplicate(workspace: Workspace, items: Iterable[int] = ()) -> str:
     chosen = chosen or [number]
     message = _items_name(workspace, chosen)
     marks = {mark + bisect_left(chosen, mark) for mark in workspace.marks}
-    workspace.apply(steps.duplicate_items(workspace.data, chosen), f"copy of {message}")
+    workspace.apply(steps.duplicate_items(workspace.data, chosen, workspace.test_ids), f"copy of {message}")
     _go(workspace, ("items", chosen[0] + 1), marks)
     return f"copied {message}"
 

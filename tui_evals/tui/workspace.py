@@ -62,7 +62,7 @@ class Workspace:
     """The problem that was gone to last."""
     reported: tuple[int, int] = (0, -1)
     """Which editing at which version the report is about."""
-    _times: tuple[list[Any], Counter[str | None]] = field(default_factory=lambda: ([], Counter()))
+    _times: tuple[list[Any], Counter[str]] = field(default_factory=lambda: ([], Counter()))
     """How often each testId stands in some items, which an edit replaces and never changes."""
 
     def configure(self) -> list[str]:
@@ -150,15 +150,22 @@ class Workspace:
 
     def name_of(self, number: int) -> str:
         """How an item is called: its testId where it is the only one of that name, else #position."""
-        items = self.items
-        if self._times[0] is not items:
-            found, times = splice(self._times[0], items), self._times[1]
-            times.subtract(map(_test_id, found.removed))
-            times.update(map(_test_id, found.added))
+        name = _test_id(self.items[number])
+        return name if name and self.test_ids[name] == 1 else f"#{number + 1}"
+
+    @property
+    def test_ids(self) -> Counter[str]:
+        """How often each testId stands in the items now."""
+        items, (before, times) = self.items, self._times
+        if before is not items:
+            found = splice(before, items)
+            times.update(filter(None, map(_test_id, found.added)))
+            for name in filter(None, map(_test_id, found.removed)):
+                times[name] -= 1
+                if not times[name]:
+                    del times[name]
             self._times = (items, times)
-        name = _test_id(items[number])
-        alone = name and self._times[1][name] == 1
-        return name if name and alone else f"#{number + 1}"
+        return times
 
     def names(self) -> list[str]:
         """How every item is called."""

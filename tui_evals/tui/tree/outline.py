@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -236,7 +236,7 @@ class TreeShape:
 
     def _look_through(self) -> None:
         if not self.filtered:
-            self.shown, self.looked_through = list(range(len(self.items))), self.items
+            self.shown, self.looked_through = range(len(self.items)), self.items
             return
         keys = self.item_keys.of_all(self.items) if self.wanted.asks_status else ()
         searched = self.searched.of_all(self.items)
@@ -256,9 +256,9 @@ class TreeShape:
         self.measures.follow(items)
         if self.looked_through is not items or self.wanted.asks_status:
             self._look_through()
-        shown = list(self.shown)
+        shown = self.shown
         if keep is not None and keep < len(items) and self.hides(keep):
-            insort(shown, keep)
+            shown = sorted([*shown, keep])
         groups = items_by_category(items, shown) if self.by_category else {}
         self.groups = groups if any(groups) else None
         self.keys = row_keys(self.measures.turns, shown, self.folded, self.groups, self.shut)

@@ -1,0 +1,80 @@
+"""Where only what changed is drawn, the terminal shows the same as if all around it were drawn too."""
+
+import random
+
+from textual._compositor import Compositor
+from textual.app import App
+from textual.containers import VerticalScroll
+from textual.geometry import Region
+from textual.widgets import Static
+
+from tests.tui.test_wire import Screen
+from tui_evals.tui.compositing import ChangesCompositor, ChangesScreen
+
+
+class Overlapping(App[None]):
+    """Boxes with titles in lists that are scrolled, and one that lies over several of them."""
+
+    CSS = """
+    Screen { layers: below above; layout: horizontal; overflow: hidden }
+    VerticalScroll { width: 1fr; border: round red }
+    .box { height: 4; border: solid blue }
+    #over { layer: above; position: absolute; offset: 12 5; width: 20; height: 7 }
+    """
+
+    def get_default_screen(self):
+        return ChangesScreen(id="_default")
+
+    def compose(self):
+        for _ in range(3):
+            yield VerticalScroll(*(Static(f"box {number}", classes="box") for number in range(9)))
+        yield Static("over", id="over")
+
+
+async def test_what_is_drawn_alone_is_as_it_is_drawn_with_all_around_it(monkeypatch):
+    app, chance, drawn = Overlapping(), random.Random(1), []
+    alone, with_all = Screen(), Screen()
+    draw_alone = ChangesCompositor.render_partial_update
+
+    def draw_both(self):
+        regions = set(self._dirty_regions)
+        for terminal, draw in ((alone, draw_alone), (with_all, Compositor.render_partial_update)):
+            self._dirty_regions = set(regions)
+            update = draw(self)
+            if update is not None:
+                terminal.feed(update.render_segments(app.console))
+        drawn.append(len(regions))
+        return update
+
+    monkeypatch.setattr(ChangesCompositor, "render_partial_update", draw_both)
+    async with app.run_test(size=(60, 20)) as pilot:
+        boxes, lists, over = [*app.query(".box")], [*app.query(VerticalScroll)], app.query_one("#over")
+        for step in range(200):
+            for box in chance.sample([*boxes, over], chance.randrange(4)):
+                box.update(f"step {step}") if chance.random() < 0.5 else setattr(box, "border_title", f"title {step}")
+            if chance.random() < 0.3:
+                chance.choice(lists).scroll_to(y=chance.randrange(16), animate=False)
+            if chance.random() < 0.2:
+                over.styles.offset = chance.randrange(50), chance.randrange(16)
+            if chance.random() < 0.2:
+                over.display = not over.display
+            app.screen.refresh(Region(chance.randrange(60), chance.randrange(20), chance.randrange(30), 1))
+            await pilot.pause()
+            assert alone.cells == with_all.cells, step
+    assert sum(drawn) > len(drawn) > 100
+
+
+async def test_a_widget_in_which_nothing_changed_is_not_drawn(monkeypatch):
+    drawn, usual = [], Static.render_lines
+    monkeypatch.setattr(Static, "render_lines", lambda self, crop: drawn.append(self) or usual(self, crop))
+    app = Overlapping()
+    async with app.run_test(size=(60, 20)) as pilot:
+        first, *_, last = lists = [*app.query(VerticalScroll)]
+        changed = [first.query(Static).first(), last.query(Static).last()]
+        last.scroll_end(animate=False)
+        await pilot.pause()
+        drawn.clear()
+        for box in changed:
+            box.refresh()
+        await pilot.pause()
+        assert len(lists) == 3 and drawn and set(drawn) == set(changed)
