@@ -13,13 +13,12 @@ from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry
 
 from .actions import Action, Where, footer_actions
-from .compositing import ChangesScreen
 from .messages import Severity, StatusMessage
 from .pane import perform
 from .widgets.help_menu import help_menu
 
 
-class FeatureScreen(ChangesScreen, ModalScreen[None]):
+class FeatureScreen(ModalScreen[None]):
     """A screen that covers the workbench; no key reaches the panes below, and what is said is said here."""
 
     where: ClassVar[Where]
