@@ -24,7 +24,7 @@ class Store:
         self.root, self.path = root, open_store(root / ".evals" / "evals.db")
         (root / "evals.json").write_text("{}")
 
-    async def run(self, name="nightly", expected="yes", **targets):
+    async def run(self, name="nightly", expected="yes", rubric=None, **targets):
         """Each letter is the answer to an item: p passes, f fails, e is an error, . is not there yet."""
         count = len(next(iter(targets.values())))
         items = [{"testId": f"t-{n}", "prompt": f"ask {n}", "expected_response": expected} for n in range(count)]
@@ -37,17 +37,18 @@ class Store:
             snapshot = writer.snapshot({"items": items}, "evals.json")
             run = writer.plan(new_run(name=name, snapshot=snapshot, targets=tuple(targets)), planned)
             for row in list(reader.all_rows(run.id)):
-                await self.judge(writer, row.id, list(targets.values())[row.target][row.item])
+                await self.judge(writer, row.id, list(targets.values())[row.target][row.item], rubric)
             writer.run_status(run.id, "finished")
         return run
 
-    async def judge(self, writer, answer, letter):
+    async def judge(self, writer, answer, letter, rubric=None):
         if letter == "e":
             await writer.answered(answer, said(None, code="gone", message="nobody there"), "error")
         elif letter != ".":
             verdict = {"p": "pass", "f": "fail"}[letter]
             await writer.answered(answer, said(), "answered")
-            await writer.scored(answer, 1, [judged(score=float(letter == "p"))], verdict, 100.0)
+            details = {"rubric": rubric} if rubric else {}
+            await writer.scored(answer, 1, [judged(score=float(letter == "p"), details=details)], verdict, 100.0)
 
     def baseline(self, run):
         with Writer(self.path) as writer:
@@ -91,6 +92,12 @@ async def test_what_is_judged_by_another_expectation_now_is_not_compared(store):
     before, run = await store.run(one="pppp"), await store.run(one="ffff", expected="no")
     store.baseline(before)
     assert store.against(run).targets == {}
+
+
+async def test_verdicts_by_another_rubric_are_not_compared(store):
+    before, run, alike = [await store.run(one="pppp", rubric=name) for name in ("m365", "strict", "m365")]
+    store.baseline(before)
+    assert store.against(run).targets == {} and store.against(alike).targets[0].items == 4
 
 
 async def test_what_does_not_change_is_read_once_and_without_a_baseline_there_is_nothing(store, monkeypatch):

@@ -14,7 +14,17 @@ from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import match_items
 from .measures import MeasuredDifference, passes_by_target
-from .sides import Answer, CellKey, ComparedRun, RunAnswers, defaults_differ, same_expectations, shared_numbers
+from .sides import (
+    Answer,
+    CellKey,
+    ComparedRun,
+    Rubrics,
+    RunAnswers,
+    defaults_differ,
+    other_rubrics,
+    same_expectations,
+    shared_numbers,
+)
 
 _ANSWERS: Mapping[AnswerStatus, Answer] = {status: Answer(0, status, None, 0) for status in get_args(AnswerStatus)}
 """All that is looked at is the status, so that one answer stands for all of the same status."""
@@ -43,6 +53,8 @@ class _Prepared:
     prompts: Mapping[int, int]
     targets: Mapping[int, int]
     """The common numbers of the prompts and targets of the run."""
+    rubrics: Rubrics
+    """Those of the baseline."""
 
 
 class BaselineComparison:
@@ -64,6 +76,8 @@ class BaselineComparison:
             prepared = self._prepared(reader, baseline, run)
         except LookupError:
             return None  # Somebody deleted one of the two.
+        if other_rubrics(prepared.rubrics, reader.rubrics(run.id)):
+            return AgainstBaseline(baseline)  # what the one rubric passes the other may fail
         cells = _cells(reader, run, prepared.prompts, prepared.targets)
         tests = passes_by_target((prepared.cells[one], cells.get(other, {})) for one, other in prepared.pairs)
         mine = {target: tests[number] for target, number in prepared.targets.items() if number in tests}
@@ -94,7 +108,7 @@ def _prepare(reader: Reader, baseline: RunRow, run: RunRow) -> _Prepared:
             own, other = group.keys
             if own and other and (alike or not first.expects_otherwise(own.position, later, other.position)):
                 pairs.append((own.position, other.position))
-    return _Prepared(first.cells, pairs, prompts[1], targets[1])
+    return _Prepared(first.cells, pairs, prompts[1], targets[1], reader.rubrics(baseline.id))
 
 
 def _cells(

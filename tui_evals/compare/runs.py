@@ -116,7 +116,7 @@ def compare_runs(
     expected_alike = all(same_expectations(one, other) for one, other in pairwise(sides))
     all_otherwise = [not expected_alike and defaults_differ(sides[0], later) for later in sides[1:]]
     rejudged = any(side.rejudged for side in sides)
-    rubrics = [other_rubrics(sides[0], later) for later in sides[1:]]
+    rubrics = [other_rubrics(sides[0].rubrics, later.rubrics) for later in sides[1:]]
     lines: list[ComparedLine] = []
     paired = [PairedItems(sides[0], later) for later in sides[1:]]
     for group in match_items(_item_keys(sides, same_document)):

@@ -27,6 +27,9 @@ Evaluators = dict[str, dict[str, Any]]
 CellKey = tuple[int, int, int, int]
 """Repeat, prompt, target and turn."""
 
+Rubrics = Mapping[str, frozenset[str]]
+"""The rubrics by which judges gave verdicts, by the evaluators' keys."""
+
 _CONTENT = (
     "prompt",
     "expected_response",
@@ -56,7 +59,7 @@ class ComparedRun:
     """What the answers are judged by, where that is not the dataset that was asked."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails."""
-    rubrics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    rubrics: Rubrics = field(default_factory=dict)
     """The rubrics by which judges gave the verdicts of an evaluator, where they are recorded."""
     rejudged: Mapping[int, EarlierAttempt] = field(default_factory=dict)
     """Answers by their ids that are judged by another expectation than their run."""
@@ -286,12 +289,9 @@ def same_expectations(one: RunAnswers, other: RunAnswers) -> bool:
     return one.judged_by.document is other.judged_by.document
 
 
-def other_rubrics(one: RunAnswers, other: RunAnswers) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+def other_rubrics(one: Rubrics, other: Rubrics) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
     """The evaluators whose verdicts judges gave by other rubrics in the one run than in the other, with these."""
-    shared = one.rubrics.keys() & other.rubrics.keys()
-    return {
-        key: (one.rubrics[key], other.rubrics[key]) for key in sorted(shared) if one.rubrics[key] != other.rubrics[key]
-    }
+    return {key: (one[key], other[key]) for key in sorted(one.keys() & other.keys()) if one[key] != other[key]}
 
 
 def defaults_differ(one: RunAnswers, other: RunAnswers) -> bool:
