@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -13,7 +14,9 @@ from tests.runs.conftest import until
 from tui_evals.targets.base import ConfigurationError, TargetError
 from tui_evals.targets.tools.mcp import McpServer, check_server
 
-pytest.importorskip("mcp", reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'")
+pytestmark = pytest.mark.skipif(
+    find_spec("mcp") is None, reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'"
+)
 
 SERVER = '''
 import os
