@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests import warm
 
 COMMAND = [sys.executable, "-m", "tui_evals"]
@@ -24,6 +26,7 @@ def done(start, *words, folder, **more):
     return process.returncode, out, err
 
 
+@pytest.mark.soak
 def test_it_says_and_returns_the_same(tmp_path):
     (tmp_path / "data.json").write_text('{"items": [{"prompt": "naïve"}]}')
     for words in (["--help"], ["nonsense"], ["validate", "data.json"], ["convert", "data.json", "--to", "jsonl"]):

@@ -44,6 +44,7 @@ def test_a_device_is_written_into_and_stays_a_device(shell, project, run):
     assert stat.S_ISCHR(os.stat("full").st_mode)
 
 
+@pytest.mark.soak
 def test_the_standard_output_by_any_name_gets_the_data_and_nothing_else(shell, project, run):
     plain = shell("report", "--to", "json", "-o", "-").out
     assert json.loads(plain)["items"]

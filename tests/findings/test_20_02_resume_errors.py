@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.runs.conftest import kill, until
 from tests.tui.story import at_the_workbench
 from tui_evals import evaluate, resume
@@ -124,6 +126,7 @@ def lambda_free(response):
     return bool(response)
 
 
+@pytest.mark.soak
 async def test_the_workbench_asks_the_errors_of_a_finished_run_again(project):
     project.configure(retries=0)
     project.server.behave(always="400")

@@ -354,6 +354,7 @@ def over(project, key):
         until(lambda: not alive(run_lock(project.database, key)) and reader.find_run(key).status == "finished")
 
 
+@pytest.mark.soak
 def test_items_are_asked_again_in_the_background_after_a_look_at_the_price(project):
     project.dataset(4, lambda number: f"question {number}" + (" [[say no]]" if number == 2 else ""))
     project.do("run", "data.json", "--target", "main", "--quiet")
@@ -388,6 +389,7 @@ def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(pr
         assert {score.key for _, score in reader.scores(run.id, 1)} == {"Includes"}
 
 
+@pytest.mark.soak
 def test_a_judging_that_cannot_begin_is_reported_and_the_earlier_scores_still_count(project):
     project.dataset(2)
     project.configure('[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "env:NOT_SET_ANYWHERE"')

@@ -108,6 +108,7 @@ async def test_a_server_that_cannot_be_started_says_why(tmp_path):
         await nobody.definitions()
 
 
+@pytest.mark.soak
 async def test_a_server_is_reached_by_its_address(server, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -343,7 +343,9 @@ async def test_a_run_deleted_meanwhile_leaves_the_screen_alive(path):
         await until(pilot, lambda: "is not in the store any more" in pilot.app.full)
 
 
-@pytest.mark.parametrize("size", [(38, 20), (80, 24), (130, 30)])
+@pytest.mark.parametrize(
+    "size", [(80, 24), *(pytest.param(size, marks=pytest.mark.soak) for size in ((38, 20), (130, 30)))]
+)
 @pytest.mark.parametrize("runs", [(1, 2), (1, 2, 1, 2)])
 async def test_hostile_answers_and_reasons_reach_no_terminal(tmp_path, size, runs):
     path = fresh(tmp_path)

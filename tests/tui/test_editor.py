@@ -847,6 +847,7 @@ async def test_hostile_texts_reach_the_screen_as_letters_only(tmp_path, size):
         assert app.made.items[0] == item and app.is_running
 
 
+@pytest.mark.soak
 def test_thirty_thousand_marks_follow_their_items_at_once(tmp_path):
     made = workspace(tmp_path, *({"prompt": str(number)} for number in range(30_000)))
     every = range(30_000)

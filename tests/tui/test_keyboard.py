@@ -31,7 +31,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)])
 async def test_a_field_typed_in_one_packet_holds_every_letter_and_no_command_runs(folder, size):
     async with at_the_workbench(folder, dataset="data.json", size=size) as person:
         burst(person, "j2\r more Dwords eD\x1b1")

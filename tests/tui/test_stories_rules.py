@@ -250,6 +250,7 @@ def generated(tmp_path_factory):
     return folder
 
 
+@pytest.mark.soak
 async def test_tests_are_made_anew_and_read_in_while_one_looks_on(generated):
     async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
         await at_the_rules(person)

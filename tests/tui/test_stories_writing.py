@@ -109,6 +109,7 @@ async def test_the_box_grows_with_its_text_and_takes_the_whole_pane_on_demand(fo
         assert is_open(person, "prompt")
 
 
+@pytest.mark.soak
 async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
     await keys.do_all()
     page = Path(tui_evals.__file__).parent / "help" / "workbench.md"
@@ -116,6 +117,7 @@ async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
     assert max(job.keys for job in keys.JOBS) <= 4
 
 
+@pytest.mark.soak
 async def test_the_manual_says_how_many_keys_each_question_about_a_run_takes():
     await keys.ask_all()
     page = Path(tui_evals.__file__).parent / "help" / "workbench.md"
