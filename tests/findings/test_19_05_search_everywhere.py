@@ -11,6 +11,7 @@ from tui_evals.tui.widgets.dialogs import Confirm, Reading
 from tui_evals.tui.widgets.lines import Lines
 
 
+@pytest.mark.soak
 def test_a_search_typed_in_one_packet_searches_and_never_quits(tmp_path):
     """On a real terminal; `/question` in pane 2 quit at the `q`."""
     items = [{"prompt": "a quick question", "expected_response": "an answer, no question"}, {"prompt": "two"}]

@@ -48,6 +48,7 @@ def test_a_target_that_goes_and_comes_back_leaves_no_trace_in_the_answers(tmp_pa
     assert statuses(project)[1] == ["pass"] * 100
 
 
+@pytest.mark.soak
 def test_one_that_stays_away_ends_the_run_with_those_questions_pending(tmp_path):
     port = free_port()
     with running("--port", port) as one:

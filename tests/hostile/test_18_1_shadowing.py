@@ -85,6 +85,7 @@ def test_a_detached_run_imports_nothing_from_the_project(clone):
     assert done.returncode == 0 and json.loads(done.stdout)["run"]
 
 
+@pytest.mark.soak
 async def test_pricing_a_generation_imports_nothing_from_the_project(clone):
     with pytest.raises(NotStarted) as problem:
         await price_regeneration(

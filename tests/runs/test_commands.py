@@ -335,6 +335,7 @@ def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stoppe
     assert (project.folder / f".evals/logs/{key}.log").exists()
 
 
+@pytest.mark.soak
 def test_a_detached_run_that_cannot_begin_is_reported(project):
     """At once, without a run; a run that cannot go on is reported by its log too."""
     project.configure(api_key="env:NOT_SET_ANYWHERE")
@@ -368,6 +369,7 @@ def test_items_are_asked_again_in_the_background_after_a_look_at_the_price(proje
     until((project.folder / "r.json").exists)
 
 
+@pytest.mark.soak
 def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(project):
     judged(project)
     project.dataset(3, lambda number: f"question {number}" + (" [[400]]" if number == 0 else ""))

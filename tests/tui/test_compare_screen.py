@@ -168,6 +168,7 @@ def test_a_kind_that_there_is_not_is_said():
         kinds_of_filter("kind:brokn")
 
 
+@pytest.mark.soak
 async def test_the_next_broken_line_is_found_round_the_end_and_out_of_a_filter(path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)

@@ -600,6 +600,7 @@ async def test_a_name_that_a_terminal_must_not_be_sent_stays_unless_another_is_w
     await until(pilot, lambda: list(app.made.data["variables"]) == ["a\u2407x"])
 
 
+@pytest.mark.soak
 async def test_json_is_coloured_indented_and_its_brackets_are_matched_while_it_is_written(bench):
     app, pilot = bench
     app.made.apply({**app.made.data, "extensions": {"a": 1}}, "x")

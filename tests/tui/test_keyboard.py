@@ -66,6 +66,7 @@ async def test_a_hundred_arrow_keys_at_once_all_count(folder):
         assert person.app.workspace.where == ("items", 99)
 
 
+@pytest.mark.soak
 async def test_what_is_typed_behind_a_dialog_waits_for_the_box_it_leads_to(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         burst(person, "j2acategory\rgreen Dr\x1b1")

@@ -188,6 +188,7 @@ async def test_a_session_goes_on_where_it_stopped_and_says_so(tmp_path):
         assert len(labels(path)) == 1
 
 
+@pytest.mark.soak
 async def test_undo_takes_the_label_back_and_keeps_the_note(tmp_path):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL, PASS])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:

@@ -81,6 +81,7 @@ async def test_a_locale_without_utf_8_gets_ascii_alone(folder):
 COMMAND = [sys.executable, "-m", "tui_evals"]
 
 
+@pytest.mark.soak
 async def test_commands_print_ascii_alone_where_the_locale_knows_no_more(folder):
     for environment in (ASCII_ALONE, {"LANG": "C", "LC_ALL": "", "LC_CTYPE": ""}):
         with Terminal([*COMMAND, "show", "last"], folder, **environment) as terminal:

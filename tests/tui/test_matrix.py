@@ -156,6 +156,7 @@ async def test_rows_are_filtered_and_a_narrow_screen_reads_one_answer_at_a_time(
         assert person.app.front == "results"
 
 
+@pytest.mark.soak
 async def test_answers_come_into_the_grid_while_the_run_goes_on(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".evals").mkdir()

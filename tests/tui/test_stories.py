@@ -113,6 +113,7 @@ async def test_a_failing_item_is_diffed_mended_run_again_and_passes(project, siz
     assert "question 2" in saved["items"][2]["expected_response"]
 
 
+@pytest.mark.soak
 async def test_failures_of_a_run_are_asked_again_with_one_key(project):
     """R asks what did not pass again, as it is edited now."""
     items = [{"prompt": f"question {number}", "expected_response": "question 1"} for number in range(3)]

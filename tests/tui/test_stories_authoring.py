@@ -202,6 +202,7 @@ async def test_values_are_added_renamed_and_deleted_as_rows(folder):
         await person.sees("expected_response")
 
 
+@pytest.mark.soak
 async def test_a_chat_of_three_messages_is_written_with_line_breaks_and_reordered(folder):
     before = (folder / "data.json").read_text()
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:

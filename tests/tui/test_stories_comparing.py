@@ -150,6 +150,7 @@ async def test_answers_of_the_run_under_the_cursor_are_labelled_blind_with_one_k
         await person.until(lambda: any(isinstance(screen, LabelScreen) for screen in person.app.screen_stack))
 
 
+@pytest.mark.soak
 async def test_words_find_answers_by_what_was_said_in_them(tmp_path):
     await history(tmp_path, [GOOD, BAD], [GOOD, ("fail", "Ask the librarian.")])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:

@@ -120,6 +120,7 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
         assert not {"r run", "u undo", "? all"} & {footer(person)[n : n + 5] for n in range(160)}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("size", [(120, 40), pytest.param((160, 30), marks=pytest.mark.soak)])
 async def test_the_tree_has_the_width_its_names_need(tmp_path, size):
     names = [f"{number:03}-refunds-after-thirty-days" for number in range(3)]

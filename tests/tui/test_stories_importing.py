@@ -128,6 +128,7 @@ async def test_a_wrong_path_is_said_while_one_types_with_what_was_meant_and_is_n
         assert not isinstance(person.app.screen, Reading)
 
 
+@pytest.mark.soak
 async def test_what_cannot_be_imported_is_a_sentence_and_nothing_is_written(folder):
     (folder / "broken.json").write_text('{"items": [')
     (folder / "notes").mkdir()

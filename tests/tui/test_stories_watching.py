@@ -182,6 +182,7 @@ async def test_the_list_of_runs_goes_to_a_run_that_was_started_so_that_keys_mean
         await person.until(lambda: person.app.watching.run.status == "interrupted")
 
 
+@pytest.mark.soak
 async def test_a_verdict_given_elsewhere_shows_at_once(project):
     project.dataset(3)
     project.do("run", "data.json", "--quiet")

@@ -57,6 +57,7 @@ async def test_items_are_written_one_after_the_other_with_three_keys_each(folder
         assert [item.get("expected_response") for item in space.items[2:]] == [None]
 
 
+@pytest.mark.soak
 async def test_tab_goes_through_a_conversation_and_stays_at_the_ends(folder):
     async with at_the_workbench(folder, dataset="data.json", size=SMALL) as person:
         space = person.app.workspace
