@@ -33,6 +33,7 @@ def test_it_says_and_returns_the_same(tmp_path):
         assert done(warm.Popen, *words, folder=tmp_path) == done(warm.COLD, *words, folder=tmp_path)
 
 
+@pytest.mark.soak
 def test_it_has_the_environment_it_is_given_and_leads_a_session(tmp_path):
     environment = {**os.environ, "TUI_EVALS_DB": str(tmp_path / "mine.db")}
     code, out, _ = done(warm.Popen, "doctor", folder=tmp_path, env=environment)
