@@ -28,7 +28,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is for the benchmarks to say, not for a test to fail by.
-settings.register_profile("untimed", deadline=None, max_examples=20)
+settings.register_profile("untimed", deadline=None, max_examples=10)
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=250)
 settings.load_profile("untimed")
 

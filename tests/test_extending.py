@@ -142,6 +142,7 @@ def command(package: Path, tmp_path: Path):
     return run
 
 
+@pytest.mark.soak
 def test_all_four_are_used_by_the_command_line(command, tmp_path):
     (tmp_path / "capitals.quiz").write_text("Austria?=yes\nFrance?=no\nNowhere?\n")
     done = command("import", "capitals.quiz", "--json")
@@ -184,6 +185,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.soak
 def test_what_is_broken_is_a_sentence(package, tmp_path):
     (tmp_path / ".evals").mkdir()
     (tmp_path / "d.json").write_text('{"items": [{"prompt": "?"}]}')

@@ -209,6 +209,7 @@ FREE_NAMES = [
 ]
 
 
+@pytest.mark.soak
 def test_names_are_free_text_and_each_has_a_file_of_its_own(project):
     for name in FREE_NAMES:
         letters(name).run(f"run {name}"[:1000], candidate_output_list=["A", "b", "x"])

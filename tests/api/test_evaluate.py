@@ -169,6 +169,7 @@ def test_an_example_of_the_manual_runs(project, number, capsys):
     assert capsys.readouterr().out.strip()
 
 
+@pytest.mark.soak
 def test_an_example_of_the_manual_runs_as_a_program(project):
     done = subprocess.run([sys.executable, _example(project, 0)], capture_output=True, text=True, cwd=project)
     assert done.returncode == 0, done.stderr

@@ -246,6 +246,7 @@ def test_coarse_is_said_and_still_marks_only_the_middle():
     check(rough, line + "end", "start " + scattered + "end")
 
 
+@pytest.mark.soak
 def test_memory_grows_with_the_text_and_not_with_its_square():
     def peak(count):
         left, right = "\n".join(LINES[:count]), "\n".join(line + "!" for line in LINES[:count])

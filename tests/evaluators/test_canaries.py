@@ -1,4 +1,5 @@
 import asyncio
+import functools
 import json
 import re
 
@@ -16,12 +17,21 @@ def rating(score: int) -> str:
     return json.dumps({"reason": "so it is", "score": score})
 
 
-KNOWN = {shown(question_of(canary)): canary.expected == "pass" for canary in canaries()}
+@functools.cache
+def known() -> dict[str, bool]:
+    """Whether the question that a judge is asked about a canary deserves a pass."""
+    return {shown(question_of(canary)): canary.expected == "pass" for canary in canaries()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known_before() -> None:
+    """What a judge is asked is found in an event loop of its own, which cannot run within a test's."""
+    known()
 
 
 async def sound(question: Question) -> str:
     """Knows what is right."""
-    return verdict(question, KNOWN[shown(question)])
+    return verdict(question, known()[shown(question)])
 
 
 async def kind(question: Question) -> str:

@@ -251,6 +251,7 @@ def test_absent_evidence(evaluator: type[Evaluator], needed: tuple[str, ...]) ->
         assert len(judge.questions) == 1
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("grade", [summary, correctness, hallucination])
 def test_ten_megabytes_and_odd_texts(grade: Any) -> None:
     assert grade(Judge("1"), response="word " * 2_000_000).details["code"] == "responseTooLarge"

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -89,23 +90,25 @@ def test_without_an_answer() -> None:
     assert score(Readability, response="").score == 206.84
 
 
+@pytest.mark.soak
 def test_the_same_words_many_times_are_read_in_full() -> None:
     reading = measure_reading("The cat sat on the mat. " * (10 * MB // 24))
     assert (reading.words, reading.ease) == (10 * MB // 24 * 6, 116.15)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "text",
     [
-        "a" * 10 * MB,
-        "a." * 5 * MB,
-        " ".join(f"word{number}" for number in range(MB)),
-        "".join(map(chr, range(0xAC00, 0xD7A3))) * 20,
+        lambda: "a" * 10 * MB,
+        lambda: "a." * 5 * MB,
+        lambda: " ".join(f"word{number}" for number in range(MB)),
+        lambda: "".join(map(chr, range(0xAC00, 0xD7A3))) * 20,
     ],
     ids=["one letter", "one word with stops", "a million words", "one word of Hangul"],
 )
-def test_a_text_of_too_long_or_too_many_words_cannot_be_judged(text: str) -> None:
-    record = score(Readability, response=text)
+def test_a_text_of_too_long_or_too_many_words_cannot_be_judged(text: Callable[[], str]) -> None:
+    record = score(Readability, response=text())
     assert (record.result, record.details["code"]) == ("error", "responseTooLarge")
     assert "too many to look each of them up" in record.reason
 

@@ -147,6 +147,7 @@ def test_without_the_extra_the_record_says_what_to_install(monkeypatch: pytest.M
     assert "pip install 'tui-evals[specificity]'" in record.reason
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("fixed_frequencies")
 @pytest.mark.parametrize(
     ("text", "expected"),

@@ -37,6 +37,7 @@ def faces(shell, keys):
         yield from (report_text(kind, reader, runs) for kind in ("md", "html"))
 
 
+@pytest.mark.soak
 def test_a_better_run_is_called_better(shell, two_runs):
     keys = two_runs(*CERTAIN)
     command, data, trend, *files = (" ".join(text.split()) for text in faces(shell, keys))

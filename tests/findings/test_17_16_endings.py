@@ -66,6 +66,7 @@ def test_the_page_has_them_as_filters_and_says_why(shell):
     assert "cut off at the limit of tokens" in shell("report", "last", "--to", "md", "-o", "-").out
 
 
+@pytest.mark.soak
 def test_the_workbench_has_them_as_a_column_and_as_filters(shell, tmp_path):
     shell("run", "data.json", "--quiet")
 

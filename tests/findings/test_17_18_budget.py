@@ -40,6 +40,7 @@ def test_a_limit_that_was_raised_stays_raised(overspent):
     assert overspent.server.counts()["asked"] == 6
 
 
+@pytest.mark.soak
 async def test_the_workbench_asks_for_a_larger_limit_where_a_run_is_resumed_whose_money_is_spent(overspent):
     async with at_the_workbench(overspent.folder, dataset="data.json", run="last") as person:
         await person.sees("stopped: the budget is spent: $0.300 spent")

@@ -6,6 +6,8 @@ import json
 import socket
 from contextlib import ExitStack
 
+import pytest
+
 from tests.cli.helpers import Shell
 from tests.runs.conftest import Project
 from tests.server import running
@@ -25,6 +27,7 @@ def answered(person):
     return figures.totals.passed if figures else 0
 
 
+@pytest.mark.soak
 async def test_a_target_that_dies_in_the_middle_and_comes_back(tmp_path):
     port, first = str(free_port()), ExitStack()
     with first:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from textual.app import App
 
 from tests.tui.terminal import pasted, workbench
@@ -9,6 +10,7 @@ from tui_evals.tui.widgets.dialogs import AskLong
 from tui_evals.tui.widgets.edit_area import EditArea
 
 
+@pytest.mark.soak
 def test_a_paste_into_a_new_prompt_and_over_a_selection_is_what_the_file_holds(tmp_path):
     file = tmp_path / "evals" / "evals.json"
 

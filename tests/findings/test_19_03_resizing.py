@@ -17,7 +17,10 @@ import pytest
 
 from tests.tui.stored_runs import add_run, fresh
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
+]
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 40), (160, 45)
 

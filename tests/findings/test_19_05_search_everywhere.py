@@ -3,12 +3,15 @@
 import json
 import re
 
+import pytest
+
 from tests.tui.story import at_the_workbench, configure, write
 from tests.tui.terminal import OURS, workbench
 from tui_evals.tui.widgets.dialogs import Confirm, Reading
 from tui_evals.tui.widgets.lines import Lines
 
 
+@pytest.mark.soak
 def test_a_search_typed_in_one_packet_searches_and_never_quits(tmp_path):
     """On a real terminal; `/question` in pane 2 quit at the `q`."""
     items = [{"prompt": "a quick question", "expected_response": "an answer, no question"}, {"prompt": "two"}]
@@ -30,6 +33,7 @@ def test_a_search_typed_in_one_packet_searches_and_never_quits(tmp_path):
     assert json.loads((tmp_path / "data.json").read_text())["items"] == items
 
 
+@pytest.mark.soak
 async def test_search_in_panes_dialogs_and_viewers(tmp_path):
     items = [{"prompt": f"ask {number}"} for number in range(3)]
     write(tmp_path / "data.json", {"schemaVersion": "1.11.0", "items": items})
@@ -71,6 +75,7 @@ async def test_keys_go_back_to_the_box_in_which_somebody_writes(tmp_path):
         assert person.app.screen.focused.value == "onqD" and len(person.app.workspace.items) == 2
 
 
+@pytest.mark.soak
 async def test_q_asks_before_a_conversation_or_a_text_would_be_lost(tmp_path):
     configure(tmp_path, '[run]\ntargets = ["demo"]\n')
     write(tmp_path / "data.json", {"schemaVersion": "1.11.0", "items": [{"prompt": "one", "variables": {"a": 1}}]})

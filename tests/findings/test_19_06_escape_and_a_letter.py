@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from tests.tui.terminal import workbench
 
 
+@pytest.mark.soak
 def test_escape_and_a_letter_in_one_packet_leave_the_box_the_filter_and_the_dialog(tmp_path):
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"items": [{"prompt": "one"}, {"prompt": "two"}]}))

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.runs.conftest import until
 from tests.tui.terminal import Terminal, workbench
 
@@ -74,6 +76,7 @@ def test_what_others_write_into_an_open_dataset_is_read_and_merged(tmp_path):
         assert terminal.end() == 0
 
 
+@pytest.mark.soak
 def test_a_read_only_file_is_asked_about_before_it_is_written(tmp_path):
     file = project(tmp_path)
     file.chmod(0o444)
@@ -94,6 +97,7 @@ def test_a_read_only_file_is_asked_about_before_it_is_written(tmp_path):
         assert terminal.end() == 0
 
 
+@pytest.mark.soak
 def test_a_deleted_file_is_noticed_and_written_again_and_one_that_comes_back_is_read(tmp_path):
     file = project(tmp_path)
     before = file.read_text()

@@ -3,6 +3,8 @@
 import json
 import time
 
+import pytest
+
 from tests.tui.terminal import Terminal, workbench
 
 GAP = 0.15
@@ -17,6 +19,7 @@ def slowly(terminal: Terminal, *pieces: str) -> None:
             terminal.read()
 
 
+@pytest.mark.soak
 def test_sequences_pastes_reports_and_answers_in_pieces(tmp_path):
     file = tmp_path / "data.json"
     before = [{"prompt": f"question {number}"} for number in range(9)]

@@ -3,7 +3,11 @@
 import json
 import sys
 
+import pytest
+
 from tests.tui.terminal import Terminal
+
+pytestmark = pytest.mark.soak
 
 
 def test_ctrl_z_suspends_from_a_list_a_dialog_and_a_field_and_fg_brings_all_back(tmp_path):

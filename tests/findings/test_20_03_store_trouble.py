@@ -83,6 +83,7 @@ def event(process, word):
     return next(found for line in process.stdout if (found := json.loads(line))["event"] == word)
 
 
+@pytest.mark.soak
 def test_a_full_disk_stops_the_asking_until_there_is_room(project, disk):
     course = Course(project, disk / "evals.db")
     process = course.start()
@@ -160,6 +161,7 @@ def locked(database):
         holder.stdin.close()
 
 
+@pytest.mark.soak
 def test_a_lock_that_is_held_for_long_ends_nothing(project):
     course = Course(project, project.database)
     process = course.start()

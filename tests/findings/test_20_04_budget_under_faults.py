@@ -22,6 +22,7 @@ def money_of(project):
     return standing["cost"], standing["may_cost"]
 
 
+@pytest.mark.soak
 def test_over_any_number_of_kills_the_server_never_bills_more_than_the_limit(project):
     server = project.server
     server.behave(tokens=50, latency=0.1)
@@ -97,6 +98,7 @@ target = "judge"
 VERDICT = {"say": '{"reason": "poor", "score": 1}', "markers": False}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("again", [False, True])
 def test_a_kill_during_judging_asks_nothing_again_beyond_calls_in_flight_also_without_the_cache(project, again):
     server = project.server

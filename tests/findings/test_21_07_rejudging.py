@@ -175,6 +175,7 @@ def test_a_judge_is_asked_within_the_budget_of_the_run(project):
         assert reader.run(run.id).rejudged == 1 and len(reader.detail(answer.id).earlier) == 1
 
 
+@pytest.mark.soak
 async def test_an_item_that_is_run_again_joins_the_view_and_the_run_on_screen_stays(run):
     async with at_the_workbench(Path.cwd(), size=(200, 50), dataset="data.json", run=run) as person:
         watch = person.app.watching

@@ -129,6 +129,7 @@ def test_the_evaluator_is_listed_and_explains_itself(project):
     assert 'kind = "embedding"' in project.do("evaluators", "EmbeddingSimilarity")
 
 
+@pytest.mark.soak
 async def test_litellm_gives_vectors_too(project):
     config = TargetConfig(
         name="vectors", model="openai/embed", base_url=project.server.url, via="litellm", kind="embedding", params={}

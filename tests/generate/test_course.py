@@ -355,6 +355,7 @@ def made_by(server):
     return {step: number for step, number in calls.items() if number}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("more", [(), EVERYTHING], ids=["plain", "everything"])
 @pytest.mark.parametrize("which", ["project", "shop"])
 def test_a_plan_asks_nothing_and_counts_the_calls_that_are_made(request, which, more):

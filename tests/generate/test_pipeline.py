@@ -145,11 +145,18 @@ def end_within(project, condition, *options):
     assert ended.group_contains(Died)
 
 
-def both_ways(places, as_process):
-    """Each place with a stop from within, and with a kill where that is in the suite or else in soak."""
-    within = [pytest.param(end_within, place, id=f"{place} from within") for place in places if place not in as_process]
-    marks = {place: () if place in as_process else pytest.mark.soak for place in places}
-    return within + [pytest.param(end_as_process, place, id=f"{place} killed", marks=marks[place]) for place in places]
+def both_ways(places, as_process, within):
+    """A kill at each place, and at all but one a stop from within; but for the two that are named they are in soak."""
+    stops = [
+        pytest.param(end_within, place, id=f"{place} from within", marks=() if place == within else pytest.mark.soak)
+        for place in places
+        if place != as_process
+    ]
+    kills = [
+        pytest.param(end_as_process, place, id=f"{place} killed", marks=() if place == as_process else pytest.mark.soak)
+        for place in places
+    ]
+    return stops + kills
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +192,7 @@ def complete(project, step):
 FILES = {"dataset": "shop.json", "exports": "evals.create.json"}
 
 
-@pytest.mark.parametrize(("end", "step"), both_ways([step.name for step in STEPS], ["exports"]))
+@pytest.mark.parametrize(("end", "step"), both_ways([step.name for step in STEPS], "exports", "tests"))
 def test_killed_after_a_step_it_goes_on_without_asking_a_finished_step_again(project, undisturbed, end, step):
     whole, server = undisturbed(project), project.server
     options = (*amounts(project), *EVERYTHING, "--quiet")
@@ -212,7 +219,9 @@ def _step(name):
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-cache",)])
-@pytest.mark.parametrize(("end", "step"), both_ways(["tests", "expansion", "review", "groundtruth"], ["groundtruth"]))
+@pytest.mark.parametrize(
+    ("end", "step"), both_ways(["tests", "expansion", "review", "groundtruth"], "groundtruth", "tests")
+)
 def test_killed_in_the_middle_of_a_step_only_what_was_in_flight_is_asked_again(project, undisturbed, end, step, flags):
     whole, server = undisturbed(project), project.server
     options = (*amounts(project), *EVERYTHING, "-c", 2, *flags)

@@ -39,7 +39,7 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
 
 
-@pytest.fixture(params=["bubblewrap", "Landlock"])
+@pytest.fixture(params=["bubblewrap", pytest.param("Landlock", marks=pytest.mark.soak)])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if not AVAILABLE[request.param]:
         pytest.skip(f"this machine has no {request.param} that works here")

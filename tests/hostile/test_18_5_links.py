@@ -76,7 +76,17 @@ def test_no_command_follows_a_link_below_the_folder(shell, clone, outside, comma
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("name", ["logs", "locks", "results", "registries", "suites", "copies", "generate", "evals.db"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "logs",
+        "evals.db",
+        *(
+            pytest.param(name, marks=pytest.mark.soak)
+            for name in ("locks", "results", "registries", "suites", "copies", "generate")
+        ),
+    ],
+)
 def test_no_command_follows_a_linked_folder(shell, clone, outside, command, name):
     (clone / ".evals" / name).symlink_to(outside / "inner", target_is_directory=True)
     shell(*command)

@@ -67,6 +67,7 @@ def tests_of_data(clone):
     return clone
 
 
+@pytest.mark.soak
 def test_pytest_fails_readably_and_runs_nothing(tests_of_data):
     clone = tests_of_data
     code, out = pytest_in(clone.root, "--tui-evals-target", "function")

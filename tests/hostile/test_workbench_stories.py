@@ -99,7 +99,9 @@ ASKING = {
 }
 
 
-@pytest.mark.parametrize("name", ASKING)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "run" else pytest.mark.soak) for name in ASKING]
+)
 async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F811
     dataset, keys, says = ASKING[name]
     async with at_the_workbench(opened.root, size=(120, 40), dataset=dataset) as person:
@@ -116,6 +118,7 @@ async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F81
     assert opened.attacker.heard == []
 
 
+@pytest.mark.soak
 async def test_a_yes_lets_a_generation_go_on(opened):  # noqa: F811
     """What the page asked is what the process that generates does: it asks for nothing more."""
     async with at_the_workbench(opened.root, size=(80, 24), dataset="tags/tags.json") as person:
@@ -146,6 +149,7 @@ async def test_a_yes_in_the_playground_asks_the_target(own):
         await person.until(lambda: person.screen().count("hello") == 2)
 
 
+@pytest.mark.soak
 async def test_what_is_typed_into_the_form_is_a_yes_and_what_stands_there_is_not(own, kept):
     """A form as a stranger's store left it is no form that somebody filled in."""
     configure(own, "")
@@ -194,6 +198,7 @@ async def test_the_run_form_says_where_a_key_goes(own):
         await person.sees("OPENAI_API_KEY to 10.1.2.3:8000, without")
 
 
+@pytest.mark.soak
 async def test_what_the_settings_form_writes_asks_nothing_anew(own):
     """The form changes numbers and names; what a section does is still what was agreed to."""
     async with at_the_workbench(own, size=(120, 40), dataset="data.json") as person:

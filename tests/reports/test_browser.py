@@ -14,7 +14,11 @@ from tui_evals.reports.html import page
 from tui_evals.reports.page import compact
 from tui_evals.store.reader import Reader
 
-pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason=ABSENT), pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(CHROMIUM is None, reason=ABSENT),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 COUNT = 2_000
 SHOWN = "Array.from(document.querySelectorAll('.card')).filter((card) => !card.hidden)"
@@ -328,7 +332,6 @@ async def test_everything_can_be_read_without_script(browser, files):
     assert browser.complaints == []
 
 
-@pytest.mark.soak
 async def test_a_printed_page_has_the_texts_of_closed_items_too(opened):
     page = await opened("small")
     await page.press("c")

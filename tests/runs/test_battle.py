@@ -125,6 +125,7 @@ def test_answers_that_are_equal_are_a_tie_without_asking(arena, two_runs, told):
     assert (found["ties"], found["equal_answers"]) == (5, 5) and judged(arena) == []
 
 
+@pytest.mark.soak
 def test_killed_in_the_middle_a_battle_goes_on_and_pays_for_nothing_twice(arena, two_runs, told):
     runs = two_runs(30)
     arena.server.behave("judge-model", say=FIRST, markers=False, latency=0.03, jitter=0.03)

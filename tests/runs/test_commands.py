@@ -335,6 +335,7 @@ def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stoppe
     assert (project.folder / f".evals/logs/{key}.log").exists()
 
 
+@pytest.mark.soak
 def test_a_detached_run_that_cannot_begin_is_reported(project):
     """At once, without a run; a run that cannot go on is reported by its log too."""
     project.configure(api_key="env:NOT_SET_ANYWHERE")
@@ -354,6 +355,7 @@ def over(project, key):
         until(lambda: not alive(run_lock(project.database, key)) and reader.find_run(key).status == "finished")
 
 
+@pytest.mark.soak
 def test_items_are_asked_again_in_the_background_after_a_look_at_the_price(project):
     project.dataset(4, lambda number: f"question {number}" + (" [[say no]]" if number == 2 else ""))
     project.do("run", "data.json", "--target", "main", "--quiet")
@@ -367,6 +369,7 @@ def test_items_are_asked_again_in_the_background_after_a_look_at_the_price(proje
     until((project.folder / "r.json").exists)
 
 
+@pytest.mark.soak
 def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(project):
     judged(project)
     project.dataset(3, lambda number: f"question {number}" + (" [[400]]" if number == 0 else ""))
@@ -388,6 +391,7 @@ def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(pr
         assert {score.key for _, score in reader.scores(run.id, 1)} == {"Includes"}
 
 
+@pytest.mark.soak
 def test_a_judging_that_cannot_begin_is_reported_and_the_earlier_scores_still_count(project):
     project.dataset(2)
     project.configure('[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "env:NOT_SET_ANYWHERE"')

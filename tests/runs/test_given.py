@@ -112,6 +112,7 @@ KILLED = """
 """
 
 
+@pytest.mark.soak
 def test_a_run_that_is_killed_between_pages_is_interrupted_with_what_was_stored_and_goes_on(shell_in, project):
     (project / "killed.py").write_text(textwrap.dedent(KILLED))
     done = subprocess.run([sys.executable, "killed.py"], capture_output=True, text=True, check=False)
@@ -143,6 +144,7 @@ class Waits(Scorer):
         return [1.0] * len(candidates)
 
 
+@pytest.mark.soak
 def test_what_a_slow_scorer_of_ones_own_gave_is_stored_while_it_goes_on(project):
     code = """
         from tests.runs.test_given import Waits, numbers

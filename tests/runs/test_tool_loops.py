@@ -290,6 +290,7 @@ server.run()
 """
 
 
+@pytest.mark.soak
 def test_a_run_starts_an_mcp_server_once_and_outlives_its_death(project):
     pytest.importorskip("mcp", reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'")
     (project.folder / "server.py").write_text(SERVER)

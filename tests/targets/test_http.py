@@ -381,6 +381,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.soak
 async def test_a_worker_ends_with_its_parent():
     done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, check=True)
 
@@ -465,6 +466,7 @@ async def test_a_providers_usual_key_is_said_to_go_where_its_protocol_is_spoken(
     assert destination(config, {variable: CANARY}).key == variable
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("model", "variable"), [("mistral/m", "MISTRAL_API_BASE"), ("gemini/g", "GEMINI_BASE_URL")])
 async def test_the_address_in_a_providers_variable_is_where_it_is_asked(model, variable, server):
     config = TargetConfig(name="x", model=model)

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -13,7 +14,9 @@ from tests.runs.conftest import until
 from tui_evals.targets.base import ConfigurationError, TargetError
 from tui_evals.targets.tools.mcp import McpServer, check_server
 
-pytest.importorskip("mcp", reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'")
+pytestmark = pytest.mark.skipif(
+    find_spec("mcp") is None, reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'"
+)
 
 SERVER = '''
 import os
@@ -105,6 +108,7 @@ async def test_a_server_that_cannot_be_started_says_why(tmp_path):
         await nobody.definitions()
 
 
+@pytest.mark.soak
 async def test_a_server_is_reached_by_its_address(server, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -20,7 +20,7 @@ from tui_evals.targets.base import Price, Reply, Request, TargetConfig, TargetEr
 from tui_evals.targets.openai import OpenAI
 from tui_evals.targets.through_litellm import ThroughLitellm
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.soak, pytest.mark.asyncio(loop_scope="module")]
 
 ENVIRONMENT = {
     **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},

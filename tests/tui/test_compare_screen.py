@@ -168,6 +168,7 @@ def test_a_kind_that_there_is_not_is_said():
         kinds_of_filter("kind:brokn")
 
 
+@pytest.mark.soak
 async def test_the_next_broken_line_is_found_round_the_end_and_out_of_a_filter(path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)
@@ -343,7 +344,9 @@ async def test_a_run_deleted_meanwhile_leaves_the_screen_alive(path):
         await until(pilot, lambda: "is not in the store any more" in pilot.app.full)
 
 
-@pytest.mark.parametrize("size", [(38, 20), (80, 24), (130, 30)])
+@pytest.mark.parametrize(
+    "size", [(80, 24), *(pytest.param(size, marks=pytest.mark.soak) for size in ((38, 20), (130, 30)))]
+)
 @pytest.mark.parametrize("runs", [(1, 2), (1, 2, 1, 2)])
 async def test_hostile_answers_and_reasons_reach_no_terminal(tmp_path, size, runs):
     path = fresh(tmp_path)

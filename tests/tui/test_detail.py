@@ -798,6 +798,7 @@ async def test_a_hidden_pane_fetches_nothing_until_it_is_seen(project, monkeypat
         await until(pilot, lambda: "anything" in app.text)
 
 
+@pytest.mark.soak
 async def test_an_answer_of_a_megabyte_is_shown_before_it_is_compared(tmp_path):
     text = "\n".join(f"line {n} of a very long answer, with some words more in it" for n in range(17_000))
     assert len(text) > 1_000_000

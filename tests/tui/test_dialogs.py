@@ -1,5 +1,6 @@
 """Menus and forms: everything from the keyboard, nothing taken that is wrong, hostile names shown as they are."""
 
+import pytest
 from textual.app import App
 
 from tui_evals.tui.rows import row
@@ -161,6 +162,7 @@ async def test_escape_takes_the_field_and_then_leaves_the_form():
         assert pilot.app.got == [None]
 
 
+@pytest.mark.soak
 async def test_a_line_written_into_what_is_there_is_kept_by_escape_and_one_that_begins_something_is_not():
     def long(text):
         return "a name is short" if len(text) > 3 else None

@@ -133,6 +133,7 @@ async def test_the_key_for_it_is_in_the_list_of_runs(tmp_path):
         assert labels(path) == [(1, "fail", "ada", "")]
 
 
+@pytest.mark.soak
 async def test_a_search_has_n_until_escape_and_a_note_without_a_verdict_is_asked_about(tmp_path):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
@@ -187,6 +188,7 @@ async def test_a_session_goes_on_where_it_stopped_and_says_so(tmp_path):
         assert len(labels(path)) == 1
 
 
+@pytest.mark.soak
 async def test_undo_takes_the_label_back_and_keeps_the_note(tmp_path):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL, PASS])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:

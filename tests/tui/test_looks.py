@@ -57,6 +57,7 @@ def walk(terminal: Terminal) -> bytes:
     return terminal.raw
 
 
+@pytest.mark.soak
 async def test_no_color_means_no_colour_at_all(folder):
     with workbench(folder, "data.json", size=(120, 30), NO_COLOR="1", COLORTERM="truecolor") as terminal:
         drawn = walk(terminal)
@@ -67,6 +68,7 @@ async def test_no_color_means_no_colour_at_all(folder):
     assert BACKGROUND not in drawn
 
 
+@pytest.mark.soak
 async def test_a_locale_without_utf_8_gets_ascii_alone(folder):
     with workbench(folder, "data.json", size=(120, 30), **ASCII_ALONE) as terminal:
         drawn = walk(terminal)
@@ -79,6 +81,7 @@ async def test_a_locale_without_utf_8_gets_ascii_alone(folder):
 COMMAND = [sys.executable, "-m", "tui_evals"]
 
 
+@pytest.mark.soak
 async def test_commands_print_ascii_alone_where_the_locale_knows_no_more(folder):
     for environment in (ASCII_ALONE, {"LANG": "C", "LC_ALL": "", "LC_CTYPE": ""}):
         with Terminal([*COMMAND, "show", "last"], folder, **environment) as terminal:

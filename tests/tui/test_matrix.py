@@ -87,6 +87,7 @@ def stored(folder, monkeypatch):
     return past(*answers, targets=("m/first", "m/second", "m/third"))
 
 
+@pytest.mark.soak
 async def test_what_models_disagree_on_is_found_read_and_compared(tmp_path, monkeypatch):
     stored(tmp_path, monkeypatch)
     async with at_the_workbench(tmp_path, size=(160, 45)) as person:
@@ -155,6 +156,7 @@ async def test_rows_are_filtered_and_a_narrow_screen_reads_one_answer_at_a_time(
         assert person.app.front == "results"
 
 
+@pytest.mark.soak
 async def test_answers_come_into_the_grid_while_the_run_goes_on(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".evals").mkdir()

@@ -2,11 +2,14 @@
 
 import json
 
+import pytest
+
 from tests.tui.hostile import FORBIDDEN
 from tests.tui.terminal import pasted, workbench
 from tui_evals.tui.widgets.pasting import fit_paste
 
 
+@pytest.mark.soak
 def test_a_paste_is_made_safe_in_lines_and_boxes_and_what_was_changed_is_said(tmp_path):
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"items": [{"prompt": "one"}, {"prompt": "two"}]}))

@@ -555,6 +555,7 @@ async def test_the_question_stays_in_the_box_when_asking_fails_or_is_given_up(tm
         assert screen.talk.messages[0]["content"] == "one\ntwo!"
 
 
+@pytest.mark.soak
 async def test_another_target_is_chosen_or_named(tmp_path, scripted):
     target = scripted("one")
     config = TargetConfig(name=f"odd {HOSTILE[:20]}", model="openai/x")
@@ -578,6 +579,7 @@ async def test_another_target_is_chosen_or_named(tmp_path, scripted):
         await until(pilot, lambda: screen.talk.config.model == "openai/y")
 
 
+@pytest.mark.soak
 async def test_variables_and_a_system_message_are_given_in_a_form(tmp_path, scripted):
     target = scripted("one")
     workspace = workspace_of(tmp_path, {**PROMPT, "variables": {"tone": ["calm"]}})

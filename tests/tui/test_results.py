@@ -916,6 +916,7 @@ async def test_a_name_two_items_have_is_no_name(world, tmp_path):
         assert world.pane.selection() == Selection((0,), "item #1")
 
 
+@pytest.mark.soak
 async def test_hostile_texts_reach_no_terminal(world, writer):
     clean = [hostile.replace("\ud800", "") for hostile in HOSTILE]
     planned = [PlannedAnswer(n, n, 0, n % 2, n % 2, 0, clean[n % 2]) for n in range(20)]

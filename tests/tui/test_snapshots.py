@@ -13,7 +13,13 @@ def base(tmp_path_factory):
     return played(tmp_path_factory.mktemp("played") / "base")
 
 
-@pytest.mark.parametrize("name", GALLERY.shots)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if shot.size == (80, 24) else pytest.mark.soak)
+        for name, shot in GALLERY.shots.items()
+    ],
+)
 async def test_it_looks_as_it_did(name, base, tmp_path):
     await GALLERY.check(name, base, tmp_path)
 

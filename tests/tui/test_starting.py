@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.runs.plan import Estimate
 from tui_evals.runs.start import PreparedRun
@@ -66,6 +68,7 @@ def test_the_configured_target_is_chosen_and_the_last_one_offered():
     assert tuple(targets.choices) == ("a", "b", "openai/c", "demo")
 
 
+@pytest.mark.soak
 async def test_the_form_chooses_prompts_and_varies_parameters(tmp_path):
     """Items of variables alone are asked by two prompts at two seeds, and the run is asked again as it was."""
     write(tmp_path / "data.json", {"default_evaluators": {}, "items": [{"variables": {"word": "sea"}}]})

@@ -113,6 +113,7 @@ async def test_a_failing_item_is_diffed_mended_run_again_and_passes(project, siz
     assert "question 2" in saved["items"][2]["expected_response"]
 
 
+@pytest.mark.soak
 async def test_failures_of_a_run_are_asked_again_with_one_key(project):
     """R asks what did not pass again, as it is edited now."""
     items = [{"prompt": f"question {number}", "expected_response": "question 1"} for number in range(3)]
@@ -127,6 +128,7 @@ async def test_failures_of_a_run_are_asked_again_with_one_key(project):
     assert statuses == ["fail", "fail"]
 
 
+@pytest.mark.soak
 async def test_a_run_started_elsewhere_shows_is_paused_goes_on_and_stops(project):
     """What another terminal started is watched and steered from here."""
     project.server.behave(latency=0.15)
@@ -152,6 +154,7 @@ async def test_a_run_started_elsewhere_shows_is_paused_goes_on_and_stops(project
     assert project.server.counts()["asked"] == 40
 
 
+@pytest.mark.soak
 async def test_a_verdict_and_a_note_of_ones_own(project):
     """v, good, a note: kept beside the scores."""
     project.dataset(2)
@@ -170,6 +173,7 @@ async def test_a_verdict_and_a_note_of_ones_own(project):
         assert [(label.verdict, label.note) for label in labelled()] == [("pass", "fine by me")]
 
 
+@pytest.mark.soak
 async def test_a_file_changed_by_somebody_else_is_not_overwritten_unasked(project):
     """What conflicts is asked; put off, saving asks again with three ways out, and reading can be taken back."""
     file = project.dataset(2)
@@ -197,6 +201,7 @@ async def test_a_file_changed_by_somebody_else_is_not_overwritten_unasked(projec
         await person.until(lambda: "mine" in person.app.workspace.items[0]["prompt"])
 
 
+@pytest.mark.soak
 async def test_what_was_on_screen_is_there_again(project):
     """The dataset, the item and the run of last time come back in silence."""
     project.dataset(5)

@@ -62,6 +62,7 @@ async def test_an_empty_folder_teaches_five_keys_and_the_first_leads_to_a_saved_
     assert saved(tmp_path, "evals/evals.json")["items"] == [{"prompt": "What is new?"}]
 
 
+@pytest.mark.soak
 async def test_a_second_new_dataset_does_not_take_the_place_of_one_that_is_not_saved(tmp_path):
     async with at_the_workbench(tmp_path) as person:
         await person.press("ctrl+n", "enter", "enter")
@@ -76,6 +77,7 @@ async def test_a_second_new_dataset_does_not_take_the_place_of_one_that_is_not_s
         assert person.app.workspace.items == [{"prompt": "mine"}]
 
 
+@pytest.mark.soak
 async def test_marked_items_are_categorised_tagged_copied_and_deleted_together_and_all_of_it_is_taken_back(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         space = person.app.workspace
@@ -115,6 +117,7 @@ async def test_undo_leads_back_to_where_the_edit_was_made(folder):
         assert space.where == ("items", 1) and space.unit["testId"] == "A-3"
 
 
+@pytest.mark.soak
 async def test_a_marked_selection_is_what_runs(folder):
     with running() as server:
         project = Project(folder, server)
@@ -146,6 +149,7 @@ async def test_a_single_turn_becomes_a_conversation_and_back_without_a_loss(fold
         assert space.items[0] == ITEMS[0] and not space.editing.dirty
 
 
+@pytest.mark.soak
 async def test_values_are_added_renamed_and_deleted_as_rows(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         space = person.app.workspace
@@ -198,6 +202,7 @@ async def test_values_are_added_renamed_and_deleted_as_rows(folder):
         await person.sees("expected_response")
 
 
+@pytest.mark.soak
 async def test_a_chat_of_three_messages_is_written_with_line_breaks_and_reordered(folder):
     before = (folder / "data.json").read_text()
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
@@ -245,6 +250,7 @@ async def test_acceptable_references_are_rows(folder):
         assert "no name or role" in person.said()
 
 
+@pytest.mark.soak
 async def test_a_tool_begins_as_a_template_and_a_misspelt_key_is_shown_with_its_line_and_mended(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         space = person.app.workspace
@@ -318,6 +324,7 @@ async def test_problems_are_gone_through_by_a_key_and_named_when_the_file_is_sav
         assert "4 problems: item 2, weight: must be at most 1, not 7 …; ! goes" in person.said()
 
 
+@pytest.mark.soak
 async def test_a_broken_file_is_shown_at_its_line_and_opened_once_it_was_mended(tmp_path, monkeypatch):
     file = tmp_path / "torn.json"
     file.write_text('{"schemaVersion": "1.11.0",\n "items": [\n  {"prompt": "a"}\n  {"prompt": "b"}\n]}\n')
@@ -365,6 +372,7 @@ async def test_a_table_with_other_columns_becomes_a_dataset_by_saying_which_is_w
     assert table.read_text().startswith("Question,Answer")
 
 
+@pytest.mark.soak
 async def test_a_name_gets_its_ending_and_the_first_evaluator_writes_the_system_defaults_out(tmp_path):
     async with at_the_workbench(tmp_path) as person:
         await person.press("ctrl+n")
@@ -397,6 +405,7 @@ async def test_an_evaluator_is_tried_on_the_answer_in_place(folder):
         assert not any("tried on" in row for row in person.rows("judges"))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "text", "kept"),
     [
@@ -464,6 +473,7 @@ async def test_a_folder_that_cannot_be_written_says_what_to_do_and_keeps_the_edi
         assert "W saves it under another name" in person.said() and person.app.workspace.editing.dirty
 
 
+@pytest.mark.soak
 def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder):
     with workbench(folder, "data.json") as terminal:
         terminal.wait("A-1")

@@ -102,6 +102,7 @@ async def test_from_160_columns_the_texts_of_three_runs_and_what_was_expected_st
         assert "median latency" in person.screen()
 
 
+@pytest.mark.soak
 async def test_a_judge_chooses_between_the_answers_of_two_runs(tmp_path):
     """B asks who judges, says what it takes, and shows the battle until it is decided."""
     await history(tmp_path, [GOOD, GOOD], [BAD, BAD])
@@ -149,6 +150,7 @@ async def test_answers_of_the_run_under_the_cursor_are_labelled_blind_with_one_k
         await person.until(lambda: any(isinstance(screen, LabelScreen) for screen in person.app.screen_stack))
 
 
+@pytest.mark.soak
 async def test_words_find_answers_by_what_was_said_in_them(tmp_path):
     await history(tmp_path, [GOOD, BAD], [GOOD, ("fail", "Ask the librarian.")])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
@@ -168,6 +170,7 @@ async def test_words_find_answers_by_what_was_said_in_them(tmp_path):
         await person.until(lambda: "t-0" in person.screen())
 
 
+@pytest.mark.soak
 async def test_answers_of_all_runs_are_found_by_their_words_and_a_dataset_has_a_page_of_its_trend(tmp_path):
     """S takes one to an answer of whichever run, T shows how the runs of the dataset did one after the other."""
     path = await history(
@@ -255,6 +258,7 @@ async def fought(person):
     await person.until(lambda: "Elo" not in person.screen())
 
 
+@pytest.mark.soak
 async def test_two_models_of_a_run_have_a_battle_which_is_shown_again_later(tmp_path):
     """B in the results and in the matrix; V lists what was fought, and no judge is asked again."""
     run = await two_models(tmp_path)
@@ -277,6 +281,7 @@ async def test_two_models_of_a_run_have_a_battle_which_is_shown_again_later(tmp_
         assert "2 decided earlier, 0 for demo to decide" in flat(person)
 
 
+@pytest.mark.soak
 async def test_enter_on_the_lines_of_the_targets_or_below_the_runs_opens_the_trend(tmp_path):
     """k above the first answer leads to the baseline line, j below the last run to that of the trend."""
     path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], source="evals/a.json")

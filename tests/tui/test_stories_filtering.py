@@ -72,6 +72,7 @@ def test_some_answers_are_judged_again_and_the_others_keep_their_scores(project,
     assert "by what judges the run" in project.do("rescore", "last", *option, "-e", "Match", code=2)
 
 
+@pytest.mark.soak
 def test_the_filter_follows_typing_on_a_terminal_and_is_there_again_the_next_time(project):
     with workbench(project.folder, size=(120, 40)) as terminal:
         terminal.wait("all keys")

@@ -14,7 +14,7 @@ from tui_evals.tui.widgets.bar import Keys
 from tui_evals.tui.widgets.dialogs import Menu, Reading
 from tui_evals.tui.widgets.field import FieldBox
 
-SIZES = [(80, 24), (120, 40)]
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
 ITEMS = [
     {"testId": "refund-late", "prompt": "My parcel came late. Do I get my money back?"},
     {"testId": "greeting", "prompt": "Good morning!"},
@@ -120,7 +120,8 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
         assert not {"r run", "u undo", "? all"} & {footer(person)[n : n + 5] for n in range(160)}
 
 
-@pytest.mark.parametrize("size", [(120, 40), (160, 30)])
+@pytest.mark.soak
+@pytest.mark.parametrize("size", [(120, 40), pytest.param((160, 30), marks=pytest.mark.soak)])
 async def test_the_tree_has_the_width_its_names_need(tmp_path, size):
     names = [f"{number:03}-refunds-after-thirty-days" for number in range(3)]
     dataset(tmp_path, [{"testId": name, "prompt": "Do I get my money back?"} for name in names])
@@ -149,6 +150,7 @@ async def test_hostile_names_are_found_as_they_are_written(tmp_path):
         await person.until(lambda: person.app.front == "results" and not isinstance(person.app.screen, Menu))
 
 
+@pytest.mark.soak
 async def test_ten_thousand_items_do_not_hold_up_who_types(tmp_path):
     items = [{"testId": f"T-{n}", "prompt": f"some question about refunds number {n}"} for n in range(10_000)]
     dataset(tmp_path, items)

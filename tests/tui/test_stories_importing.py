@@ -34,6 +34,7 @@ async def ask_for(person, path):
     await person.press("enter")
 
 
+@pytest.mark.soak
 async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_dataset_on_screen(folder):
     old = folder.parent / f"{folder.name}-old"
     shutil.copytree(TESTS / "promptfoo", old)
@@ -58,6 +59,7 @@ async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_datas
         assert json.loads(space.editing.document.file.read_text())["items"] == space.items
 
 
+@pytest.mark.soak
 async def test_unsaved_edits_stay_with_their_dataset_while_another_one_is_imported(folder):
     shutil.copytree(TESTS / "promptfoo", folder / "old", ignore=shutil.ignore_patterns("*.results.json", "*.csv"))
     async with at_the_workbench(folder) as person:
@@ -126,6 +128,7 @@ async def test_a_wrong_path_is_said_while_one_types_with_what_was_meant_and_is_n
         assert not isinstance(person.app.screen, Reading)
 
 
+@pytest.mark.soak
 async def test_what_cannot_be_imported_is_a_sentence_and_nothing_is_written(folder):
     (folder / "broken.json").write_text('{"items": [')
     (folder / "notes").mkdir()
@@ -182,6 +185,7 @@ def test_options_of_the_command_line_are_named_as_such():
     assert importing.COMMANDS.keys() == {"import"}
 
 
+@pytest.mark.soak
 def test_on_a_narrow_terminal_the_verdicts_are_judged_again_and_read_too(folder):
     log_with_other_verdicts(folder)
     with workbench(folder) as terminal:

@@ -104,6 +104,7 @@ async def test_a_rule_is_reworded_and_taken_back_with_its_files(tmp_path):
         )
 
 
+@pytest.mark.soak
 async def test_a_rule_is_added_and_another_deleted_with_what_inverts_it(tmp_path):
     ruled_project(tmp_path)
     async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
@@ -250,6 +251,7 @@ def generated(tmp_path_factory):
     return folder
 
 
+@pytest.mark.soak
 async def test_tests_are_made_anew_and_read_in_while_one_looks_on(generated):
     async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
         await at_the_rules(person)

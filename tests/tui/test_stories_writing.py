@@ -57,6 +57,7 @@ async def test_items_are_written_one_after_the_other_with_three_keys_each(folder
         assert [item.get("expected_response") for item in space.items[2:]] == [None]
 
 
+@pytest.mark.soak
 async def test_tab_goes_through_a_conversation_and_stays_at_the_ends(folder):
     async with at_the_workbench(folder, dataset="data.json", size=SMALL) as person:
         space = person.app.workspace
@@ -109,6 +110,7 @@ async def test_the_box_grows_with_its_text_and_takes_the_whole_pane_on_demand(fo
         assert is_open(person, "prompt")
 
 
+@pytest.mark.soak
 async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
     await keys.do_all()
     page = Path(tui_evals.__file__).parent / "help" / "workbench.md"
@@ -116,6 +118,7 @@ async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
     assert max(job.keys for job in keys.JOBS) <= 4
 
 
+@pytest.mark.soak
 async def test_the_manual_says_how_many_keys_each_question_about_a_run_takes():
     await keys.ask_all()
     page = Path(tui_evals.__file__).parent / "help" / "workbench.md"

@@ -8,6 +8,8 @@ from textual.events import Paste
 from tests.tui.story import at_the_workbench
 from tui_evals.tui.widgets.field import FieldBox
 
+pytestmark = pytest.mark.soak
+
 TOOL = {
     "type": "function",
     "function": {
@@ -101,9 +103,7 @@ class Author:
             await self.press(key)
 
 
-@pytest.mark.parametrize(
-    "size", [(80, 24), *(pytest.param(size, marks=pytest.mark.soak) for size in ((120, 40), (160, 45)))]
-)
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 45)])
 async def test_from_an_empty_folder_to_eight_items_that_are_what_was_meant(tmp_path, size):
     async with at_the_workbench(tmp_path, size=size) as person:
         author = Author(person)

@@ -35,7 +35,8 @@ def harmless(raw: bytes) -> None:
     assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest.replace("\r", ""))
 
 
-@pytest.mark.parametrize("key", [pytest.param(key, marks=() if key == "5" else pytest.mark.soak) for key in PANES])
+@pytest.mark.soak
+@pytest.mark.parametrize("key", PANES)
 def test_no_hostile_byte_reaches_the_terminal_from_a_pane(hostile, key):
     with workbench(hostile, size=(100, 30)) as terminal:
         terminal.wait("all keys")
@@ -52,6 +53,7 @@ def test_no_hostile_byte_reaches_the_terminal_from_a_pane(hostile, key):
         harmless(terminal.raw)
 
 
+@pytest.mark.soak
 def test_markup_stands_literally_and_no_action_fires(hostile):
     with workbench(hostile, size=(160, 45)) as terminal:
         terminal.wait("all keys")
@@ -178,6 +180,7 @@ def test_a_run_outlives_the_terminal_it_was_started_from(tmp_path):
         assert reader.totals(run.id).passed == 30
 
 
+@pytest.mark.soak
 def test_edits_survive_a_kill_and_are_offered_back(tmp_path):
     """A crash in the middle of editing: what was typed comes back, and one key takes it up."""
     data = {"schemaVersion": "1.11.0", "items": [{"prompt": "one"}, {"prompt": "two"}]}
@@ -209,6 +212,7 @@ def drafts(database):
         return [draft for draft in reader.drafts() if "more words" in draft.data]
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_a_terminal_of_another_width_shows_the_panes_that_fit_it(tmp_path):
     """It showed those of the width before: three panes of 26 columns at 80, after 160."""

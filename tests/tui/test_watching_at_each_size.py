@@ -8,6 +8,8 @@ import pytest
 from tests.runs.conftest import Project
 from tests.tui.terminal import workbench
 
+pytestmark = pytest.mark.soak
+
 SHARED = "refund-nightly-"
 TARGET = """[targets.assistant-of-the-shop-{name}]
 model = "openai/{name}"
@@ -15,7 +17,7 @@ base_url = "{url}"
 price = {{ input_per_million = 0, output_per_million = 1000 }}
 """
 RUN = '[run]\ntargets = ["assistant-of-the-shop-one", "assistant-of-the-shop-two"]\nconfirm_calls = 1\n'
-SIZES = [(120, 40), *(pytest.param(size, marks=pytest.mark.soak) for size in ((80, 24), (160, 45), (220, 60)))]
+SIZES = [(120, 40), (80, 24), (160, 45), (220, 60)]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.tui.stored_runs import add_run
 from tests.tui.story import at_the_workbench, write
 from tui_evals.cli.main import run
@@ -12,6 +14,7 @@ ITEMS = {"items": [{"testId": f"t-{n}", "prompt": f"ask {n}"} for n in range(4)]
 PASS, FAIL = ("pass", "yes"), ("fail", "no")
 
 
+@pytest.mark.soak
 async def test_a_dataset_opens_with_its_latest_run_and_the_tree_says_whose_statuses_it_shows(
     tmp_path,
 ):

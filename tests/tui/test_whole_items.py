@@ -112,6 +112,7 @@ async def test_one_item_is_edited_whole_and_no_byte_of_the_others_changes(projec
     )
 
 
+@pytest.mark.soak
 async def test_three_marked_items_with_a_broken_file_in_between_lose_nothing(project, monkeypatch):
     folder, edits, saw, temporary = project
     edits(

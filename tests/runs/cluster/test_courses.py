@@ -19,6 +19,8 @@ pytest.importorskip("cryptography", reason="the cluster extra is not installed")
 
 from tests.runs.cluster.byhand import ByHand, by_hand
 
+pytestmark = pytest.mark.soak
+
 __all__ = ["project", "server"]
 LOCAL = ("--cluster", "local:2")
 JUDGE = '{{"reason": "fine", "score": {}}}'
@@ -74,7 +76,6 @@ def everything(project: Project) -> list[str]:
     return ["run", "data.json", "-t", "main", "-t", "other", *prompts, "-n", "2", "--judge", "judge", "--quiet"]
 
 
-@pytest.mark.soak
 def test_conversations_prompts_targets_repeats_and_judges_are_as_in_one_process(project, cluster, tmp_path_factory):
     words = everything(project)
     other = beside(project, tmp_path_factory)
@@ -147,7 +148,6 @@ def test_paused_and_interrupted_a_run_goes_on_where_it_was(project, cluster):
     assert project.server.counts()["asked"] == 150
 
 
-@pytest.mark.soak
 def test_stopped_from_elsewhere_and_interrupted_twice_a_run_goes_on_where_it_was(project, cluster):
     leisurely(project)
     run = begun(project, "run", "data.json", "--target", "main", *cluster.options)
@@ -164,7 +164,6 @@ def test_stopped_from_elsewhere_and_interrupted_twice_a_run_goes_on_where_it_was
     went_on(project)
 
 
-@pytest.mark.soak
 def test_what_a_worker_lacks_is_a_sentence_that_names_it(project, cluster, tmp_path_factory):
     project.dataset(20)
     project.configure(api_key="env:ONLY_AT_HOME")
@@ -206,7 +205,6 @@ COST = 0.006
 """Of a call by these prices: two words asked, and four answered."""
 
 
-@pytest.mark.soak
 def test_a_budget_is_kept_by_all_workers_together_even_when_one_is_killed(project, cluster):
     project.server.behave(latency=0.1)
     project.configure(PRICED, concurrency=6)
@@ -226,7 +224,6 @@ def test_a_budget_is_kept_by_all_workers_together_even_when_one_is_killed(projec
     assert [row[2] for row in project.table()] == ["pass"] * 120
 
 
-@pytest.mark.soak
 def test_a_worker_that_is_told_to_wait_makes_all_wait(project, cluster):
     project.server.behave(latency=0.05, retry_after=3)
     project.configure(concurrency=8)
@@ -240,7 +237,6 @@ def test_a_worker_that_is_told_to_wait_makes_all_wait(project, cluster):
     assert any(moment > told + 2.9 for moment, _ in moments)
 
 
-@pytest.mark.soak
 def test_a_rate_is_kept_by_all_workers_together(project, cluster):
     project.configure(concurrency=8, requests_per_minute=600)
     project.dataset(60)
@@ -261,7 +257,6 @@ class Mine:
 """
 
 
-@pytest.mark.soak
 def test_code_of_the_project_judges_where_it_is_trusted_and_is_an_error_where_it_is_not(
     project, cluster, tmp_path_factory
 ):
@@ -321,7 +316,6 @@ def impatient(project: Project, *words: str) -> subprocess.Popen:
     )
 
 
-@pytest.mark.soak
 def test_a_conversation_that_no_worker_survives_is_an_error_and_all_others_pass(project, own):
     functions(project, "deadly", 20)
     for _ in range(2):
@@ -335,7 +329,6 @@ def test_a_conversation_that_no_worker_survives_is_an_error_and_all_others_pass(
     assert "every worker that held this conversation died" in str(list(said))
 
 
-@pytest.mark.soak
 def test_the_cells_of_a_frozen_worker_go_to_others_and_it_may_come_back(project, own):
     project.server.behave(latency=0.1)
     project.configure(concurrency=8, timeout=60)
@@ -354,7 +347,6 @@ def test_the_cells_of_a_frozen_worker_go_to_others_and_it_may_come_back(project,
     assert project.server.counts()["asked"] <= 200 + 8
 
 
-@pytest.mark.soak
 def test_a_slow_worker_gives_back_what_it_has_not_begun(project, own):
     functions(project, "slow", 120)
     own.work(SLOWNESS="4")
@@ -367,7 +359,6 @@ def test_a_slow_worker_gives_back_what_it_has_not_begun(project, own):
     assert 0 < sum(row[5].endswith(" 4") for row in table) <= 30
 
 
-@pytest.mark.soak
 def test_without_its_scheduler_a_run_ends_in_a_sentence_and_goes_on_elsewhere(project, own):
     project.server.behave(latency=0.1)
     project.configure(concurrency=8)
@@ -384,7 +375,6 @@ def test_without_its_scheduler_a_run_ends_in_a_sentence_and_goes_on_elsewhere(pr
     assert project.server.counts()["asked"] <= 150 + 2 * 8
 
 
-@pytest.mark.soak
 def test_a_worker_that_joins_in_the_middle_gets_work(project, own):
     project.server.behave(latency=0.2)
     project.configure(concurrency=8)
@@ -400,7 +390,6 @@ def test_a_worker_that_joins_in_the_middle_gets_work(project, own):
     assert sum(worker.calls for worker in workers) == project.server.counts()["asked"] == 400
 
 
-@pytest.mark.soak
 def test_a_worker_of_another_release_that_joins_in_the_middle_stops_the_run_with_a_sentence(project, own, tmp_path):
     project.server.behave(latency=0.2)
     project.configure(concurrency=8)

@@ -61,6 +61,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(connection, "ANSWER_SECONDS", 5.0)
 
 
+@pytest.mark.soak
 async def test_workers_here_know_the_environment_and_speak_tls_on_loopback_only(monkeypatch):
     before = dict(os.environ)
     terms = ClusterTerms(word="local:2")
@@ -75,6 +76,7 @@ async def test_workers_here_know_the_environment_and_speak_tls_on_loopback_only(
     assert dict(os.environ) == before
 
 
+@pytest.mark.soak
 async def test_workers_here_are_not_told_to_trust_unless_asked():
     async with opened("local:1") as client:
         assert set((await client.run(os.getenv, "TUI_EVALS_TRUST")).values()) == {None}
@@ -90,6 +92,7 @@ async def test_a_killed_worker_comes_back():
                 await asyncio.sleep(0.02)
 
 
+@pytest.mark.soak
 async def test_the_end_leaves_neither_process_nor_task_even_when_workers_are_busy():
     tasks = asyncio.all_tasks()
     async with opened("local:1") as client:
@@ -151,6 +154,7 @@ def driver(port):
             process.kill()
 
 
+@pytest.mark.soak
 def test_workers_end_when_the_driver_is_killed(unused_tcp_port):
     with driver(unused_tcp_port) as (process, pids):
         process.kill()
@@ -267,6 +271,7 @@ async def test_workers_that_do_not_fit_are_refused_before_anything_runs(monkeypa
     assert said.startswith("1 differ from tui-evals") and said.endswith(f"Python 3.{sys.version_info.minor}")
 
 
+@pytest.mark.soak
 async def test_a_scheduler_and_a_worker_started_by_hand_are_joined(tmp_path):
     file = tmp_path / "scheduler.json"
     run = [sys.executable, "-m"]

@@ -145,6 +145,7 @@ async def test_each_line_is_a_worker_in_the_environment_of_its_host(server, tmp_
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.soak
 async def test_the_users_own_ssh_configuration_is_obeyed_and_tls_files_are_handed_on(server, tmp_path):
     files = issued(tmp_path / "tls")
     async with dask.open_cluster(ClusterTerms(word=listed(tmp_path, "here"), **files), {}, False) as client:
