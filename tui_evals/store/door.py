@@ -21,7 +21,7 @@ from .database import StoreError, StoreLock, StoreTrouble, checkpoint, connect, 
 from .spill import LASTING, Spill
 
 _QUEUE = 1_000
-_UNHURRIED = 0.01  # seconds that rows lie for which nobody waits in haste, so that they share the commit of others
+_UNHURRIED = 0.003  # seconds that rows lie for which nobody waits in haste, so that they share the commit of others
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 5.0
 
