@@ -1,6 +1,7 @@
 """The compare screen: two to four runs, their lines, one of them in full, charts and help."""
 
 import gc
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tui_evals.compare.runs import KINDS
 from tui_evals.store.filters import FilterError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
+from tui_evals.tui.compare import screen as screen_module
 from tui_evals.tui.compare.charts import ChartsScreen
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.compare.state import kinds_of_filter, read_runs
@@ -145,6 +147,23 @@ async def test_words_filter_the_answers_and_escape_forgets_them(path):
         assert app.screen.entry.display
         await pilot.press("escape")
         assert not app.screen.entry.display and app.screen.list.lines.has_focus
+
+
+async def test_a_second_escape_forgets_a_filter_that_is_still_coming_back(path, monkeypatch):
+    found, ready = screen_module.answers_let_through, threading.Event()
+    async with Bench(path).run_test(size=(80, 24)) as pilot:
+        await read(pilot)
+        app = pilot.app
+        await pilot.press("slash", *"new", "enter")
+        await until(pilot, lambda: app.kinds == ["✗ broken"])
+        await pilot.press("slash", "ctrl+u")
+        await until(pilot, lambda: len(app.kinds) == 6)
+        monkeypatch.setattr(screen_module, "answers_let_through", lambda *given: ready.wait() and found(*given))
+        await pilot.press("escape", "escape")
+        ready.set()
+        await until(pilot, lambda: not any(worker.group == "filtering" for worker in app.workers))
+        await pilot.pause()
+        assert isinstance(app.screen, CompareScreen) and len(app.kinds) == 6
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ class CompareScreen(FeatureScreen):
         self.comparison: Comparison | None = None
         self._words_before = ""
         """The filter from before one began to type, which escape brings back."""
+        self._words_wanted = ""
 
     def compose(self) -> ComposeResult:
         """The head, the lines, one of them in full, and the keys."""
@@ -220,8 +221,21 @@ class CompareScreen(FeatureScreen):
 
     def _filter(self, text: str, pause: float = 0.0) -> None:
         if self.comparison is not None:
+            self._words_wanted = text
             filtering = filter_lines(self, self.comparison, text, pause)
             self.run_worker(filtering, group="filtering", name="filtering", exclusive=True, exit_on_error=False)
+
+    @property
+    def _words(self) -> str:
+        """The filter of the list, or the one it will have once its answers are found."""
+        own = (worker for worker in self.workers if worker.node is self and worker.group == "filtering")
+        is_filtering = any(not worker.is_finished for worker in own)
+        return self._words_wanted if is_filtering else self.list.words
+
+    def _list_all_words(self) -> None:
+        """Forget the filter, one that is still looked for too."""
+        self.workers.cancel_group(self, "filtering")
+        self.list.only_with()
 
     # -- doing
 
@@ -248,7 +262,7 @@ class CompareScreen(FeatureScreen):
 
     def do_every(self) -> None:
         """All lines."""
-        self.list.only_with()
+        self._list_all_words()
         self.list.only()
 
     def do_filter(self) -> None:
@@ -320,7 +334,7 @@ class CompareScreen(FeatureScreen):
             self._filter(self._words_before)
         elif self.has_class("full"):
             self.do_wide()
-        elif self.list.words:
-            self.list.only_with()
+        elif self._words:
+            self._list_all_words()
         else:
             self.dismiss(None)
