@@ -404,7 +404,7 @@ def _processes() -> dict[int, int]:
 
 def _is_gone(pid: int) -> bool:
     """Whether a process ends by itself now; a signal that was sent takes a moment to arrive."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not (gone := _is_over(pid)) and time.monotonic() < deadline:
         time.sleep(0.01)
     return gone

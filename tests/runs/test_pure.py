@@ -109,7 +109,7 @@ def test_a_budget_is_never_exceeded_while_no_call_costs_more_than_was_set_aside(
     async def main() -> None:
         budget = Budget(most)
         await asyncio.gather(*(call(budget, reserved, share) for reserved, share in calls))
-        await asyncio.wait_for(call(budget, most - budget.spent, 0.0), 5)
+        await asyncio.wait_for(call(budget, most - budget.spent, 0.0), 60)
 
     asyncio.run(main())
 

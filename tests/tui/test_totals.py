@@ -338,7 +338,7 @@ async def test_counts_come_one_at_a_time_and_take_at_most_a_two_hundredth_of_the
 
 async def test_no_count_begins_while_one_is_under_way():
     watch, gate = Held(), threading.Event()
-    watch.count = lambda: gate.wait(10) and None
+    watch.count = lambda: gate.wait(60) and None
     counting = RunCounter(watch, lambda: NOW)
     work = asyncio.create_task(counting.count())
     await asyncio.sleep(0)

@@ -20,7 +20,7 @@ def test_two_workbenches_and_a_command_see_the_same_numbers_and_a_dropped_line_l
     """The line of one drops while a run goes on that the other one and a command follow to its end."""
     project.dataset(40, lambda number: f"question {number}" if number % 4 else "of another kind")
     project.do("run", "data.json", "--quiet", "--name", "earlier", code=None)
-    project.server.behave(latency=0.2)
+    project.server.behave(latency=1.0)
     project.configure('[run]\ntargets = ["main"]', concurrency=2)
     running = project.start("run", "data.json", "--quiet", "--no-cache", "--name", "nightly")
     with workbench(project.folder, size=SIZE) as first, workbench(project.folder, size=SIZE) as second:
