@@ -284,7 +284,7 @@ class Dask:
         self.dice = world.dice
         self.weather = world.weather
         self.loop = SimpleNamespace(add_callback=lambda told: asyncio.get_running_loop().call_soon(told))
-        self.scheduler = SimpleNamespace(proxy=self._proxy)
+        self.scheduler = SimpleNamespace(proxy=self._proxy, identity=self._identity)
         self.processes = {made.address: made for made in (Process(self, number) for number in range(workers))}
         self._number = workers
         self._queue: deque[tuple[Future, set[str] | None]] = deque()
@@ -306,6 +306,10 @@ class Dask:
 
     async def nthreads(self) -> dict[str, int]:
         return dict.fromkeys(self.processes, THREADS)
+
+    async def _identity(self) -> dict[str, Any]:
+        now = asyncio.get_running_loop().time()
+        return {"workers": {made.address: {"last_seen": now} for made in self.processes.values() if made.alive}}
 
     def subscribe_topic(self, _: str, hello: Callable[[Any], Any]) -> None:
         self._hello = hello

@@ -102,7 +102,10 @@ def test_conversations_prompts_targets_repeats_and_judges_are_as_in_one_process(
 
 
 def ended(driver, code: int) -> str:
-    out, err = driver.communicate(timeout=60)
+    try:
+        out, err = driver.communicate(timeout=120)
+    finally:
+        driver.kill()
     assert driver.returncode == code, f"exit {driver.returncode}\n{out}\n{err}"
     assert "Traceback" not in err and "distributed" not in err, err
     return out + err
@@ -300,6 +303,12 @@ def own(tmp_path) -> Iterator[ByHand]:
         yield made
 
 
+def worker_states(project: Project) -> list[str]:
+    """How the workers of the last run are said to be."""
+    with project.reader() as reader:
+        return [worker.state for worker in reader.workers(reader.find_run("last").id)]
+
+
 def impatient(project: Project, *words: str) -> subprocess.Popen:
     """A run that waits three seconds for a worker that is silent."""
     code = (
@@ -345,6 +354,62 @@ def test_the_cells_of_a_frozen_worker_go_to_others_and_it_may_come_back(project,
         os.kill(frozen, signal.SIGCONT)
     assert [row[2] for row in project.table()] == ["pass"] * 200
     assert project.server.counts()["asked"] <= 200 + 8
+
+
+def test_a_worker_that_freezes_before_it_says_a_word_holds_nothing_up(project, own):
+    project.configure(concurrency=8, timeout=60)
+    project.dataset(100)
+    for _ in range(2):
+        own.work()
+    own.wait_for_workers()
+    frozen = workers_under(own)[0]
+    os.kill(frozen, signal.SIGSTOP)
+    try:
+        ended(impatient(project, "run", "data.json", "-t", "main", *own.options, "--quiet"), 0)
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+    assert [row[2] for row in project.table()] == ["pass"] * 100
+    assert project.server.counts()["asked"] == 100
+
+
+def test_a_run_whose_only_worker_freezes_goes_on_with_the_next_one(project, own):
+    project.server.behave(latency=0.1)
+    project.configure(concurrency=8, timeout=60)
+    project.dataset(100)
+    own.work()
+    run = impatient(project, "run", "data.json", "-t", "main", *own.options, "--quiet")
+    until(lambda: project.server.counts()["asked"] >= 30 or run.poll() is not None)
+    frozen = workers_under(own)[0]
+    os.kill(frozen, signal.SIGSTOP)
+    try:
+        until(lambda: "gone" in worker_states(project) or run.poll() is not None)
+        own.work()
+        ended(run, 0)
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+    assert [row[2] for row in project.table()] == ["pass"] * 100
+    assert project.server.counts()["asked"] <= 100 + 8
+
+
+def test_a_run_beside_a_frozen_worker_survives_the_death_of_the_others(project, own):
+    project.server.behave(latency=0.1)
+    project.configure(concurrency=8, timeout=60)
+    project.dataset(400)
+    for _ in range(2):
+        own.work()
+    own.wait_for_workers()
+    run = impatient(project, "run", "data.json", "-t", "main", *own.options, "--quiet")
+    until(lambda: project.server.counts()["asked"] >= 30 or run.poll() is not None)
+    frozen, other = workers_under(own)
+    os.kill(frozen, signal.SIGSTOP)
+    try:
+        until(lambda: "gone" in worker_states(project) or run.poll() is not None)
+        os.kill(other, signal.SIGKILL)
+        ended(run, 0)
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+    assert [row[2] for row in project.table()] == ["pass"] * 400
+    assert project.server.counts()["asked"] <= 400 + 2 * 8
 
 
 def test_a_slow_worker_gives_back_what_it_has_not_begun(project, own):

@@ -254,7 +254,11 @@ async def _check_workers(client: Client, word: str) -> None:
             f"--cluster {word}: the scheduler has no worker after {WORKER_SECONDS:.0f} s; start some, "
             "for example `dask worker` with its address."
         ) from None
-    reports = await client.get_versions(packages=["tui-evals"])
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            reports = await client.get_versions(packages=["tui-evals"])
+    except TimeoutError:  # one of them is frozen; each also compares its version with that of its first order
+        return
     workers = {address: installed_versions(report) for address, report in reports["workers"].items()}
     if problem := version_problem(installed_versions(reports["client"]), workers):
         raise ConfigurationError(problem)

@@ -219,15 +219,14 @@ class WorkDistributor:
         """Lets a worker that was lost begin nothing more, and hand in what it has."""
         return {"leases": [[name, (0, 0, 0, 0.0)] for name in self._targets], "stopping": True}
 
-    def give_up(self, worker: WorkerState) -> list[int]:
-        """Give up a worker; its places are free again, and the shards it held are returned."""
+    def give_up(self, worker: WorkerState) -> None:
+        """Give up a worker; its places are free again."""
         self._alive -= not worker.lost
         worker.lost = True
         worker.lost_at = worker.number
         for target_leases in self._targets.values():
             target_leases.forget(worker.name)
         self._budget.write_off(worker.name)
-        return [number for number, shard in self._shards.out.items() if shard.worker == worker.name]
 
     def end(self) -> None:
         """Tell every worker from now on that the run is over."""

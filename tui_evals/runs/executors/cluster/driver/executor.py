@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -106,6 +106,10 @@ class ClusterExecutor:
         """Shards that a worker goes on with although the scheduler has forgotten their task."""
         self._silent: set[str] = set()
         """Addresses of workers that the scheduler still has, but that do not answer us."""
+        self._heartbeats: dict[str, tuple[float, float]] = {}
+        """The last heartbeat of workers that do not talk to us, and when it came by our clock."""
+        self._allowed: dict[int, Set[str]] = {}
+        """The only workers that may hold a shard, where it was handed out while another was silent."""
         self._suspects: deque[Cell] = deque()
         """Conversations whose workers died: each is held once more, alone, to find the one that kills workers."""
         self._suspect_shard: int | None = None
@@ -154,6 +158,10 @@ class ClusterExecutor:
     def _stopping(self) -> bool:
         return self._sink.stopping or self._distributor.reason is not None
 
+    @property
+    def _answering(self) -> Set[str]:
+        return self._threads.keys() - self._silent
+
     async def _submit(self, slots: int) -> None:
         """Hand out as many shards as there are threads for, and one in reserve for each worker."""
         from tui_evals.runs.executors.cluster.worker.task import hold_shard
@@ -162,14 +170,18 @@ class ClusterExecutor:
             return await self._cancel(self._unclaimed())
         if self._client.status != "running" or self._sink.paused:
             return None
+        # The scheduler goes on giving tasks to a worker that is frozen, until it has noticed.
+        workers = self._answering if self._silent else None
+        if workers == set():  # which Dask takes for any worker
+            return None
         while len(self._shards.out) < slots + len(self._threads) and self._suspect_shard not in self._shards.out:
             if (number := self._next(slots)) is None:
                 return None
-            # The scheduler goes on giving tasks to a worker that is frozen, until it has noticed.
-            workers = list(self._threads.keys() - self._silent) if self._silent else None
             key = f"{self._topic}-{number}"
             future = self._client.submit(hold_shard, self._topic, number, key=key, pure=False, workers=workers)
             self._futures[number] = future
+            if workers is not None:
+                self._allowed[number] = workers
             future.add_done_callback(partial(self._on_task_ended, number))
 
     def _next(self, slots: int) -> int | None:
@@ -183,6 +195,15 @@ class ClusterExecutor:
     def _unclaimed(self) -> list[int]:
         """Shards whose task no worker has begun."""
         return [number for number in self._futures if self._shards.out[number].worker is None]
+
+    def _stranded(self) -> list[int]:
+        """Shards that no worker holds which answers, and whose task may lie with one that does not."""
+        return [number for number in self._futures if not self._is_held(number)] if self._silent else []
+
+    def _is_held(self, number: int) -> bool:
+        worker = self._distributor.workers.get(self._shards.out[number].worker or "")
+        allowed = self._allowed.get(number)
+        return (worker is not None and not worker.lost) or (allowed is not None and allowed <= self._answering)
 
     async def _cancel(self, numbers: Sequence[int]) -> None:
         """Cancel tasks; the scheduler drops those it cannot be reached for when our connection ends."""
@@ -204,6 +225,7 @@ class ClusterExecutor:
         done, self._done = self._done, set()
         for number in done:
             future = self._futures.pop(number)
+            self._allowed.pop(number, None)
             if future.status == "error":
                 await self._handle_failure(number, future)
             elif future.status == "finished":
@@ -269,10 +291,32 @@ class ClusterExecutor:
                     self._client.subscribe_topic(self._topic, self._on_hello)
                     async with asyncio.timeout(_LOOK_SECONDS):
                         self._threads = await self._client.nthreads()
+                        self._silent &= self._threads.keys()
+                        await self._follow_heartbeats()
+                        await self._cancel(self._stranded())
                     self._changed.set()
             for _ in range(int(_LOOK_SECONDS / _SHOW_SECONDS)):
                 self._distributor.show_workers()
                 await asyncio.sleep(_SHOW_SECONDS if self._threads else _TICK_SECONDS)
+
+    async def _follow_heartbeats(self) -> None:
+        """Learn from the scheduler who froze before saying a word, and who is back when nobody else is left."""
+        spoken = {worker.address for worker in self._distributor.workers.values()}
+        unsure = {address for address in self._threads if address not in spoken or not self._answering}
+        if not self._silent and not (unsure and self._unclaimed()):
+            return self._heartbeats.clear()
+        known = (await self._client.scheduler.identity())["workers"]
+        now = asyncio.get_running_loop().time()
+        for address in unsure & known.keys():
+            heartbeat = known[address]["last_seen"]
+            before, since = self._heartbeats.get(address, (None, now))
+            if heartbeat != before:
+                self._heartbeats[address] = heartbeat, now
+                if before is not None:
+                    self._silent.discard(address)
+            elif now - since > SILENCE:
+                self._silent.add(address)
+        return None
 
     async def _on_hello(self, event: tuple[float, Mapping[str, Any]]) -> None:
         """A worker announced itself, for the first time or again."""
@@ -325,10 +369,10 @@ class ClusterExecutor:
 
     async def _lose(self, worker: WorkerState) -> None:
         """Give a worker up: the scheduler moves its tasks, or we do where it has not noticed."""
-        shards = self._distributor.give_up(worker)
+        self._distributor.give_up(worker)
         if not await self._is_unregistered(worker):
             self._silent.add(worker.address)
-            await self._cancel([number for number in {*shards, *self._unclaimed()} if number in self._futures])
+            await self._cancel(self._stranded())
         self._changed.set()
 
     async def _end(self, watching: asyncio.Task[None]) -> None:
