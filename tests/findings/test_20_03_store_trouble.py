@@ -15,8 +15,9 @@ import pytest
 from platformdirs import user_state_path
 
 from tests.runs.conftest import kill, until
+from tui_evals.cli.look import runs as listing
 from tui_evals.store.reader import Reader
-from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.runlock import executed_runs, hold, run_lock
 
 MANY = 40
 
@@ -252,3 +253,15 @@ def test_a_list_of_no_runs_says_that_there_were_some(project):
     for _ in range(2):  # the first look makes a new store
         said = project.do("runs", code=1)
         assert key in said and "no runs yet" not in said
+
+
+def test_a_first_run_that_begins_while_runs_are_listed_is_not_taken_for_lost(project, monkeypatch):
+    project.dataset(1)
+    project.do("runs")
+
+    def meanwhile(store):
+        project.do("run", "data.json", "--target", "main", "--quiet")
+        return executed_runs(store)
+
+    monkeypatch.setattr(listing, "executed_runs", meanwhile)
+    assert len(json.loads(project.do("runs", "--json"))) == 1

@@ -23,6 +23,9 @@ def list_runs(limit: int, as_json: bool) -> None:
     with project.reader() as reader:
         runs = reader.runs(limit=limit)
         lost = () if runs else executed_runs(reader.path)
+        if lost:  # or the first of all runs has begun meanwhile
+            runs = reader.runs(limit=limit)
+            lost = () if runs else lost
         if as_json:
             say_json([run_data(run) for run in runs])
         if lost:
