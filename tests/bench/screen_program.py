@@ -7,6 +7,7 @@ those that leave the terminal, CPU time is what the kernel counted for the proce
 from __future__ import annotations
 
 import random
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -136,17 +137,20 @@ def _sent(terminal: Terminal, key: str) -> float:
 
 def live(rows: int, rate: float, seconds: float, tries: int) -> None:
     """Results arrive while one rests on an answer, moves about, and follows the latest."""
-    for size in (WIDE, NARROW):
-        taken: Taken = {}
-        for _ in range(tries):
-            with folder() as here:
-                path, run = store(here, rows, rows // 3, project(here, rows))
-                with (
-                    fed(path, run, rows // 3, rate, 3 * seconds + 60),
-                    program(here, "watch", "last", "--tui", size=size) as terminal,
-                ):
-                    _watched(terminal, seconds, taken)
-        _tell_live(f"{rate:.0f}/s into {rows:,} at {size[0]}×{size[1]}", taken)
+    with folder() as made:
+        path, run = store(made, rows, rows // 3, project(made, rows))
+        for size in (WIDE, NARROW):
+            taken: Taken = {}
+            for number in range(tries):
+                print(f"try {number + 1} of {tries} at {size[0]}×{size[1]}, {3 * seconds + 12:.0f} s", flush=True)
+                with folder() as here:
+                    shutil.copytree(made, here, dirs_exist_ok=True)
+                    with (
+                        fed(here / path.relative_to(made), run, rows // 3, rate, 3 * seconds + 60),
+                        program(here, "watch", "last", "--tui", size=size) as terminal,
+                    ):
+                        _watched(terminal, seconds, taken)
+            _tell_live(f"{rate:.0f}/s into {rows:,} at {size[0]}×{size[1]}", taken)
 
 
 def _settled(terminal: Terminal) -> None:
