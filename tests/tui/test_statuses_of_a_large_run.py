@@ -64,3 +64,5 @@ async def test_what_is_told_of_the_run_on_screen_is_not_read_again(tmp_path, mon
     timers.pop()()
     await works.pop()
     assert read_from == [10, 30]
+    loader.pulse(StoreChange(run=True, seq=50))  # it may be over, and then what it never asked does not count
+    assert len(timers) == 1

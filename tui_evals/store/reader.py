@@ -20,6 +20,7 @@ from .filters import Filter, compiled, like, ordered
 from .records import (
     LIVE_STATUSES,
     MESSAGES_BEFORE,
+    OVER_STATUSES,
     AnswerRecord,
     AnswerRow,
     AnswerStatus,
@@ -113,9 +114,10 @@ class Reader:
 
     # -- runs
 
-    def newest_run(self) -> int:
-        """The number of the run that was planned last, 0 without one."""
-        return self._number("SELECT ifnull(max(id), 0) FROM runs WHERE total IS NOT NULL")
+    def runs_version(self) -> tuple[object, ...]:
+        """Something else whenever a run was planned, ended or goes on again."""
+        over = ", ".join(f"'{status}'" for status in OVER_STATUSES)
+        return self.query(f"SELECT max(id), total(status IN ({over})) FROM runs WHERE total IS NOT NULL")[0]
 
     def runs(self, limit: int = 50, offset: int = 0, text: str = "") -> list[RunRow]:
         """Runs, the latest first; every word of the text stands in a name, suite, source, tag or note of theirs."""

@@ -31,7 +31,7 @@ class StoreChange:
     runs: bool = False
     """Something about runs changed, or answers of any run did."""
     elsewhere: bool = False
-    """There is another newest run, or answers of runs that are not on screen changed."""
+    """A run was planned, ended or goes on again, or answers of runs that are not on screen changed."""
     seq: int = 0
     """Changes up to this sequence number are told by now."""
     reload: bool = False
@@ -180,7 +180,7 @@ class Watch:
         self.reader = Reader(self.database)
         self._version = -1
         self._seq = self.reader.seq()
-        self._newest = self.reader.newest_run()
+        self._runs = self.reader.runs_version()
         self._generation = self.reader.generation()
 
     @property
@@ -237,9 +237,9 @@ class Watch:
             self._look(self.run, change)
         else:
             self._seq = self.reader.seq()
-        newest, self._untold, untold = self.reader.newest_run(), False, self._untold
-        change.elsewhere = untold or newest != self._newest or self.reader.changed_elsewhere(since, self.run)
-        change.seq, self._newest = self._seq, newest
+        runs, self._untold, untold = self.reader.runs_version(), False, self._untold
+        change.elsewhere = untold or runs != self._runs or self.reader.changed_elsewhere(since, self.run)
+        change.seq, self._runs = self._seq, runs
         self._version, self._generation = version, generation
         return change
 

@@ -67,7 +67,7 @@ class StatusLoader:
             self._begin()
         elif self._latest is not None and pulse.rows:
             self._report_changes(self._latest.take(pulse.rows))
-        if pulse.elsewhere or (self._busy and pulse.rows):
+        if pulse.elsewhere or pulse.run or (self._busy and pulse.rows):
             self._timer = self._timer or self._pane.set_timer(_PACE, self._look_again)
         elif self._latest is not None and self._timer is None and not self._busy:
             self._latest.seq = pulse.seq  # all up to there was taken in, and need not be read again
