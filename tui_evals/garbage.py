@@ -1,4 +1,7 @@
-"""When Python looks for garbage: not while many objects are made that all stay, nor among those again and again."""
+"""When Python looks for garbage, and when memory goes back to the system.
+
+Not while many objects are made that all stay, nor among those again and again.
+"""
 
 from __future__ import annotations
 
@@ -36,3 +39,12 @@ def known_objects_set_apart() -> Iterator[None]:
         if apart:
             gc.unfreeze()
         gc.set_threshold(threshold, *others)
+
+
+def give_memory_back() -> None:
+    """Give back to the system what was freed: the C library keeps the room of long texts for the next ones."""
+    import ctypes  # takes longer to import than most commands need
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only the C library of GNU keeps so much, and has this
+    if trim is not None:
+        trim(0)

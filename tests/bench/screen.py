@@ -37,7 +37,7 @@ def held(chosen: argparse.Namespace) -> None:
 
 
 def typed(chosen: argparse.Namespace) -> None:
-    screen_program.typed(10_000)
+    screen_program.typed(20_000)
 
 
 def answer(chosen: argparse.Namespace) -> None:

@@ -3,13 +3,16 @@
 import asyncio
 import json
 import logging
+import resource
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, said
 from tests.store.passes import new_pass
+from tui_evals.garbage import give_memory_back
 from tui_evals.store import door
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -315,6 +318,19 @@ def test_labels_drafts_and_session(path, writer, reader):
     writer.session_put("panes", {"open": ["a"]})
     assert reader.session("panes") == {"open": ["a"]}
     assert reader.session("nothing") is None
+
+
+def test_what_a_long_draft_took_is_given_back_with_it(writer):
+    def held():
+        give_memory_back()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    writer.draft_put("a.json", "d1", "x")
+    before = held()
+    writer.draft_put("a.json", "d2", "x" * 30_000_000)
+    kept = held() - before
+    writer.draft_drop("a.json")
+    assert held() - before < 15_000_000 < kept
 
 
 async def test_any_text_a_model_can_write_comes_back_as_it_was(path, writer, reader):

@@ -159,6 +159,21 @@ def test_another_run_of_the_file_makes_all_of_it_be_read_again(project):
     assert changed_answers(found, project.root, project.path) is None
 
 
+def test_a_run_that_ends_or_goes_on_again_makes_all_of_it_be_read_again(project):
+    """What a run had not asked stayed pending when it was stopped, and was never told of when it went on."""
+    run = project.run(NAMED)
+    project.judge(project.answers(run)[0], "fail")
+    found = project.latest()
+    assert set(found.statuses.values()) == {"fail", "pending"}
+    project.over(run)
+    assert changed_answers(found, project.root, project.path) is None
+    found = project.latest()
+    assert found.statuses == {"A": "fail"}
+    assert changed_answers(found, project.root, project.path) is not None
+    project.writer.run_status(run.id, "planned")
+    assert changed_answers(found, project.root, project.path) is None
+
+
 def test_a_run_without_its_dataset_still_tells_of_the_named_items(project):
     run = project.writer.plan(new_run(), [PlannedAnswer(0, 0, 0, 0, 0, 0, "A"), PlannedAnswer(1, 2, 0, 0, 0, 0, "#3")])
     assert run.snapshot == ""

@@ -57,6 +57,16 @@ async def test_enter_starts_nothing_before_the_price_is_known_nor_where_a_run_is
         assert not reader.runs()
 
 
+async def test_to_run_another_dataset_than_the_open_one_one_is_told_to_open_it(tmp_path):
+    """It said to go to the tree, in which one was."""
+    write(tmp_path / "data.json", DATA)
+    write(tmp_path / "other.json", DATA)
+    async with at_the_workbench(tmp_path, dataset="data.json", size=(80, 24)) as person:
+        await person.sees("other.json")
+        await person.press("G", "r")
+        await person.sees("this is another dataset than the open one: enter opens it, then r runs it")
+
+
 def test_the_configured_target_is_chosen_and_the_last_one_offered():
     configured = Settings(targets={"a": TargetConfig(name="a", model="openai/a")}, judge="a")
     last = {"targets": ["b"], "other targets": "openai/c", "repeats": 3}

@@ -32,7 +32,7 @@ async def test_a_reading_that_takes_long_is_not_begun_again_beside_itself(tmp_pa
     loader = view.StatusLoader(pane, lambda: read.append(1), lambda keys: None)
     loader.set_file(tmp_path / "data.json")
     for _ in range(5):
-        loader.pulse(StoreChange(runs=True))
+        loader.pulse(StoreChange(elsewhere=True))
         timers.pop()()
         await asyncio.sleep(0)
     let_go.set()
@@ -40,3 +40,29 @@ async def test_a_reading_that_takes_long_is_not_begun_again_beside_itself(tmp_pa
         await asyncio.sleep(0.01)
     assert (len(begun), max(most), read) == (1, 1, [1])
     assert len(works) == 2  # what changed meanwhile is read behind it
+
+
+async def test_what_is_told_of_the_run_on_screen_is_not_read_again(tmp_path, monkeypatch):
+    """Each second all answers that had come since were read once more, beside those that were told."""
+    read_from, works, timers = [], [], []
+    monkeypatch.setattr(view, "latest_of", lambda file, root, database, items: ItemStatuses(file, seq=10))
+    monkeypatch.setattr(
+        view, "changed_answers", lambda latest, root, database: read_from.append(latest.seq) or (latest.seq + 5, [])
+    )
+    app = SimpleNamespace(run_worker=lambda work, **given: works.append(asyncio.ensure_future(work)))
+    space = SimpleNamespace(root=tmp_path, database=tmp_path / "evals.db", items=[])
+    pane = SimpleNamespace(app=app, workspace=space, set_timer=lambda seconds, act: timers.append(act) or act)
+    loader = view.StatusLoader(pane, lambda: None, lambda keys: None)
+    loader.set_file(tmp_path / "data.json")
+    loader.pulse(StoreChange(rows=[SimpleNamespace(run=1)], seq=12))  # comes while all is read, and may not be in it
+    await works.pop()
+    timers.pop()()
+    await works.pop()
+    loader.pulse(StoreChange(rows=[SimpleNamespace(run=1)], seq=30))
+    assert timers == []
+    loader.pulse(StoreChange(elsewhere=True, seq=40))
+    timers.pop()()
+    await works.pop()
+    assert read_from == [10, 30]
+    loader.pulse(StoreChange(run=True, seq=50))  # it may be over, and then what it never asked does not count
+    assert len(timers) == 1

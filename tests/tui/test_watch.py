@@ -126,6 +126,33 @@ def test_another_run_going_on_is_no_change_of_this_one_and_costs_each_look_nothi
     assert [row.run for row in watch.poll().rows] == [here.id]
 
 
+def test_a_look_says_whether_anything_happened_elsewhere(watch, writer, path):
+    here, there = writer.plan(new_run(), cells(3)), writer.plan(new_run(), cells(3))
+    watch.open_run(here.id)
+    told = []
+
+    def look():
+        found = watch.poll()
+        told.append((found.elsewhere, found.seq == watch.reader.seq()))
+
+    look()  # what changed before the run was opened was told nobody
+    answer(writer, ids_of(path, here)[:1])
+    look()
+    answer(writer, ids_of(path, there)[:1])
+    look()
+    answer(writer, ids_of(path, here)[1:2])
+    look()
+    writer.plan(new_run(), [])
+    look()
+    watch.open_run(there.id)
+    answer(writer, ids_of(path, there)[1:2])
+    look()
+    watch.close_run()
+    answer(writer, ids_of(path, there)[2:])
+    look()
+    assert told == [(True, True), (False, True), (True, True), (False, True), (True, True), (True, True), (True, True)]
+
+
 def test_a_rename_is_told_and_a_heartbeat_is_not(watch, writer):
     run = writer.plan(new_run(), cells(1))
     watch.open_run(run.id)

@@ -20,6 +20,7 @@ from .filters import Filter, compiled, like, ordered
 from .records import (
     LIVE_STATUSES,
     MESSAGES_BEFORE,
+    OVER_STATUSES,
     AnswerRecord,
     AnswerRow,
     AnswerStatus,
@@ -106,7 +107,17 @@ class Reader:
             return [answer_row(row) for row in self.query(query, values)]
         return self._answers(query, values)
 
+    def changed_elsewhere(self, since: int, run: RunRow | None) -> bool:
+        """Whether answers of other runs than this one changed after a sequence number."""
+        query = "SELECT EXISTS (SELECT 1 FROM answers WHERE seq > ? AND +run IS NOT ?)"
+        return bool(self._number(query, [since, run and run.id]))
+
     # -- runs
+
+    def runs_version(self) -> tuple[object, ...]:
+        """Something else whenever a run was planned, ended or goes on again."""
+        over = ", ".join(f"'{status}'" for status in OVER_STATUSES)
+        return self.query(f"SELECT max(id), total(status IN ({over})) FROM runs WHERE total IS NOT NULL")[0]
 
     def runs(self, limit: int = 50, offset: int = 0, text: str = "") -> list[RunRow]:
         """Runs, the latest first; every word of the text stands in a name, suite, source, tag or note of theirs."""
@@ -601,8 +612,8 @@ class Reader:
         except sqlite3.Error as problem:
             raise explained(problem, self._path) from problem
 
-    def _number(self, query: str) -> int:
-        return int(self.query(query)[0][0])
+    def _number(self, query: str, values: Sequence[Any] = ()) -> int:
+        return int(self.query(query, values)[0][0])
 
     def _answers(self, query: str, values: Sequence[Any]) -> list[AnswerRow]:
         return self._settle([answer_row(row) for row in self.query(query, values)])

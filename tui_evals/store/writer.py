@@ -324,11 +324,12 @@ class Writer:
 
     def draft_put(self, file: str, digest: str, data: str) -> None:
         """Keep unsaved edits of a file."""
-        self.write("INSERT OR REPLACE INTO drafts VALUES (?,?,?,?)", file, digest, data, time.time())
+        self.write(_PUT_DRAFT, file, digest, data, time.time())
 
     def draft_drop(self, file: str) -> None:
-        """Forget the unsaved edits of a file."""
-        self.write("DELETE FROM drafts WHERE file = ?", file)
+        """Forget the unsaved edits of a file, and give back what keeping them took, which for a large one is much."""
+        self._thread.call(partial(_drop_draft, file=file))
+        self.write("PRAGMA shrink_memory")  # what is not committed yet could not be given back
 
     def session_put(self, key: str, value: object) -> None:
         """Remember a plain value for the next time the workbench opens."""
@@ -446,6 +447,14 @@ class Writer:
     def _guarded(self, text: str) -> str:
         """Without those, and without what has the shape of one."""
         return redacted(text, self._secrets)
+
+
+_PUT_DRAFT = "INSERT OR REPLACE INTO drafts VALUES (?,?,?,?)"
+
+
+def _drop_draft(connection: sqlite3.Connection, *, file: str) -> None:
+    connection.execute(_PUT_DRAFT, [file, "", "", 0.0])  # for a statement holds what was bound to it last
+    connection.execute("DELETE FROM drafts WHERE file = ?", [file])
 
 
 def _execute(connection: sqlite3.Connection, statement: str, values: Sequence[object]) -> None:

@@ -12,6 +12,7 @@ from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.garbage import give_memory_back
 from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import Draft
@@ -51,6 +52,7 @@ class Drafts:
             else:
                 editing.forget_draft()
                 await self._writer.write(partial(_drop, file=file))
+                await asyncio.to_thread(give_memory_back)
             self._written[file] = version
 
 

@@ -86,6 +86,8 @@ class ItemStatuses:
     """The number of the newest run of the file, 0 without one."""
     seq: int = 0
     runs: dict[int, RunStatuses] = field(default_factory=dict)
+    over: set[int] = field(default_factory=set)
+    """Those of these runs that were over, of which what they never asked does not count."""
     asked_in: dict[Hashable, int] = field(default_factory=dict)
     """The run from which an item has its status."""
     source: str = ""
@@ -129,10 +131,14 @@ def latest_of(file: Path, root: Path, database: Path, items: Sequence[Any]) -> I
 
 
 def changed_answers(latest: ItemStatuses, root: Path, database: Path) -> tuple[int, list[AnswerRow]] | None:
-    """The answers that changed since `seq`, and the next `seq`; None when another run is the newest: read all again."""
+    """The answers that changed since `seq`, and the next `seq`.
+
+    None when another run is the newest, or a run has ended or goes on again: read all again.
+    """
     with Reader(database) as reader:
-        newest = next((run.id for run in runs_of(reader, latest.file, root)), 0)
-        if newest != latest.newest:
+        runs = list(runs_of(reader, latest.file, root))
+        over = {run.id for run in runs if run.status in OVER and run.id in latest.runs}
+        if (runs[0].id if runs else 0) != latest.newest or over != latest.over:
             return None
         rows = reader.changed(latest.seq)
     return rows[-1].seq if rows else latest.seq, [row for row in rows if row.run in latest.runs]
@@ -150,6 +156,8 @@ def runs_of(reader: Reader, file: Path, root: Path) -> Iterable[RunRow]:
 def _add(latest: ItemStatuses, run: RunRow, reader: Reader) -> None:
     """Count the answers of a run, and take from it the status of every item that no newer run asked."""
     run_statuses = latest.runs[run.id] = RunStatuses()
+    if run.status in OVER:
+        latest.over.add(run.id)
     names: dict[int, str] = {}
     for pos, item, name, status in reader.planned(run.id):
         run_statuses.put(pos, item, status)

@@ -30,6 +30,10 @@ class StoreChange:
     """The run on screen has another status, name, tags or scoring pass."""
     runs: bool = False
     """Something about runs changed, or answers of any run did."""
+    elsewhere: bool = False
+    """A run was planned, ended or goes on again, or answers of runs that are not on screen changed."""
+    seq: int = 0
+    """Changes up to this sequence number are told by now."""
     reload: bool = False
     """Something was deleted, or too much changed to tell one by one: fetch again what is shown."""
 
@@ -167,6 +171,8 @@ class Watch:
         self.filters: dict[str, str] = {}
         """The filters of the runs that were looked at with one, by their keys, the latest last."""
         self._windows = AnswerWindows()
+        self._untold = True
+        """Whether changes of the run on screen may have been made before it was."""
         self._connect()
 
     def _connect(self) -> None:
@@ -174,6 +180,7 @@ class Watch:
         self.reader = Reader(self.database)
         self._version = -1
         self._seq = self.reader.seq()
+        self._runs = self.reader.runs_version()
         self._generation = self.reader.generation()
 
     @property
@@ -197,7 +204,7 @@ class Watch:
         """Put a run on screen, all of it in the order of the plan; LookupError if it is gone."""
         run = self.reader.run(number)
         self.close_run()
-        self.run, self._seq = run, self.reader.seq()
+        self.run, self._seq, self._untold = run, self.reader.seq(), True
         self.crew.look(self.reader, run)
         return run
 
@@ -225,8 +232,14 @@ class Watch:
         if generation != self._generation:
             change.reload = True
             self.forget()
+        since = self._seq
         if self.run is not None:
             self._look(self.run, change)
+        else:
+            self._seq = self.reader.seq()
+        runs, self._untold, untold = self.reader.runs_version(), False, self._untold
+        change.elsewhere = untold or runs != self._runs or self.reader.changed_elsewhere(since, self.run)
+        change.seq, self._runs = self._seq, runs
         self._version, self._generation = version, generation
         return change
 

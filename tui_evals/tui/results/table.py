@@ -33,7 +33,7 @@ from .sorting import no_answers_rows, order_words
 from .totals import LiveTotals, RunNumbers, totals_rows
 from .workers import workers_line
 
-_SHARE = 200
+_SHARE = 400
 _LEAST = 0.4
 
 

@@ -20,7 +20,7 @@ PAGE = 200
 """Runs that are fetched at first, and that come to it when one reaches the end."""
 
 _PATIENCE = 0.3  # seconds of counting before what is known so far is shown
-_SHARE = 200
+_SHARE = 400
 """A run that goes on is counted again when so many times as long has passed as it took."""
 
 

@@ -32,7 +32,7 @@ from .edits import AskEdit, ask_baseline, ask_deletion, ask_name, ask_note, ask_
 from .history import PAGE, ChosenRuns, ListedRun, RunHistory, RunList, find_listed_run
 from .rows import RunRows, about_lines, empty_lines
 
-_PACE = 1.0  # seconds
+_PACE = 2.0  # seconds
 
 
 class RunListLoader:
@@ -102,7 +102,7 @@ _TICK = 10.0  # seconds after which ages are old, and a process may have died wi
 
 
 class RunsPane(Pane):
-    """The list of runs; it loads away from the screen, and again at most once a second."""
+    """The list of runs; it loads away from the screen, and again at most once in two seconds."""
 
     place: ClassVar[Place] = "runs"
     number: ClassVar[int] = 6

@@ -253,11 +253,15 @@ def _remarks(prepared: PreparedRun, estimate: Estimate) -> list[str]:
 NOT_PASSED = "!status:pass !status:pending !status:running !status:answered"
 
 
+_OTHER_DATASET = "this is another dataset than the open one: enter opens it, then r runs it"
+_NOT_HERE = "nothing of the open dataset is selected here: go to the tree (1) and run from there"
+
+
 async def run(app: Desk) -> None:
     """Run what is selected, as it is being edited, after a form that says what it costs."""
     chosen = app.pane(app.front).selection()
     if chosen is None:
-        app.tell("nothing of the open dataset is selected here: go to the tree (1) and run from there", "warn")
+        app.tell(_OTHER_DATASET if app.front == "tree" else _NOT_HERE, "warn")
         return
     shown = app.watching.run
     if app.front in ("results", "detail") and shown is not None:

@@ -67,8 +67,10 @@ class StatusLoader:
             self._begin()
         elif self._latest is not None and pulse.rows:
             self._report_changes(self._latest.take(pulse.rows))
-        if pulse.runs and self._timer is None:
-            self._timer = self._pane.set_timer(_PACE, self._look_again)
+        if pulse.elsewhere or pulse.run or (self._busy and pulse.rows):
+            self._timer = self._timer or self._pane.set_timer(_PACE, self._look_again)
+        elif self._latest is not None and self._timer is None and not self._busy:
+            self._latest.seq = pulse.seq  # all up to there was taken in, and need not be read again
 
     def _look_again(self) -> None:
         """Nobody can end a thread that reads, which takes long for a large run: the next one waits for it."""
