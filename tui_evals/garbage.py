@@ -22,6 +22,9 @@ def garbage_collection_paused() -> Iterator[None]:
         yield
     finally:
         if running:
+            if not gc.get_freeze_count():
+                gc.freeze()  # and back: they are old now, and the next look among what is new passes them by
+                gc.unfreeze()
             gc.enable()
 
 

@@ -64,7 +64,10 @@ def main() -> None:
         for kind in chosen.kinds.split(","):
             file = Path(name) / f"report{report_kind(kind).endings[0]}"
             command = [sys.executable, "-m", _SELF, "--one", str(database), kind, str(file)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                print(f"{kind:<12} not written: {done.stderr.strip().splitlines()[-1]}", flush=True)
+                continue
             cpu, wall, peak = map(float, done.stdout.split())
             size = file.stat().st_size / 2**20
             print(f"{kind:<12} {chosen.rows:>8,} {cpu:>7.1f} {wall:>7.1f} {peak:>8.0f} {size:>8.1f}", flush=True)

@@ -72,7 +72,7 @@ class Stored:
             given = {"code": None if one.came else "agentTimeout", "cell": place, "preview": one.text}
             yield answer(100 * number + place, place, one.status, **given)
 
-    def compared(self, number):
+    def compared_fields(self, number):
         for row in self.all_rows(number):
             yield ComparedRow(*(getattr(row, name) for name in ComparedRow._fields))
 
@@ -84,7 +84,7 @@ class Stored:
     def scores(self, number):
         return iter(list(self.records(number)))
 
-    def judged(self, number):
+    def judged_fields(self, number):
         kept = ((at, one) for at, one in self.records(number) if one.score is not None)
         return [Judged(at, one.key, one.score, one.result, one.threshold) for at, one in kept]
 

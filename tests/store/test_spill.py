@@ -11,7 +11,7 @@ from tests.store.helpers import cells, judged, new_run, said
 from tui_evals.present.pace import wait_sentence
 from tui_evals.store import spill
 from tui_evals.store.database import StoreError
-from tui_evals.store.records import CallRecord, StoreWait
+from tui_evals.store.records import CallRecord, Settled, StoreWait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
@@ -87,6 +87,22 @@ async def test_what_is_spilled_is_stored_once_even_after_a_kill_before_its_file_
     assert len(list(reader.calls(run.id))) == 6 and len(reader.group_scores(run.id)) == 3
     assert reader.detail(rows[0].id).answer.text == "half \ud800"
     assert reader.cache_info().entries == 3
+
+
+async def test_a_verdict_that_came_with_its_answer_is_spilled_with_it(path, writer, reader, monkeypatch):
+    run, told = writer.plan(new_run(), cells(1)), []
+    writer.be_patient(told.append)
+    (row,) = reader.window(run.id, 0, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer._thread, "_transaction", full)
+        task = asyncio.create_task(writer.settled(1, [Settled(row.id, said(), [judged()], "pass", 100.0)]))
+        await heard(told)
+        writer.spill(run)
+        await task
+    with Writer(path) as another:
+        assert await another.take_spilled(run) == 1
+    assert [(row.status, row.score) for row in reader.all_rows(run.id)] == [("pass", 100.0)]
+    assert [record.key for record in reader.detail(row.id).scores[1]] == ["Match"]
 
 
 async def test_a_file_of_another_run_of_that_name_is_left_where_it_is(path, writer):

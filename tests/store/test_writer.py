@@ -16,7 +16,7 @@ from tui_evals.garbage import give_memory_back
 from tui_evals.store import door
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import CallRecord
+from tui_evals.store.records import AnswerRecord, CallRecord, Settled
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer, snapshot_hash
 
@@ -87,6 +87,39 @@ async def test_the_first_answer_wins(path, writer, reader, caplog):
     writer.running([row.id], 9.0)
     writer.flush()
     assert reader.rows([row.id])[0].status == "answered"
+
+
+async def test_what_is_at_hand_is_stored_with_its_verdict_in_one_change(writer, reader):
+    run = writer.plan(new_run(), cells(4))
+    ids, before = reader.ids(run.id), reader.seq()
+    failed = AnswerRecord(text=None, request={}, code="agentRequestFailed", message="no")
+    await writer.settled(
+        1,
+        [
+            Settled(ids[0], said("yes"), [judged(), judged("Other", 0.0)], "fail", 50.0),
+            Settled(ids[1], failed, None, "error", None),
+            Settled(ids[2], said("yes"), None, "unjudged", None),
+        ],
+    )
+    rows = reader.window(run.id, 0, 4)
+    assert [(row.status, row.score) for row in rows] == [
+        ("fail", 50.0),
+        ("error", None),
+        ("answered", None),
+        ("pending", None),
+    ]
+    assert [record.key for record in reader.detail(ids[0]).scores[1]] == ["Match", "Other"]
+    assert reader.seq() == before + 3
+
+
+async def test_what_is_at_hand_judges_an_answer_that_was_there_already_and_leaves_its_text(writer, reader):
+    run = writer.plan(new_run(), cells(1))
+    (answer,) = reader.ids(run.id)
+    await writer.answered(answer, said("the first"), "answered")
+    await writer.settled(1, [Settled(answer, said("a later one"), [judged()], "pass", 100.0)])
+    detail = reader.detail(answer)
+    assert (detail.answer.text, detail.row.status, detail.row.score) == ("the first", "pass", 100.0)
+    assert [record.key for record in detail.scores[1]] == ["Match"]
 
 
 async def test_a_batch_commits_as_one_and_wakes_the_loop_once(path, writer, reader, monkeypatch):

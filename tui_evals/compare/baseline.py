@@ -94,21 +94,22 @@ def _prepare(reader: Reader, baseline: RunRow, run: RunRow) -> _Prepared:
     runs = (baseline, run)
     prompts, targets = (shared_numbers([getattr(one, of) for one in runs]) for of in ("prompts", "targets"))
     documents = {digest: reader.snapshot(digest) for digest in {one.snapshot for one in runs}}
-    sides = []
+    sides, cells = [], []
     for one, *numbers in zip(runs, prompts, targets, strict=True):
         document = documents[one.snapshot]
-        side = RunAnswers(ComparedRun(one, (), document, judged_by=reader.judged_by(one, document)), *numbers)
-        side.cells.update(_cells(reader, one, *numbers))
-        sides.append(side)
+        sides.append(RunAnswers(ComparedRun(one, (), document, judged_by=reader.judged_by(one, document)), *numbers))
+        cells.append(_cells(reader, one, *numbers))
     first, later = sides
     alike = same_expectations(first, later)
     pairs: list[tuple[int, int]] = []
     if alike or not defaults_differ(first, later):
-        for group in match_items([side.item_keys(len(documents) == 1) for side in sides]):
+        for group in match_items(
+            [side.item_keys(own, len(documents) == 1) for side, own in zip(sides, cells, strict=True)]
+        ):
             own, other = group.keys
             if own and other and (alike or not first.expects_otherwise(own.position, later, other.position)):
                 pairs.append((own.position, other.position))
-    return _Prepared(first.cells, pairs, prompts[1], targets[1], reader.rubrics(baseline.id))
+    return _Prepared(cells[0], pairs, prompts[1], targets[1], reader.rubrics(baseline.id))
 
 
 def _cells(

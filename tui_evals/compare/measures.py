@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
 from statistics import fmean
 
 from tui_evals.store.figures import Judged
+from tui_evals.store.records import AnswerStatus
 from tui_evals.text.measures import Measure, common_measure, parse_measure
 
-from .match import Kind, Outcome, Verdict, item_verdict, repeat_verdicts
+from .match import Kind, Outcome, repeat_verdicts
 from .sides import Answer, CellKey, RunAnswers
 from .statistics import Interval, bootstrap, holm, items_needed, paired_test
 
@@ -21,6 +22,8 @@ LEVEL = 0.05
 """A difference that equal runs make as often as this, or more often, could be chance."""
 
 Column = tuple[int, int]
+Pair = tuple[float, float]
+"""A number of an item in the first run and in a later one."""
 ItemAnswers = tuple[Mapping[CellKey, Answer], Mapping[CellKey, Answer]]
 """The answers to one item in the first run and in a later one."""
 
@@ -105,45 +108,53 @@ class PairedItems:
 
     def __init__(self, first: RunAnswers, later: RunAnswers) -> None:
         self._first, self._later = first, later
-        self._columns: defaultdict[Column, list[tuple[float, float]]] = defaultdict(list)
-        self._shares: list[tuple[float, float]] = []
-        self._verdicts: Counter[tuple[Verdict, Verdict]] = Counter()
-        self._scores: dict[str, list[tuple[float, float]]] = {
-            key: [] for key in sorted(first.scores.keys() & later.scores.keys())
+        self._columns: defaultdict[Column, list[Pair]] = defaultdict(list)
+        self._shares: list[Pair] = []
+        self._means: dict[str, tuple[list[Pair], Mapping[int, float], Mapping[int, float]]] = {
+            key: ([], first.scores[key], later.scores[key]) for key in sorted(first.scores.keys() & later.scores.keys())
         }
+        """The mean scores of the items by each evaluator, with the scores that they are of."""
 
     def add(self, both: ItemAnswers) -> None:
         """Take in an item: how often it passes in each column, and its mean score by each evaluator."""
-        shares = _shares(both, self._verdicts)
+        if _is_alone(both):
+            ((cell, before),), (after,) = both[0].items(), both[1].values()
+            return self.add_alone(cell, before, after)
+        shares = _shares(both)
         for column, share in shares.items():
             self._columns[column].append(share)
         if shares:
             self._shares.append(_mean_pair(shares.values()))
-        if _is_alone(both):
-            (one,), (other,) = both[0].values(), both[1].values()
-            for key, means in self._scores.items():
-                was, now = self._first.scores[key].get(one.id), self._later.scores[key].get(other.id)
-                if was is not None and now is not None:
-                    means.append((was, now))
-            return
-        for key, means in self._scores.items():
-            if pair := _mean_scores(both, self._first.scores[key], self._later.scores[key]):
+        for means, before_scores, after_scores in self._means.values():
+            if pair := _mean_scores(both, before_scores, after_scores):
                 means.append(pair)
+
+    def add_alone(self, cell: CellKey, before: Answer, after: Answer) -> None:
+        """Take in an item that has one answer in each run, both to the same, as most have."""
+        if (share := _share_alone(before, after)) is not None:
+            self._columns[cell[1:3]].append(share)
+            self._shares.append(share)
+        for means, before_scores, after_scores in self._means.values():
+            was, now = before_scores.get(before.id), after_scores.get(after.id)
+            if was is not None and now is not None:
+                means.append((was, now))
 
     def difference(self) -> RunDifference:
         """Every test of the later run."""
         first, later = self._first, self._later
         family = [
-            _difference(means, key, "", *_direction(first, later, key)) for key, means in self._scores.items() if means
+            _difference(means, key, "", *_direction(first, later, key))
+            for key, (means, *_) in self._means.items()
+            if means
         ]
         if len(self._columns) > 1:
             names = {**later.columns, **first.columns}
             family += [_difference(shares, "", names[column], 1) for column, shares in sorted(self._columns.items())]
         corrected = holm([test.p for test in family])
         tests = tuple(replace(test, adjusted=p) for test, p in zip(family, corrected, strict=True))
-        counted = sum(map(len, self._columns.values()))
-        broken, fixed = self._verdicts["pass", "fail"], self._verdicts["fail", "pass"]
-        return RunDifference(counted, broken, fixed, _difference(self._shares, "", "", 1), tests)
+        shares = [share for column in self._columns.values() for share in column]
+        broken, fixed = sum(was > 0.5 >= now for was, now in shares), sum(was <= 0.5 < now for was, now in shares)
+        return RunDifference(len(shares), broken, fixed, _difference(self._shares, "", "", 1), tests)
 
 
 def _is_alone(both: ItemAnswers) -> bool:
@@ -151,26 +162,28 @@ def _is_alone(both: ItemAnswers) -> bool:
     return len(both[0]) == len(both[1]) == 1 and both[0].keys() == both[1].keys()
 
 
-def _shares(both: ItemAnswers, verdicts: Counter[tuple[Verdict, Verdict]]) -> dict[Column, tuple[float, float]]:
-    """In each column the share of repeats that pass, before and after, where both were judged; counts the verdicts."""
+def _shares(both: ItemAnswers) -> dict[Column, Pair]:
+    """In each column the share of repeats that pass, before and after, where both were judged."""
     if _is_alone(both):
         ((cell, before),), (after,) = both[0].items(), both[1].values()
-        if before.status not in _VERDICTS or after.status not in _VERDICTS:
-            return {}
-        verdicts[_VERDICTS[before.status], _VERDICTS[after.status]] += 1
-        return {cell[1:3]: (float(before.status == "pass"), float(after.status == "pass"))}
+        share = _share_alone(before, after)
+        return {} if share is None else {cell[1:3]: share}
     shares = {}
     sides = [_outcomes(cells) for cells in both]
     for column, outcomes in sides[0].items():
         if column in sides[1]:
             was, now = _share_passing(outcomes), _share_passing(sides[1][column])
             if was is not None and now is not None:
-                verdicts[item_verdict(outcomes), item_verdict(sides[1][column])] += 1
                 shares[column] = was, now
     return shares
 
 
-_VERDICTS: Mapping[str, Verdict] = {"pass": "pass", "fail": "fail"}
+_PASSING: Mapping[AnswerStatus, float] = {"pass": 1.0, "fail": 0.0}
+
+
+def _share_alone(before: Answer, after: Answer) -> Pair | None:
+    was, now = _PASSING.get(before.status), _PASSING.get(after.status)
+    return None if was is None or now is None else (was, now)
 
 
 def _outcomes(cells: Mapping[CellKey, Answer]) -> Mapping[Column, list[Outcome]]:
@@ -186,9 +199,7 @@ def _share_passing(outcomes: Iterable[Outcome]) -> float | None:
     return sum(judged) / len(judged) if judged else None
 
 
-def _mean_scores(
-    both: ItemAnswers, before: Mapping[int, float], after: Mapping[int, float]
-) -> tuple[float, float] | None:
+def _mean_scores(both: ItemAnswers, before: Mapping[int, float], after: Mapping[int, float]) -> Pair | None:
     """The mean scores of an item by one evaluator, of the places that both runs judged; None where there is none."""
     places, others = _scores(both[0], before), _scores(both[1], after)
     shared = [(_mean(scores), _mean(others[at])) for at, scores in places.items() if at in others]
@@ -223,10 +234,10 @@ def _direction(first: RunAnswers, later: RunAnswers, key: str) -> tuple[int, Mea
 
 def passes_by_target(items: Iterable[ItemAnswers]) -> dict[int, MeasuredDifference]:
     """Whether the items pass, for each target: from the statuses alone, without intervals, to be asked often."""
-    shares: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+    shares: defaultdict[int, list[Pair]] = defaultdict(list)
     for both in items:
-        by_target: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        for (_, target), share in _shares(both, Counter()).items():
+        by_target: defaultdict[int, list[Pair]] = defaultdict(list)
+        for (_, target), share in _shares(both).items():
             by_target[target].append(share)
         for target, pairs in by_target.items():
             shares[target].append(_mean_pair(pairs))
@@ -240,15 +251,14 @@ def _mean(values: Sequence[float]) -> float:
     return values[0] if len(values) == 1 else fmean(values)
 
 
-def _mean_pair(pairs: Collection[tuple[float, float]]) -> tuple[float, float]:
+def _mean_pair(pairs: Collection[Pair]) -> Pair:
     if len(pairs) == 1:
         return next(iter(pairs))
-    before, after = zip(*pairs, strict=True)
-    return fmean(before), fmean(after)
+    return fmean([before for before, _ in pairs]), fmean([after for _, after in pairs])
 
 
 def _difference(
-    pairs: Sequence[tuple[float, float]],
+    pairs: Sequence[Pair],
     what: str,
     column: str,
     direction: int,

@@ -38,6 +38,18 @@ _BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", 
 _VERDICTS: Mapping[AnswerStatus, Verdict] = {
     status: item_verdict([Outcome(0, 0, status)]) for status in get_args(AnswerStatus)
 }
+
+
+def _change(was: Verdict, now: Verdict) -> Kind:
+    """What became of an answer, by its verdicts alone."""
+    if "errored" in (was, now) or (was == "unjudged") != (now == "unjudged"):
+        return "not comparable"
+    return "same" if was == now else "fixed" if now == "pass" else "broken"
+
+
+_CHANGES: Mapping[tuple[AnswerStatus, AnswerStatus], Kind] = {
+    (was, now): _change(_VERDICTS[was], _VERDICTS[now]) for was in _VERDICTS for now in _VERDICTS
+}
 _ONLY: Mapping[Kind | None, tuple[Kind | None]] = {kind: (kind,) for kind in (*KINDS, None)}
 Pairs = Iterable[tuple[int, int]]
 
@@ -119,9 +131,15 @@ def compare_runs(
     rubrics = [other_rubrics(sides[0].rubrics, later.rubrics) for later in sides[1:]]
     lines: list[ComparedLine] = []
     paired = [PairedItems(sides[0], later) for later in sides[1:]]
+    only = None if rejudged or any(rubrics) or not expected_alike else _only_cell(sides)
+    only_column = _column(sides, only, one_column) if only else ""
     for group in match_items(_item_keys(sides, same_document)):
-        # Taken, so that the memory of what becomes lines is free for them.
-        cells = [side.cells.pop(key.position) if key else {} for side, key in zip(sides, group.keys, strict=True)]
+        if only and (key := group.keys[0]) and key is group.keys[1]:
+            both = sides[0].answers[only].pop(key.position), sides[1].answers[only].pop(key.position)
+            lines.append(_line_alone(key, group.how, only_column, both, sides[0]))
+            paired[0].add_alone(only, *both)
+            continue
+        cells = [side.cells(key.position) if key else {} for side, key in zip(sides, group.keys, strict=True)]
         otherwise = all_otherwise
         if not expected_alike:
             otherwise = [
@@ -171,9 +189,9 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
             [
                 ComparedRun(
                     row,
-                    reader.compared(row.id),
+                    reader.compared_fields(row.id),
                     documents[row.snapshot],
-                    reader.judged(row.id),
+                    reader.judged_fields(row.id),
                     reader.judged_by(row, documents[row.snapshot]),
                     labels=reader.label_counts(row.id),
                     rubrics=reader.rubrics(row.id),
@@ -190,9 +208,10 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
 
 def _item_keys(sides: Sequence[RunAnswers], same_document: bool) -> list[list[ItemKey]]:
     """What the items of each run are recognised by; runs that asked the same of one document share it."""
-    first = sides[0].item_keys(same_document)
+    items = sides[0].names.keys()
+    first = sides[0].item_keys(items, same_document)
     return [
-        first if same_document and side.cells.keys() == sides[0].cells.keys() else side.item_keys(same_document)
+        first if same_document and side.names.keys() == items else side.item_keys(side.names, same_document)
         for side in sides
     ]
 
@@ -229,20 +248,14 @@ def _lines(
     otherwise: Sequence[bool],
     apart: Mapping[CellKey, Sequence[bool]],
 ) -> Iterable[ComparedLine]:
-    if len(sides) == 2 and group.keys[0] is group.keys[1] and True not in otherwise and not apart:
-        line = _line_alone(group, cells, sides, one_column)
-        if line is not None:
-            yield line
-            return
     key, side = next((key, side) for key, side in zip(group.keys, sides, strict=True) if key)
     name, category = side.names[key.position], side.categories[key.position]
     edited = len({key.content_hash for key in group.keys if key}) > 1
     all_cells = dict.fromkeys(cell for side_cells in cells for cell in side_cells)
     has_repeats, has_turns = any(cell[0] for cell in all_cells), any(cell[3] for cell in all_cells)
     for cell in all_cells:
-        repeat, prompt, target, turn = cell
+        repeat, _, _, turn = cell
         answers = tuple(side_cells.get(cell) for side_cells in cells)
-        columns = next((side.columns for side in sides if (prompt, target) in side.columns), {})
         judged_otherwise: tuple[bool, ...] = ()
         kinds = tuple(_kind(answers[0], later) for later in answers[1:])
         expected = apart.get(cell, otherwise)
@@ -253,7 +266,7 @@ def _lines(
             kinds = tuple(
                 "not comparable" if other else kind for other, kind in zip(judged_otherwise, kinds, strict=True)
             )
-        column = "" if one_column else columns[prompt, target]
+        column = _column(sides, cell, one_column)
         yield ComparedLine(
             name,
             turn if has_turns else None,
@@ -268,20 +281,22 @@ def _lines(
         )
 
 
+def _column(sides: Sequence[RunAnswers], cell: CellKey, one_column: bool) -> str:
+    """What a line calls the target and prompt of a cell."""
+    return "" if one_column else next(side.columns[cell[1:3]] for side in sides if cell[1:3] in side.columns)
+
+
+def _only_cell(sides: Sequence[RunAnswers]) -> CellKey | None:
+    """What all answers of two runs are to, as most ask every item once; None where there is more than one such."""
+    cells = list({cell for side in sides for cell in side.answers})
+    return cells[0] if len(sides) == 2 and len(cells) == 1 and not (cells[0][0] or cells[0][3]) else None
+
+
 def _line_alone(
-    group: Group, cells: Sequence[Mapping[CellKey, Answer]], sides: Sequence[RunAnswers], one_column: bool
-) -> ComparedLine | None:
-    """The line of an item that has one answer in each of two runs, both to the same, as most items have."""
-    key = group.keys[0]
-    if key is None or len(cells[0]) != 1 or len(cells[1]) != 1:
-        return None
-    ((cell, before),) = cells[0].items()
-    if cell not in cells[1] or cell[0] or cell[3]:
-        return None
-    after, names, categories = cells[1][cell], sides[0].names, sides[0].categories
-    column = "" if one_column else next(s.columns[cell[1:3]] for s in sides if cell[1:3] in s.columns)
-    name, category, kinds = names[key.position], categories[key.position], _ONLY[_kind(before, after)]
-    return ComparedLine(name, None, None, column, category, (before, after), kinds, group.how, False)
+    key: ItemKey, how: How | None, column: str, both: tuple[Answer, Answer], first: RunAnswers
+) -> ComparedLine:
+    name, category = first.names[key.position], first.categories[key.position]
+    return ComparedLine(name, None, None, column, category, both, _ONLY[_kind(*both)], how, False)
 
 
 def _both_judged(before: Answer | None, after: Answer | None) -> bool:
@@ -297,45 +312,28 @@ def _only_scored(line: ComparedLine, later: int) -> bool:
 def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
     if before is None or after is None:
         return "gone" if before is not None else "new" if after is not None else None
-    was, now = _VERDICTS[before.status], _VERDICTS[after.status]
-    if "errored" in (was, now) or (was == "unjudged") != (now == "unjudged"):
-        return "not comparable"
-    if was != now:
-        return "fixed" if now == "pass" else "broken"
-    return "same" if (before.score, before.text_hash) == (after.score, after.text_hash) else "changed"
+    kind = _CHANGES[before.status, after.status]
+    if kind == "same" and (before.score != after.score or before.text_hash != after.text_hash):
+        return "changed"
+    return kind
 
 
 def _reread_same(
     lines: Sequence[ComparedLine], differing: Callable[[Pairs], set[tuple[int, int]]]
 ) -> list[ComparedLine]:
     """The lines once the texts that look the same have been read."""
-    places = {
-        pair: number
-        for number, line in enumerate(lines)
-        if "same" in line.kinds
-        for pair in _same_answers(line)
-        if pair is not None
-    }
+    places: dict[tuple[int, int], tuple[int, int]] = {}
+    for number, line in enumerate(lines):
+        first, *others = line.answers
+        for at, later in enumerate(others):
+            if line.kinds[at] == "same" and first and later:
+                places[first.id, later.id] = number, at
     reread = list(lines)
-    changed = differing(places)
-    for number in {places[pair] for pair in changed}:
-        reread[number] = _with_changes(reread[number], changed)
+    for pair in differing(places):
+        number, at = places[pair]
+        line = reread[number]
+        reread[number] = line._replace(kinds=(*line.kinds[:at], "changed", *line.kinds[at + 1 :]))
     return reread
-
-
-def _same_answers(line: ComparedLine) -> list[tuple[int, int] | None]:
-    """The ids of the first answer and of each later one that looks the same."""
-    first = line.answers[0]
-    return [
-        (first.id, later.id) if first and later and kind == "same" else None
-        for later, kind in zip(line.answers[1:], line.kinds, strict=True)
-    ]
-
-
-def _with_changes(line: ComparedLine, changed: set[tuple[int, int]]) -> ComparedLine:
-    pairs = zip(_same_answers(line), line.kinds, strict=True)
-    kinds = tuple("changed" if pair in changed else kind for pair, kind in pairs)
-    return line._replace(kinds=kinds)
 
 
 def _count_kinds(kinds: Iterable[Kind | None]) -> dict[Kind, int]:

@@ -12,7 +12,7 @@ from math import isfinite
 from statistics import median
 from typing import Any, NamedTuple
 
-from tui_evals.store.figures import ComparedRow, Judged
+from tui_evals.store.figures import ComparedFields, JudgedFields
 from tui_evals.store.records import AnswerStatus, RunRow, Totals
 from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references
 from tui_evals.text.measures import common_measure, on_common_scale, parse_measure
@@ -52,9 +52,9 @@ class ComparedRun:
     """One of the runs to compare: its answers, the dataset it asked, and what was judged."""
 
     run: RunRow
-    rows: Iterable[ComparedRow]
+    rows: Iterable[ComparedFields]
     document: Mapping[str, Any]
-    judged: Iterable[Judged] = ()
+    judged: Iterable[JudgedFields] = ()
     judged_by: JudgedBy | None = None
     """What the answers are judged by, where that is not the dataset that was asked."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -154,7 +154,8 @@ class RunAnswers:
         self.judged_by = ran.judged_by or JudgedBy(ran.document, run.created)
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}
-        self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
+        self.answers: dict[CellKey, dict[int, Answer]] = {}
+        """The answers by what they are to, then by item: most runs ask all items the same."""
         self.scores: defaultdict[str, dict[int, float]] = defaultdict(dict)
         """The scores of each evaluator by the ids of the answers; a bare verdict counts 1 or 0."""
         self._scored: defaultdict[str, dict[str | None, _Scored]] = defaultdict(dict)
@@ -167,14 +168,13 @@ class RunAnswers:
         self.statuses: Counter[tuple[str, AnswerStatus]] = Counter()
         self._totals, self._unpriced, self._latencies = ran.totals, ran.unpriced, ran.latencies
         # What many answers have in common is kept once: a run may have a hundred thousand.
-        keys: dict[CellKey, CellKey] = {}
         words: dict[Any, Any] = {}
         for answer_id, item, turn, prompt, target, repeat, name, category, status, score, code, preview in ran.rows:
             category, status = words.setdefault(category, category), words.setdefault(status, status)
             key = (repeat, prompts[prompt], targets[target], turn)
             self.names[item] = name
             self.categories[item] = category
-            self.cells[item][keys.setdefault(key, key)] = Answer(answer_id, status, score, hash((preview, code)))
+            self.answers.setdefault(key, {})[item] = Answer(answer_id, status, score, hash((preview, code)))
             self.statuses[category, status] += 1
         for answer_id, evaluator, score, result, threshold, measure in ran.judged:
             if score is not None and not isfinite(score):  # an endless score has no mean
@@ -193,6 +193,11 @@ class RunAnswers:
                     else:
                         scored.below += 1
         self.measures = {key: common_measure(known) for key in self.scores if (known := self.scales(key))}
+
+    def cells(self, item: int) -> dict[CellKey, Answer]:
+        """The answers to an item, in the order of the plan; taken, so that what becomes of them has their memory."""
+        cells = {key: answers.pop(item) for key, answers in self.answers.items() if item in answers}
+        return cells if len(cells) < 2 else dict(sorted(cells.items(), key=lambda cell: cell[1].id))
 
     def scales(self, key: str) -> list[str]:
         """What the scores of an evaluator are in, where it says so; several where it has several scales."""
@@ -270,11 +275,11 @@ class RunAnswers:
         """Whether one of these evaluators judged one of these answers."""
         return any(answer.id in self.scores.get(key, ()) for key in keys for answer in cells.values())
 
-    def item_keys(self, same_document: bool) -> list[ItemKey]:
+    def item_keys(self, items: Iterable[int], same_document: bool) -> list[ItemKey]:
         """What each item that was asked is recognised by; its position where all runs have the same document."""
         return [
             ItemKey(self._test_id(n), str(n) if same_document else _content_hash(self.items[n]), n)
-            for n in sorted(self.cells)
+            for n in sorted(items)
         ]
 
     def _test_id(self, number: int) -> str | None:

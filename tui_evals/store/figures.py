@@ -21,7 +21,7 @@ Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
 
 class Judged(NamedTuple):
-    """One score as comparisons need it; ten thousand are made at once, so it is a plain tuple."""
+    """One score as comparisons need it."""
 
     answer: int
     key: str
@@ -31,8 +31,12 @@ class Judged(NamedTuple):
     measure: str = ""
 
 
+JudgedFields = tuple[int, str, float | None, str | None, float | None, str]
+"""The fields of `Judged`: of hundreds of thousands, to name and unpack them takes longer than all else."""
+
+
 class ComparedRow(NamedTuple):
-    """An answer as comparisons need it; hundreds of thousands are made at once, so it is a plain tuple."""
+    """An answer as comparisons need it."""
 
     id: int
     item: int
@@ -46,6 +50,10 @@ class ComparedRow(NamedTuple):
     score: float | None
     code: str | None
     preview: str
+
+
+ComparedFields = tuple[int, int, int, int, int, int, str, str, AnswerStatus, float | None, str | None, str]
+"""The fields of `ComparedRow`, for the same reason."""
 
 
 _GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "column": "prompt, target"}
@@ -291,7 +299,7 @@ def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
 
     Only of runs that hold an answer that nothing can fail, for comparisons look through large ones.
     """
-    if not ask("SELECT 1 FROM answers WHERE run = ? AND status = 'scored' LIMIT 1", [run]):
+    if not totals(ask, run).scored:
         return {}
     labels = _labels(ask, run, number, "NULL, NULL")
     return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
@@ -313,7 +321,7 @@ _PAGE = 2_000
 """How many answers are looked at in one query."""
 
 
-def judged(ask: Ask, run: int, number: int) -> Iterator[Judged]:
+def judged(ask: Ask, run: int, number: int) -> Iterator[JudgedFields]:
     """What a comparison needs of every score of a pass that says something, in pages in the order of the plan."""
     query = (
         "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.measure "
@@ -321,17 +329,21 @@ def judged(ask: Ask, run: int, number: int) -> Iterator[Judged]:
         "AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
     )
     for start in _pages(ask, run):
-        yield from map(Judged._make, ask(query, [run, start, start + _PAGE, number]))
+        yield from cast("list[JudgedFields]", ask(query, [run, start, start + _PAGE, number]))
 
 
-def compared(ask: Ask, run: int) -> Iterator[ComparedRow]:
-    """What a comparison needs of every answer, in pages in the order of the plan."""
+def compared(ask: Ask, run: int, in_flight: bool) -> Iterator[ComparedFields]:
+    """What a comparison needs of every answer, in pages in the order of the plan.
+
+    What is running is pending unless it is in flight.
+    """
+    status = "status" if in_flight else "CASE status WHEN 'running' THEN 'pending' ELSE status END"
     query = (
-        "SELECT id, item, turn, prompt, target, repeat, name, category, status, score, code, preview FROM answers "
+        f"SELECT id, item, turn, prompt, target, repeat, name, category, {status}, score, code, preview FROM answers "
         "WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
     )
     for start in _pages(ask, run):
-        yield from map(ComparedRow._make, ask(query, [run, start, start + _PAGE]))
+        yield from cast("list[ComparedFields]", ask(query, [run, start, start + _PAGE]))
 
 
 def latencies(ask: Ask, run: int) -> dict[int, array[float]]:
@@ -358,7 +370,8 @@ def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]
         "SELECT l.id, r.id FROM json_each(?) j JOIN answers l ON l.id = j.value ->> 0 "
         "JOIN answers r ON r.id = j.value ->> 1 "
         "LEFT JOIN bodies a ON a.id = l.body LEFT JOIN bodies b ON b.id = r.body "
-        "WHERE a.text IS NOT b.text OR a.answer -> 'tool_calls' IS NOT b.answer -> 'tool_calls'"
+        "WHERE a.text IS NOT b.text "
+        "OR a.answer IS NOT b.answer AND a.answer -> 'tool_calls' IS NOT b.answer -> 'tool_calls'"
     )
     return {(left, right) for left, right in ask(query, [json.dumps(pairs)])}
 

@@ -528,13 +528,19 @@ class Reader:
 
     def judged(self, run: int, number: int | None = None) -> Iterator[figures.Judged]:
         """The scores of a pass (None: the one that counts) as a comparison needs them, paged."""
+        return map(figures.Judged._make, self.judged_fields(run, number))
+
+    def judged_fields(self, run: int, number: int | None = None) -> Iterator[figures.JudgedFields]:
+        """The same as plain tuples, for whoever reads whole runs."""
         return figures.judged(self.query, run, number or self.run(run).scoring_pass)
 
     def compared(self, run: int) -> Iterator[figures.ComparedRow]:
         """Every answer of a run as a comparison needs it, paged; what nobody can answer any more is pending."""
-        in_flight = self._in_flight(run)
-        for row in figures.compared(self.query, run):
-            yield row._replace(status="pending") if row.status == "running" and not in_flight else row
+        return map(figures.ComparedRow._make, self.compared_fields(run))
+
+    def compared_fields(self, run: int) -> Iterator[figures.ComparedFields]:
+        """The same as plain tuples, for whoever reads whole runs."""
+        return figures.compared(self.query, run, self._in_flight(run))
 
     def differing(self, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
         """Those pairs of answers that differ in what they say or in the tools they call."""

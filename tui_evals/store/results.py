@@ -29,6 +29,17 @@ class CacheKey:
 
 
 @light_record(frozen=True, slots=True)
+class Scored:
+    """What one pass made of an answer, ready to be written."""
+
+    answer: int
+    scoring_pass: int
+    scores: tuple[tuple[Any, ...], ...]
+    status: AnswerStatus
+    score: float | None
+
+
+@light_record(frozen=True, slots=True)
 class Answered:
     """An answer ready to be written."""
 
@@ -39,17 +50,8 @@ class Answered:
     body: tuple[str, str | None, str]
     cache: CacheKey | None
     now: float
-
-
-@light_record(frozen=True, slots=True)
-class Scored:
-    """What one pass made of an answer, ready to be written."""
-
-    answer: int
-    scoring_pass: int
-    scores: tuple[tuple[Any, ...], ...]
-    status: AnswerStatus
-    score: float | None
+    scored: Scored | None = None
+    """What judged it, where it was at hand: then one change of its row says both, and its status is the verdict."""
 
 
 def take_seq(connection: sqlite3.Connection, count: int) -> int:
@@ -91,6 +93,7 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
     }
     outcomes: list[bool] = []
     first: list[Answered] = []
+    only_scored: list[Scored] = []
     for row in rows:
         outcomes.append(row.answer in unanswered)
         if row.answer in unanswered:
@@ -98,14 +101,22 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
             first.append(row)
         else:
             _log.info("answer %d was there already; the later one is dropped", row.answer)
+            if row.scored:
+                only_scored.append(row.scored)
     seq, body = take_seq(connection, len(first)), _add_bodies(connection, [row.body for row in first])
     connection.executemany(
         "UPDATE answers SET status = ?, input_tokens = ?, output_tokens = ?, cost = ?, latency_ms = ?, attempts = ?, "
         "from_cache = ?, scripted = ?, code = ?, preview = ?, ending = ?, cached_tokens = ?, reasoning_tokens = ?, "
-        "seq = ?, body = ? WHERE id = ?",
-        [(*row.values, seq + n, body + n, row.answer) for n, row in enumerate(first)],
+        "score = ?, seq = ?, body = ? WHERE id = ?",
+        [
+            (*row.values, row.scored.score if row.scored else None, seq + n, body + n, row.answer)
+            for n, row in enumerate(first)
+        ],
     )
+    _add_scores(connection, [row.scored for row in first if row.scored])
     _add_cached(connection, [(row.cache, body + n, row.now) for n, row in enumerate(first) if row.cache])
+    if only_scored:
+        scored(connection, only_scored)
     return outcomes
 
 
@@ -120,10 +131,7 @@ def cached(
 
 def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]:
     """Add the scores of a pass, and set what the answer as a whole came to; in a pass under way that is kept apart."""
-    connection.executemany(
-        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-        [(row.answer, row.scoring_pass, *score) for row in rows for score in row.scores],
-    )
+    _add_scores(connection, rows)
     staged = dict(
         connection.execute(
             "SELECT a.id, r.id FROM json_each(?) j JOIN answers a ON a.id = j.value ->> 0 "
@@ -213,6 +221,13 @@ def heard(connection: sqlite3.Connection, rows: Sequence[tuple[int, Sequence[tup
 def workers_changed(connection: sqlite3.Connection) -> None:
     """Tell watchers that something about workers is new."""
     connection.execute("UPDATE meta SET v = v + 1 WHERE k = 'workers'")
+
+
+def _add_scores(connection: sqlite3.Connection, rows: Sequence[Scored]) -> None:
+    connection.executemany(
+        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        [(row.answer, row.scoring_pass, *score) for row in rows for score in row.scores],
+    )
 
 
 def _add_bodies(connection: sqlite3.Connection, bodies: Sequence[tuple[str, str | None, str]]) -> int:

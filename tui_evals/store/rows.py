@@ -233,7 +233,8 @@ class Detail:
     """What it was before, in order; the calls hold every attempt."""
 
 
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# What is stored is a tree; to look for circles in it takes a third of the time.
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 def rejudged_now(earlier: Sequence[EarlierAttempt], scoring_pass: int) -> EarlierAttempt | None:

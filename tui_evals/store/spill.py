@@ -37,7 +37,8 @@ def _whole(values: Sequence[Any], count: int) -> tuple[Any, ...]:
 def _row_of_answered(row: Mapping[str, Any]) -> Answered:
     cache = CacheKey(**row["cache"]) if row["cache"] else None
     request, text, rest = row["body"]
-    return Answered(row["answer"], _whole(row["values"], _ANSWERED), (request, text, rest), cache, row["now"])
+    scored = _row_of_scored(row["scored"]) if row.get("scored") else None
+    return Answered(row["answer"], _whole(row["values"], _ANSWERED), (request, text, rest), cache, row["now"], scored)
 
 
 def _row_of_scored(row: Mapping[str, Any]) -> Scored:

@@ -238,12 +238,16 @@ class Writer:
         """Commit answers that are at hand with what a scoring pass made of them, many in one transaction."""
         rows: list[tuple[results.Kind, Any]] = []
         for one in page:
-            if one.record is not None:
-                status = "error" if one.record.text is None else "answered"
-                rows.append((results.answered, self._answered(one.answer, one.record, status, None)))
+            scored = None
             if one.scores is not None:
                 values = tuple(map(self._score, one.scores))
-                rows.append((results.scored, results.Scored(one.answer, number, values, one.status, one.score)))
+                scored = results.Scored(one.answer, number, values, one.status, one.score)
+            if one.record is not None:
+                unjudged = "error" if one.record.text is None else "answered"
+                row = self._answered(one.answer, one.record, scored.status if scored else unjudged, None, scored)
+                rows.append((results.answered, row))
+            elif scored is not None:
+                rows.append((results.scored, scored))
         await self._thread.wait_for_all(rows)
 
     async def group_scored(self, run: int, number: int, item: int, turn: int, record: ScoreRecord) -> None:
@@ -400,7 +404,14 @@ class Writer:
         while self._thread.call(partial(housekeeping.delete_some, run=run)):
             pass
 
-    def _answered(self, answer: int, record: AnswerRecord, status: str, cache: CacheKey | None) -> results.Answered:
+    def _answered(
+        self,
+        answer: int,
+        record: AnswerRecord,
+        status: str,
+        cache: CacheKey | None,
+        scored: results.Scored | None = None,
+    ) -> results.Answered:
         # Cleaned whole, because the preview might cut a secret into a part that nobody recognises.
         if record.text is not None and (said := self.clean(record.text)) is not record.text:
             record = replace(record, text=said)
@@ -427,7 +438,7 @@ class Writer:
         body = (cleaned(request, self.clean), text, cleaned(rest, self.clean))
         if cache is not None:
             cache = replace(cache, recipe=self.clean(cache.recipe))
-        return results.Answered(answer, values, body, cache, time.time())
+        return results.Answered(answer, values, body, cache, time.time(), scored)
 
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
         if isinstance(raised := record.details.get("traceback"), str):  # lines of source, where a key may stand

@@ -38,9 +38,11 @@ def captured(items: Sequence[Mapping[str, Any]], source: str) -> tuple[CapturedI
 def _item(item: object, where: str) -> CapturedItem:
     if not isinstance(item, Mapping):
         raise ConfigurationError(f"{where}, is not an object; name a dataset file whose items hold answers")
-    turns = item.get("turns", [item])
-    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
-        raise ConfigurationError(f"{where}, has turns that are not a list of objects")
+    turns: Any = [item]
+    if "turns" in item:
+        turns = item["turns"]
+        if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+            raise ConfigurationError(f"{where}, has turns that are not a list of objects")
     name = item.get("testId")
     try:
         return CapturedItem(name if isinstance(name, str) else None, tuple(map(_turn, turns)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.targets.base import Target, TargetConfig
 from tui_evals.targets.replay import Replay, captured
 from tui_evals.text import strictjson
+from tui_evals.text.indented import one_line
 from tui_evals.text.safe import safe_line
 
 from .cases import Column, UserTypeError, UserValueError
@@ -50,9 +50,8 @@ class SuiteRun:
 
     def keep_answered(self, root: Path) -> None:
         """Write that document, a line for each item: nobody edits it, and there may be very many."""
-        line = json.JSONEncoder(ensure_ascii=False).encode
-        about = line({name: value for name, value in self.document.items() if name != "items"}).removesuffix("}")
-        items = ",\n".join(map(line, self.answered["items"]))
+        about = one_line({name: value for name, value in self.document.items() if name != "items"}).removesuffix("}")
+        items = ",\n".join(map(one_line, self.answered["items"]))
         file = run_file(root, self.suite.name, self.name)
         write_below(root, file, f'{about}, "items": [\n{items}\n]}}\n')
 
