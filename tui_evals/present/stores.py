@@ -68,4 +68,4 @@ def saved_lines(tables: Sequence[SavedTable]) -> Iterator[str]:
         else:
             line = f"{one.saved:,} of {counted(max(one.known, one.saved), *_NOUNS[one.table])} saved"
         line += f"; {one.dropped:,} more belonged to what is lost" if one.dropped else ""
-        yield f"{line}; {one.remade:,} more made of what was asked, without what judges it" if one.remade else line
+        yield f"{line}; {one.remade:,} more made anew of what is left" if one.remade else line

@@ -78,7 +78,6 @@ _CONSISTENT = (
     "DELETE FROM bodies WHERE id NOT IN (SELECT body FROM answers WHERE body) AND id NOT IN (SELECT body FROM cache) "
     "AND id NOT IN (SELECT body FROM earlier WHERE body)",
     "DELETE FROM counted",
-    "INSERT OR IGNORE INTO passes SELECT id, scoring_pass, created, config FROM runs",
     "UPDATE meta SET v = max(v, (SELECT ifnull(max(seq), 0) FROM answers)) WHERE k = 'seq'",
     "UPDATE meta SET v = v + 1 WHERE k = 'generation'",
 )
@@ -181,7 +180,8 @@ def _salvage(path: Path, folder: Path) -> Repair:
         known = _save_tables(damaged, store)
         _drop_garbage(store, known)
         readable = {table: _rows(store, table) for table in known}
-        remade = {"snapshots": _make_consistent(store)}
+        _make_consistent(store)
+        remade = {"snapshots": _remake_datasets(store), "passes": _remake_passes(store)}
         store.execute("COMMIT")
         if problems := page_errors(store):
             raise StoreError(f"the new store beside {path} could not be written whole: {problems[0]}.")
@@ -303,31 +303,40 @@ def _holds(text: str, kind: str) -> bool:
     return isinstance(value, list) if kind == "array" else kind == "any" or isinstance(value, dict)
 
 
-def _make_consistent(store: sqlite3.Connection) -> int:
-    """Let no row refer to one that is lost: what belonged to it goes, what can do without it stays.
+_NOTE = "UPDATE runs SET note = iif(note = '', '', note || '; ') || ?"
 
-    Runs note what they lost. Returns how many datasets had to be made anew of what was asked.
-    """
+
+def _make_consistent(store: sqlite3.Connection) -> None:
+    """Let no row refer to one that is lost: what belonged to it goes, what can do without it stays."""
     for statement in _CONSISTENT:
         _is_readable(partial(store.execute, statement))  # a store of an earlier version lacks some of the tables
     lost = (
         "SELECT id, total, total - (SELECT count(*) FROM answers WHERE run = runs.id) AS lost FROM runs "
         "WHERE total AND lost > 0"
     )
-    noted = "UPDATE runs SET note = iif(note = '', '', note || '; ') || ?"
     for run, total, missing in store.execute(lost).fetchall():
         said = f"{missing:,} of its {total:,} answers were lost with a damaged store"
-        store.execute(f"{noted}, total = ? WHERE id = ?", [said, total - missing, run])
+        store.execute(f"{_NOTE}, total = ? WHERE id = ?", [said, total - missing, run])
         # Positions without a gap, by a way on which no two answers ever stand at the same one.
         ordered = "SELECT id, row_number() OVER (ORDER BY pos) AS place FROM answers WHERE run = ?"
         store.execute(f"UPDATE answers SET pos = -o.place FROM ({ordered}) o WHERE answers.id = o.id", [run])
         store.execute("UPDATE answers SET pos = -pos - 1 WHERE run = ?", [run])
+
+
+def _remake_passes(store: sqlite3.Connection) -> int:
+    """Have each run judged as it was begun whose scoring that counts is lost; returns how many those are."""
+    lost = "SELECT id, scoring_pass, created, config FROM runs"
+    return store.execute(f"INSERT OR IGNORE INTO passes {lost}").rowcount
+
+
+def _remake_datasets(store: sqlite3.Connection) -> int:
+    """Make datasets that are lost of what was asked, which their runs note; returns how many those are."""
     datasets = store.execute(_LOST_DATASETS).fetchall()
     for digest, name in datasets:
         document = dumps({"items": _asked(store, digest)})
         store.execute("INSERT INTO snapshots VALUES (?,?,?,?)", [digest, name, document, time.time()])
         said = "its dataset was lost with a damaged store: it was made of what was asked, without what judges it"
-        store.execute(f"{noted} WHERE snapshot = ?", [said, digest])
+        store.execute(f"{_NOTE} WHERE snapshot = ?", [said, digest])
     return len(datasets)
 
 
