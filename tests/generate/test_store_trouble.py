@@ -148,3 +148,19 @@ def test_a_store_that_is_deleted_under_a_generation_stops_it_and_is_written_agai
     assert course.server.asked("groundtruth") <= 4
     shop.do("generate", "shop.prompty", *ROLES, *course.options)
     course.assert_whole()
+
+
+@pytest.mark.soak
+def test_a_generation_whose_files_are_all_there_takes_what_its_store_did_not(shop, monkeypatch, disk):
+    course = Course(shop, monkeypatch, disk / "evals.db", most=0.5)
+    course.server.behave("groundtruth-judge", always="held")
+    process = shop.generating(*course.options, "-c", 100)
+    until(lambda: course.server.asked("groundtruth-judge") == 2 * RULES * TESTS or process.poll() is not None)
+    fill(disk)
+    course.server.held = False
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and (shop.folder / "test_groundtruth.json").exists(), out + err
+    free(disk)
+    shop.do("generate", "shop.prompty", *ROLES, *course.options)
+    assert list(user_state_path("tui_evals").glob("unstored-*.jsonl")) == []
+    course.assert_whole()

@@ -165,7 +165,8 @@ def _take_steps(
             board.tell(f"what was made before lies in {place}")
         _note_inputs(work, cast)
         before = budget.spent
-        if all(step.done(work) for step in chosen.steps if step.file) and unfinished_run(work.folder, reader) is None:
+        is_over = bool(arguments["until"]) or unfinished_run(work.folder, reader) is None
+        if is_over and all(step.done(work) for step in chosen.steps if step.file):
             ended, interrupted = asyncio.run(_run_interruptible(work, chosen, board))
         else:
             anew = bool(chosen.begin or work.again or work.invert)
