@@ -30,6 +30,8 @@ from tests.generate.conftest import Project as Shop
 from tests.runs.conftest import Project, kill, until
 from tests.server import Server, running
 from tui_evals.store.bouts import bouts
+from tui_evals.store.reader import Reader
+from tui_evals.store.runlock import store_wait
 
 KILLS = 2
 """Kills in each round of a course that kills."""
@@ -274,25 +276,38 @@ def killed_rescoring(place: Round) -> Tally:
     return Tally(1, lost, again, 0, sums_differ(project, billed(server), unknown))
 
 
+PAIRS = 12
+BATTLE = ("battle", "one", "two", "--judge", "judge", "--json")
+
+
 def killed_battle(place: Round) -> Tally:
     """Bouts between two runs; their bills are of the later run."""
-    server = place.server
-    server.reset()
+    place.server.reset()
     project = place.project()
+    make_opponents(project)
+    survive(project, place.draw, 2 * PAIRS, partial(calls_of, place.server), BATTLE, BATTLE)
+    return battle_tally(project, KILLS * AT_ONCE)
+
+
+def make_opponents(project: Project, *store: object) -> None:
+    """Two runs, and a judge to choose between their answers."""
     for name in ("one", "two"):
-        project.do("run", "data.json", "--target", name, "--name", name, "--quiet", "--without-judges")
-    server.behave("judge-model", tokens=TOKENS, latency=0.02, jitter=0.02, **CHOICE)
-    pairs, command = 12, ("battle", "one", "two", "--judge", "judge", "--json")
-    survive(project, place.draw, 2 * pairs, partial(calls_of, server), command, command)
+        project.do(*store, "run", "data.json", "--target", name, "--name", name, "--quiet", "--without-judges")
+    project.server.behave("judge-model", tokens=TOKENS, latency=0.02, jitter=0.02, **CHOICE)
+
+
+def battle_tally(project: Project, in_flight: int) -> Tally:
+    """What came of a battle, where so many calls may have been in flight when the fault came."""
+    server = project.server
     with project.reader() as reader:
         left, right = (reader.find_run(name).id for name in ("one", "two"))
         (question,) = {row for (row,) in reader.query("SELECT question FROM bouts")}
         decided = sum(bout.winner is not None for bout in bouts(reader, left, right, "judge", question))
         known = reader.spent(left)[0] + reader.spent(right)[0]
     verdicts = sum(count for (model, _), count in asked_of(server).items() if model == "judge-model")
-    again = max(0, verdicts - 2 * pairs - KILLS * AT_ONCE)
-    wrong = not known - _SLACK <= billed(server) <= known + KILLS * AT_ONCE * TOKENS * PRICE + _SLACK
-    return Tally(1, pairs - decided, again, 0, wrong)
+    again = max(0, verdicts - 2 * PAIRS - in_flight)
+    wrong = not known - _SLACK <= billed(server) <= known + in_flight * TOKENS * PRICE + _SLACK
+    return Tally(1, PAIRS - decided, again, 0, wrong)
 
 
 @contextmanager
@@ -311,6 +326,7 @@ GENERATE = (
     *("--max-rules", 2, "--tests-per-rule", 1, "--test-generations", 1, "--max-rules-per-test-generation", 1),
     *("--max-cost", ROOM, "--quiet", "--no-cache"),
 )
+GENERATION = ("generate", "shop.prompty", *ROLES, *GENERATE)
 
 
 def killed_generation(place: Round) -> Tally:
@@ -322,8 +338,7 @@ def killed_generation(place: Round) -> Tally:
             shop = stack.enter_context(shop_of(folder, server))
             before = server.asked()
             if name == "killed":
-                command = ("generate", "shop.prompty", *ROLES, *GENERATE)
-                survive(shop, place.draw, calls[0], server.asked, command, command)
+                survive(shop, place.draw, calls[0], server.asked, GENERATION, GENERATION)
             else:
                 out, err = shop.generating(*GENERATE).communicate(timeout=300)
                 assert not err, out + err
@@ -403,6 +418,51 @@ def troubled_store(place: Round, trouble: Callable[[Path, Callable[[], None]], N
     return Tally(1, differing(rows_of(project), wanted.rows), again, bill > ROOM, sums_differ(project, bill))
 
 
+def troubled_battle(place: Round, trouble: Callable[[Path, Callable[[], None]], None]) -> Tally:
+    """The same under a battle; the same command ends what could not go on."""
+    server = place.server
+    server.reset()
+    project = place.project(max_outage=20)
+    with small_disk(place.folder) as disk:
+        store = ("--db", disk / "evals.db")
+        make_opponents(project, *store)
+        begun, process = calls_of(server), project.start(*store, *BATTLE)
+        moment = begun + place.draw.randrange(AT_ONCE, 2 * PAIRS - 1)
+        until(lambda: calls_of(server) >= moment or process.poll() is not None)
+        trouble(disk / "evals.db", lambda: until(lambda: server.counts()["in_flight"] == 0))
+        out, err = process.communicate(timeout=300)
+        assert "Traceback" not in err and process.returncode in (0, 130), out + err
+        if process.returncode:
+            project.do(*store, *BATTLE)
+        project.do(*store, "db", "backup", project.folder / ".evals" / "evals.db")
+    return battle_tally(project, 0)
+
+
+def waits(disk: Path) -> bool:
+    """Whether somebody who executes a run into a store on a disk waits for that store."""
+    return any(store_wait(lock) for lock in (disk / "locks").glob("*.lock"))
+
+
+def troubled_generation(place: Round, trouble: Callable[[Path, Callable[[], None]], None]) -> Tally:
+    """The same under a generation."""
+    with generate_server.running() as server, small_disk(place.folder) as disk:
+        (folder := place.folder / "troubled").mkdir()
+        with shop_of(folder, server) as shop:
+            shop.configure(concurrency=2, max_outage=20, price="{ input_per_million = 1.0, output_per_million = 1.0 }")
+            command = ("--db", disk / "evals.db", *GENERATION)
+            process, moment = shop.start(*command), place.draw.randrange(1, 30)
+            until(lambda: server.asked() >= moment or process.poll() is not None)
+            trouble(disk / "evals.db", lambda: until(lambda: waits(disk) or process.poll() is not None))
+            out, err = process.communicate(timeout=300)
+            assert "Traceback" not in err and process.returncode in (0, 130), out + err
+            if process.returncode:
+                out, err = shop.start(*command).communicate(timeout=300)
+            made = {"tests.json", "test_groundtruth.json", "shop.json"} & shop.made().keys()
+            with Reader(disk / "evals.db") as reader:
+                calls = [call for run in reader.runs() for call in reader.calls(run.id) if not call.from_cache]
+        return Tally(1, 3 - len(made), len(server.repeated()), 0, len(calls) != server.asked())
+
+
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
     """A disk of a few megabytes, which root can mount."""
@@ -462,6 +522,11 @@ COURSES: list[Course] = [
     Course("disk: full for a while", lambda place: troubled_store(place, fill_for_a_while)),
     Course("disk: store locked", lambda place: troubled_store(place, lock_for_a_while)),
     Course("disk: store deleted", lambda place: troubled_store(place, delete)),
+    Course("disk: full under a battle", lambda place: troubled_battle(place, fill_for_a_while)),
+    Course("disk: deleted under a battle", lambda place: troubled_battle(place, delete)),
+    Course("disk: full under a generation", lambda place: troubled_generation(place, fill_for_a_while)),
+    Course("disk: locked under a generation", lambda place: troubled_generation(place, lock_for_a_while)),
+    Course("disk: deleted under a generation", lambda place: troubled_generation(place, delete)),
 ]
 """The faults of the table, in its order; those of the disk need root, who can mount one."""
 

@@ -7,8 +7,7 @@ import signal
 import sqlite3
 import stat
 import subprocess
-import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,34 +15,13 @@ from platformdirs import user_state_path
 
 from tests.runs.conftest import kill, until
 from tui_evals.cli.look import runs as listing
+from tests.store.trouble import disk, fill, free, locked
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import executed_runs, hold, run_lock
 
+__all__ = ["disk"]
+
 MANY = 40
-
-
-@pytest.fixture
-def disk(tmp_path):
-    """A small disk of its own, with a way to fill it."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small disk can be mounted by root only: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
-def fill(disk):
-    with suppress(OSError), open(disk / "filler", "ab", buffering=0) as filler:
-        while True:
-            filler.write(bytes(1_000))
-
-
-def free(disk):
-    (disk / "filler").unlink()
 
 
 class Course:
@@ -130,15 +108,6 @@ def test_what_cannot_be_stored_in_the_end_is_in_a_file_that_resume_stores(projec
     course.assert_whole()
 
 
-HOLDER = """
-import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], isolation_level=None)
-connection.execute("BEGIN EXCLUSIVE")
-print("held", flush=True)
-sys.stdin.readline()
-"""
-
-
 @pytest.mark.soak
 def test_a_run_that_is_killed_while_it_waits_loses_what_was_in_flight_and_no_more(project, disk):
     course = Course(project, disk / "evals.db")
@@ -151,15 +120,6 @@ def test_a_run_that_is_killed_while_it_waits_loses_what_was_in_flight_and_no_mor
     course.resume()
     assert course.statuses() == ["pass"] * MANY
     assert MANY < project.server.counts()["asked"] <= MANY + 4
-
-
-@contextmanager
-def locked(database):
-    command = [sys.executable, "-c", HOLDER, str(database)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "held\n"
-        yield holder
-        holder.stdin.close()
 
 
 @pytest.mark.soak

@@ -14,6 +14,7 @@ import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
 from tests.tui.terminal import workbench
+from tui_evals.present import stores
 from tui_evals.store import damage
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader
@@ -152,6 +153,31 @@ def test_all_is_saved_but_for_broken_pages(folder, sound, seed):
         assert writer.plan(new_run(name="next"), cells(2)).total == 2
 
 
+_MADE_AGAIN = {"meta", "counted", "sqlite_sequence"}
+"""Tables that are made again of the others."""
+
+
+def _roots(path):
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT tbl_name, rootpage FROM sqlite_master WHERE rootpage > 1").fetchall()
+    roots = {}
+    for table, page in rows:
+        roots.setdefault(table, []).append(page - 1)
+    return {table: pages for table, pages in roots.items() if table not in _MADE_AGAIN}
+
+
+def test_of_every_table_that_cannot_be_read_at_all_a_repair_says_that_it_is_lost(shell, store, sound):
+    store.write_bytes(sound)
+    roots = _roots(store)
+    assert len(roots) > 15
+    for table, pages in roots.items():
+        store.write_bytes(_broken(sound, *pages))
+        lines = shell("db", "repair", "--yes").out.splitlines()
+        noun = stores._NOUNS[table][1]
+        of_table = [line for line in lines if line.startswith("  ") and noun in line]
+        assert any("0 of 900" in line or "how many there were is lost" in line for line in of_table), (table, lines)
+
+
 def test_what_was_in_the_log_is_saved_and_kept_beside_the_damaged_file(folder, sound):
     path = folder / "evals.db"
     path.write_bytes(_broken(sound, 40))
@@ -179,9 +205,11 @@ def test_a_lost_dataset_is_made_again_of_what_was_asked(folder, sound):
         connection.execute("DELETE FROM snapshots WHERE name = 'second'")
     with repairing(path) as repair:
         repair.put_in_place()
+        assert "2 of 2 datasets saved; 1 more made anew of what is left" in list(stores.saved_lines(repair.tables))
     with Reader(path) as reader:
         row = reader.find_run("second")
         items = list(reader.dataset(row).items)
+        assert row.note.startswith("its dataset was lost with a damaged store") and not reader.find_run("first").note
     assert len(items) == EACH and items[0]["prompt"] == "?" and _loose(path) == {}
 
 

@@ -166,3 +166,59 @@ def test_workers_of_a_cluster_send_files_too(project):
     ask(project, "a.png")
     run(project, "--cluster", "local:2")
     assert sent(project)[0]["content"][1]["image_url"]["url"].startswith("data:image/png;base64,")
+
+
+PRICED = "price = { input_per_million = 1000.0, output_per_million = 0.0 }\n"
+
+
+def planned(project, *words):
+    found = json.loads(project.do("run", "data.json", "--target", "main", "--plan", "--json", *words))
+    return found["cost"], found["with_files"]
+
+
+def test_a_plan_says_that_pictures_are_not_counted_and_counts_texts(project):
+    project.configure(PRICED)
+    ask(project)
+    plain, none = planned(project)
+    assert none == 0 and "without the pictures" not in project.do("run", "data.json", "--target", "main", "--plan")
+    ask(project, "a.png", "b.wav")
+    assert planned(project, "--repeats", 3) == (pytest.approx(3 * plain), 3)
+    says = project.do("run", "data.json", "--target", "main", "--plan")
+    assert f"about ${plain:.4f}, without the pictures, sounds and PDFs in 1 call, which are not counted" in says
+    (project.folder / "long.csv").write_text("1,2\n" * 1_000)
+    ask(project, "long.csv")
+    assert planned(project) == (pytest.approx(plain + 1.0), 0)
+    project.configure(FREE)
+    ask(project, "a.png")
+    assert planned(project) == (0, 0)
+
+
+def write(project, item, **root):
+    document = {"schemaVersion": "1.11.0", "default_evaluators": {}, "items": [item], **root}
+    (project.folder / "data.json").write_text(json.dumps(document))
+
+
+def test_pictures_in_chats_are_in_every_question_behind_them(project):
+    project.configure(PRICED)
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    before = [{"role": "user", "content": [{"type": "text", "text": "Look."}, picture]}]
+    write(project, {"turns": [{"prompt": "What is it?"}, {"prompt": "And now?", "messages": before}]})
+    assert planned(project)[1] == 1
+    write(project, {"messages": before, "turns": [{"prompt": "What is it?"}, {"prompt": "And now?"}]})
+    assert planned(project)[1] == 2
+    run(project)
+    assert planned(project) == (0, 0)  # all of it is known
+
+
+def test_a_plan_counts_what_stands_before_a_question(project):
+    project.configure(PRICED)
+    question = {"prompt": "What is it?"}
+    write(project, question)
+    plain, _ = planned(project)
+    system = {"role": "system", "content": "Be {{how}}." + "1234" * 996}
+    write(project, question, messages=[system], variables={"how": "kind and patient"})
+    assert planned(project)[0] == pytest.approx(plain + 1.001)
+    write(project, {"turns": [question, question]})
+    assert planned(project)[0] > 2 * plain + 0.25  # with the first answer
+    write(project, question, tools=[{"type": "function", "function": {"name": "look", "description": "1234" * 1000}}])
+    assert planned(project)[0] > plain + 1.0

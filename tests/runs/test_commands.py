@@ -265,7 +265,7 @@ def test_filters_limits_and_several_columns(project):
     plan = json.loads(project.do("run", "data.json", "--target", "main,other", "--plan", "--json", "--items", "1-3,6"))
     known = {"items": 4, "targets": ["main", "other"], "judge": None, "unjudgeable": []}
     assert plan.pop("destinations")["main"]["sentence"].startswith("sends its questions to 127.0.0.1:")
-    priced = {"known_cost": 0.0, "unpriced": ["main", "other"], "cached": 2, "all_looked_up": True}
+    priced = {"known_cost": 0.0, "unpriced": ["main", "other"], "cached": 2, "all_looked_up": True, "with_files": 0}
     assert plan == {"answers": 8, "judge_calls": 0, "played": 0, "cost": None, **priced, **known}
 
 
@@ -378,7 +378,7 @@ def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(pr
     plan = json.loads(project.do("rescore", "last", *evaluators, "--plan", "--json"))
     known = {"items": 3, "targets": ["main"], "judge": "judge", "unjudgeable": []}
     assert list(plan.pop("destinations")) == ["judge"]
-    priced = {"known_cost": 0.0, "unpriced": ["judge"], "cached": 0, "all_looked_up": True}
+    priced = {"known_cost": 0.0, "unpriced": ["judge"], "cached": 0, "all_looked_up": True, "with_files": 0}
     assert plan == {"answers": 0, "judge_calls": 4, "played": 0, "cost": None, **priced, **known}
     plan = json.loads(project.do("rescore", "last", *evaluators, "--without-judges", "--plan", "--json"))
     assert (plan["judge_calls"], plan["cost"]) == (0, 0.0)

@@ -48,7 +48,7 @@ def test_the_estimate_counts_what_the_cache_has(project):
     both = prepared(project, "main", "other").estimate()
     assert (both.answers, both.cached, both.unpriced, both.cost) == (14, 5, ("other",), None)
     assert 0 < both.known_cost == prepared(project, "main").estimate().cost
-    sentence = "14 calls (5 of 14 known), about $0.0010 without other, whose price is not known"
+    sentence = "14 calls (5 of 14 known), about $0.0015 without other, whose price is not known"
     assert sentence in project.do("run", "data.json", "-t", "main", "-t", "other", "--plan")
     found = json.loads(project.do("run", "data.json", "-t", "main", "-t", "other", "--plan", "--json"))
     assert (found["cached"], found["cost"], found["unpriced"]) == (5, None, ["other"])

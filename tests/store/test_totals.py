@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 
 import pytest
 
@@ -82,11 +83,7 @@ def ask_again(writer, reader, run, ids):
     asyncio.run(writer.answered(ids[2], said(cost=9.0), "answered"))
 
 
-def label(writer, reader, run, ids):
-    writer.label(ids[0], "fail", "ann")
-
-
-@pytest.mark.parametrize("change", [note_call, rejudge, score_late, judge_again, reopen_errors, ask_again, label])
+@pytest.mark.parametrize("change", [note_call, rejudge, score_late, judge_again, reopen_errors, ask_again])
 def test_totals_are_kept_until_something_of_the_run_changes(writer, reader, over, change):
     run, ids = over
     assert kept(reader) == {run.id}
@@ -99,9 +96,24 @@ def test_totals_are_kept_until_something_of_the_run_changes(writer, reader, over
     agree(reader, run.id)
 
 
+def test_a_label_leaves_what_is_kept_and_any_number_that_is_counted_does_not(writer, reader, over):
+    run, ids = over
+    seq = reader.rows(ids[:1])[0].seq
+    writer.label(ids[0], "fail", "ann")
+    assert kept(reader) == {run.id} and reader.rows(ids[:1])[0].seq > seq
+    columns = [name for _, name, *_ in reader.query("PRAGMA table_info(answers)")]
+    of_answers = [query for query in figures._KEPT if "FROM answers" in query]
+    counted = [name for name in columns if any(re.search(rf"\b{name}\b", query) for query in of_answers)]
+    assert len(counted) > 10
+    for name in counted:
+        writer.write(f"UPDATE answers SET {name} = {name} WHERE id = ?", ids[0])
+        assert kept(reader) == set(), name
+        writer.run_status(run.id, "finished")
+
+
 def test_the_end_of_a_run_counts_every_other_that_is_over_and_none_under_way(writer, reader, over):
     run, ids = over
-    writer.label(ids[0], "fail", "ann")
+    note_call(writer, reader, run.id, ids)
     under_way, other = writer.plan(new_run(), cells(1)), writer.plan(new_run(), [])
     writer.run_status(under_way.id, "running")
     writer.run_status(other.id, "interrupted")
@@ -156,4 +168,6 @@ def test_a_store_of_schema_14_has_the_totals_of_its_runs_counted(path, monkeypat
         assert kept(reader) == {1} and reader.totals(1).passed == 1
     with Writer(path) as writer, Reader(path) as reader:
         writer.label(1, "fail", "ann")
+        assert kept(reader) == {1}
+        note_call(writer, reader, 1, [1])
         assert kept(reader) == set()

@@ -40,6 +40,9 @@ def test_what_a_run_costs_is_a_sentence():
     assert price_words(Estimate(20, 40, 1.234)) == "20 calls and 40 of the judge, about $1.23"
     assert price_words(Estimate(2, 0, 0.0, unpriced=("m",))) == "2 calls, cost unknown: the price of m is not known"
     assert price_words(Estimate(0, 1, 0.0)) == "1 call of the judge, free"
+    assert price_words(Estimate(20, 0, 1.234, with_files=4)) == (
+        "20 calls, about $1.23, without the pictures, sounds and PDFs in 4 calls, which are not counted"
+    )
 
 
 def test_an_order_is_priced_without_a_process_or_a_store(tmp_path):

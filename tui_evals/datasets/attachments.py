@@ -106,6 +106,11 @@ def _is_text(content: bytes) -> bool:
     return b"\0" not in content
 
 
+def is_text_type(media_type: str) -> bool:
+    """Whether a file of this type goes along as the text that it is."""
+    return media_type.startswith("text/") or media_type == "application/json"
+
+
 def digest(content: bytes) -> str:
     """The hash by which a file is known again."""
     return hashlib.sha256(content).hexdigest()

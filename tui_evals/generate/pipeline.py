@@ -13,6 +13,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.executors.base import Stopped
+from tui_evals.store.database import StoreError
 from tui_evals.text.tokens import estimate_tokens
 
 from . import reviewing, truth, writing
@@ -87,10 +88,22 @@ class Pipeline:
         self._stopped: Stopped | None = None
         self._halted = False
 
-    def halt(self) -> None:
+    def stop(self) -> None:
         """Begin nothing new; what is in flight finishes and is kept."""
         self._halted = True
         self._stop_asking()
+
+    def hold_asking(self) -> None:
+        """Ask nothing, because what comes of it could not be stored."""
+        self._hold(True)
+
+    def go_on_asking(self) -> None:
+        """Ask again."""
+        self._hold(False)
+
+    def _hold(self, held: bool) -> None:
+        for model in self._work.models.all:
+            model.room.gate.hold(held)
 
     def _stop_asking(self) -> None:
         if self._work.asker is not None:
@@ -131,9 +144,9 @@ class Pipeline:
                 self._work.folder.write_result(step.file, text, step.sources, self._author(step), self._work.texts)
         except Halted:
             self._failed.add(step.name)
-        except Stopped as stopped:
+        except (Stopped, StoreError) as problem:
             self._failed.add(step.name)
-            self._stopped = self._stopped or stopped
+            self._stopped = self._stopped or (problem if isinstance(problem, Stopped) else Stopped(str(problem)))
             self._stop_asking()
         except _STEP_ERRORS as problem:
             self._failed.add(step.name)
@@ -158,7 +171,7 @@ class Pipeline:
             return
         async with self._confirming:
             if not self._halted and not await self._confirm(step):
-                self.halt()
+                self.stop()
 
 
 _TYPICAL_RULES = 10

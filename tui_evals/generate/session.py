@@ -6,9 +6,10 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import STOPPED
 from tui_evals.runs.opening import items_of, opened
 from tui_evals.runs.status import GENERATION
+from tui_evals.runs.storing import Storing
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import NewRun, RunRow, StopCode
@@ -95,10 +97,13 @@ class GenerationSession:
     """A generation under way; its run ends as finished or interrupted by `finished`."""
 
     run: RunRow
+    storing: Storing
     finished: bool = field(default=False)
     message: str = ""
     """Why it is not finished, once that is known."""
     code: StopCode = "asked"
+    lost: str = ""
+    """Why its store takes nothing any more and where the rest is, once it has ended by that."""
 
 
 @contextlib.contextmanager
@@ -119,31 +124,50 @@ def claim_folder(folder: GenerationFolder, store: Path) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def open_session(
+@contextlib.asynccontextmanager
+async def open_session(
     subject: Subject, folder: GenerationFolder, roles: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
-) -> Iterator[GenerationSession]:
-    """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one."""
-    run = None if anew else _unfinished_run(folder, reader)
-    if run is None:
+) -> AsyncIterator[GenerationSession]:
+    """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one.
+
+    What the one before could not store is stored first, whichever it is.
+    """
+    before = unfinished_run(folder, reader)
+    if before is not None:
+        await writer.take_spilled(before)
+    if before is None or anew:
         run = _new_run(subject, folder, roles, writer)
         folder.note(run=run.key)
-    with hold(run_lock(store, run.key)):
+    else:
+        run = before
+    with hold(run_lock(store, run.key)) as lock:
         begun = run.started or time.time()
         writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)
-        current = GenerationSession(run)
+        longest = max(config.max_outage for config in roles.every)
+        current = GenerationSession(run, Storing(writer, store, run, lock, longest))
         try:
             yield current
         finally:
-            if current.finished:
-                writer.run_status(run.id, "finished", finished=time.time())
-            else:
-                message = current.message or STOPPED.message
-                writer.run_status(run.id, "interrupted", message=message, code=current.code)
-            writer.flush()
+            await current.storing.end(finished=current.finished, note=partial(_note_end, current, writer))
+            if current.storing.is_lost:
+                current.lost = await current.storing.conclude()
 
 
-def _unfinished_run(folder: GenerationFolder, reader: Reader) -> RunRow | None:
+async def _note_end(current: GenerationSession, writer: Writer) -> None:
+    """Store how a generation ended."""
+    if current.storing.is_lost:
+        current.finished, current.message, current.code = False, current.storing.reason, "store"
+    if current.storing.is_spilled:
+        return
+    if current.finished:
+        await writer.patient_run_status(current.run.id, "finished", finished=time.time())
+    else:
+        message = current.message or STOPPED.message
+        await writer.patient_run_status(current.run.id, "interrupted", message=message, code=current.code)
+
+
+def unfinished_run(folder: GenerationFolder, reader: Reader) -> RunRow | None:
+    """The run of the last generation into a folder, unless that came to its end."""
     key = folder.record.get("run")
     try:
         run = reader.find_run(key) if isinstance(key, str) and key else None

@@ -29,7 +29,14 @@ def estimate_sentence(estimate: Estimate) -> str:
         calls.append(f"up to {estimate.played:,} to play users")
     if judge_calls:
         calls.append(f"{judge_calls:,} of the judge" if calls else f"{counted(judge_calls, 'call')} of the judge")
-    return f"{' and '.join(calls)}, {estimated_cost(estimate.known_cost, estimate.unpriced)}"
+    return f"{' and '.join(calls)}, {estimated_cost(estimate.known_cost, estimate.unpriced)}{_uncounted(estimate)}"
+
+
+def _uncounted(estimate: Estimate) -> str:
+    """That the money is without what goes along as a file, which each provider counts in a way of its own."""
+    if not estimate.with_files:
+        return ""
+    return f", without the pictures, sounds and PDFs in {counted(estimate.with_files, 'call')}, which are not counted"
 
 
 def _further(estimate: Estimate) -> str:
@@ -48,6 +55,8 @@ def why_think_twice(estimate: Estimate, most_cost: float, most_calls: int) -> st
     """Why a run is not to be started by a key that was pressed in passing; empty where it may."""
     if estimate.unpriced:
         return f"nobody knows what {', '.join(estimate.unpriced)} costs"
+    if estimate.with_files:
+        return "what its pictures, sounds and PDFs cost is not counted"
     if estimate.known_cost > most_cost:
         return f"this is more than {money(most_cost)}"
     if estimate.calls > most_calls:

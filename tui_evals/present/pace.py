@@ -69,16 +69,22 @@ def wait_sentence(run: RunRow, now: float) -> str:
     return f"{who}{reason}, next try in {rough_duration(wait.until - now)}{attempt}"
 
 
-def store_wait_sentence(wait: StoreWait, now: float) -> str:
-    """Why a run asks nothing because of its store, what mends that, and when the run ends otherwise."""
+def store_wait_sentence(wait: StoreWait, now: float, ends: str = "the run ends, to be resumed") -> str:
+    """Why a run asks nothing because of its store, what mends that, and when it `ends` otherwise."""
     why = {
         "full": f"the disk is full: make room for {wait.path}",
         "locked": f"{wait.cause} keeps {wait.path} locked: let it go on or end it",
         "unwritable": f"{wait.path} cannot be written ({wait.cause}): look at the disk and at your quota",
     }[wait.code]
-    return f"asking waits, because {why}; in {rough_duration(max(wait.until - now, 0.0))} the run ends, to be resumed"
+    return f"asking waits, because {why}; in {rough_duration(max(wait.until - now, 0.0))} {ends}"
 
 
 def stored_again_sentence(wait: StoreWait) -> str:
     """That such a wait is over."""
     return f"{wait.path} can be written again, and asking goes on"
+
+
+def command_wait_sentence(wait: StoreWait, now: float, *, is_over: bool) -> str:
+    """The same of a command that goes on when it is given again: that it waits, or that this is over."""
+    again = "this ends, and the same command goes on"
+    return stored_again_sentence(wait) if is_over else store_wait_sentence(wait, now, again)

@@ -26,7 +26,13 @@ _NOUNS = {
     "baselines": ("baseline", "baselines"),
     "battles": ("battle", "battles"),
     "bouts": ("verdict of a battle", "verdicts of battles"),
+    "earlier": ("earlier state of an answer", "earlier states of answers"),
+    "staged": ("answer judged in a scoring under way", "answers judged in scorings under way"),
+    "replies": ("reply of a judge in a scoring under way", "replies of judges in scorings under way"),
+    "workers": ("worker of a cluster", "workers of clusters"),
+    "session": ("setting of the workbench", "settings of the workbench"),
 }
+"""The rows of each table, but of those that are made again of the others."""
 
 
 def read_only_note(path: Path) -> str:
@@ -53,12 +59,13 @@ def readable(checked: StoreCheck) -> str:
 
 
 def saved_lines(tables: Sequence[SavedTable]) -> Iterator[str]:
-    """What became of the rows of each table that held something people know of."""
+    """What became of the rows of each table that held any, or of which nobody can tell whether it did."""
     for one in tables:
-        if one.table not in _NOUNS or not (one.saved or one.known or one.dropped):
+        if one.table not in _NOUNS or (one.known == 0 and not (one.saved or one.dropped)):
             continue
         if one.known is None:
             line = f"{counted(one.saved, *_NOUNS[one.table])} saved; how many there were is lost"
         else:
             line = f"{one.saved:,} of {counted(max(one.known, one.saved), *_NOUNS[one.table])} saved"
-        yield f"{line}; {one.dropped:,} more belonged to what is lost" if one.dropped else line
+        line += f"; {one.dropped:,} more belonged to what is lost" if one.dropped else ""
+        yield f"{line}; {one.remade:,} more made anew of what is left" if one.remade else line

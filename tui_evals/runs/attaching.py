@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.attachments import PART, CannotAttach, digest, media_type, read_attachment
+from tui_evals.datasets.attachments import PART, CannotAttach, digest, is_text_type, media_type, read_attachment
 from tui_evals.targets.base import AttachedFile, Request, TargetError
 
 
@@ -58,7 +58,7 @@ def _read(part: Mapping[str, Any], folder: Path | None) -> AttachedFile:
 def _chat_part(file: AttachedFile) -> dict[str, Any]:
     """A file as a part of a chat message: pictures and PDFs as data URLs, sounds by their bytes, texts as they are."""
     kind = file.media_type
-    if kind.startswith("text/") or kind == "application/json":
+    if is_text_type(kind):
         return {"type": "text", "text": f"{file.name}:\n{file.content.decode('utf-8')}"}
     written = base64.b64encode(file.content).decode("ascii")
     if kind.startswith("audio/"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tui_evals.datasets.model import Dataset
@@ -11,6 +11,7 @@ from tui_evals.evaluators.base import Ask, CannotJudge
 from tui_evals.evaluators.battling import BattleAnswer, Place, ask_preference, battle_question
 from tui_evals.runs.executors.base import Stopped
 from tui_evals.store.bouts import SCRIPTED, Bout, Winner, keep_bout
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow
 from tui_evals.store.writer import Writer
@@ -22,6 +23,7 @@ from .engine import Outcome
 from .judges import Judges
 from .plan import Estimate
 from .scoring import scripted
+from .storing import ShowWait, Storing
 
 _VERDICT_TOKENS = 80
 _READ_FOR_ESTIMATE = 200
@@ -111,7 +113,14 @@ class Battle:
     """Fights bouts as many at once as the judge takes; whatever ends it, what was decided is kept."""
 
     def __init__(
-        self, due: Iterable[DueBout], judge: PricedTarget, criteria: str, question: str, reader: Reader, writer: Writer
+        self,
+        due: Iterable[DueBout],
+        judge: PricedTarget,
+        criteria: str,
+        question: str,
+        reader: Reader,
+        writer: Writer,
+        storing: Storing,
     ) -> None:
         self._due = list(due)
         self._judge = judge
@@ -119,6 +128,7 @@ class Battle:
         self._question = question
         self._reader = reader
         self._writer = writer
+        self._storing = storing
         self._material = BoutMaterial(reader)
         self._stop = False
         self._reason: Stopped | None = None
@@ -129,15 +139,29 @@ class Battle:
     def stop(self) -> None:
         """Begin no bout any more; those in flight are let finish."""
         self._stop = True
+        self._storing.give_up()
         self._judge.room.gate.halt()
 
-    async def fight(self) -> Outcome:
-        """Put every bout to the judge."""
+    def hold_asking(self) -> None:
+        """Ask nothing, because what comes of it could not be stored."""
+        self._judge.room.gate.hold(True)
+
+    def go_on_asking(self) -> None:
+        """Ask again."""
+        self._judge.room.gate.hold(False)
+
+    async def fight(self, show: ShowWait) -> Outcome:
+        """Put every bout to the judge; `show` hears where that waits for the store."""
+        self._storing.watch(self, show)
         waiting = iter(self._due)
         most = min(self._judge.config.concurrency, self.total)
         workers = [asyncio.create_task(self._work(waiting)) for _ in range(most)]
         try:
             await asyncio.gather(*workers)
+        except StoreError as problem:
+            if not self._storing.is_in_trouble:  # else a read failed of what cannot be written, and that ends it
+                raise
+            return Outcome(False, str(problem), "failed")
         finally:
             for worker in workers:
                 worker.cancel()
@@ -147,6 +171,11 @@ class Battle:
             return Outcome(False, str(self._reason), self._reason.code)
         finished = self.done == self.total
         return Outcome(finished, "" if finished else "stopped before the end")
+
+    async def end(self, outcome: Outcome, note: Callable[[], Awaitable[None]]) -> Outcome:
+        """Store by `note` what came of it; how it ended, which is by its store where that takes nothing any more."""
+        await self._storing.end(finished=outcome.finished, note=note)
+        return Outcome(False, await self._storing.conclude(), "store") if self._storing.is_lost else outcome
 
     async def _work(self, waiting: Iterable[DueBout]) -> None:
         for due in waiting:
@@ -158,7 +187,7 @@ class Battle:
                 self._reason = self._reason or reason
                 self.stop()
                 return
-            await asyncio.to_thread(keep_bout, self._writer, bout)
+            await keep_bout(self._writer, bout)
             self.done += 1
             self.undecided += bout.winner is None
 
@@ -178,7 +207,7 @@ class Battle:
                 verdicts[order], reasons[order] = await self._verdict(ask, shown, order)
                 if order == 0 and verdicts[0] is not None and not judges.cached(None):
                     # A verdict that the cache does not know is kept before the other one is asked for.
-                    await asyncio.to_thread(keep_bout, self._writer, self._fought(due, verdicts, reasons))
+                    await keep_bout(self._writer, self._fought(due, verdicts, reasons))
         return self._fought(due, verdicts, reasons)
 
     def _fought(self, due: DueBout, verdicts: Sequence[Winner | None], reasons: Sequence[str]) -> Bout:

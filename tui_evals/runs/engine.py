@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
@@ -131,27 +132,20 @@ class Engine:
             await asyncio.gather(watcher, return_exceptions=True)
             # A clock that was set back meanwhile does not count.
             now = max(time.time(), begun_at + time.monotonic() - since)
-            outcome = await self._store_end(outcome, before, again, now)
+            note = partial(self._store_status, outcome, before, again, now)
+            await self._storing.end(finished=outcome.finished, note=note)
+            outcome = self._checked(outcome)
             await close_all(self._priced_targets)
         return outcome
-
-    async def _store_end(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> Outcome:
-        """Store how the execution ended; where that cannot be, the store says so by what is beside it."""
-        if not outcome.finished:
-            self._storing.give_up()
-        try:
-            if not self._storing.is_spilled:
-                await self._store_status(self._checked(outcome), before, again, now)
-        except StoreError:
-            if not self._storing.is_lost:
-                raise
-        return self._checked(outcome)
 
     def _checked(self, outcome: Outcome) -> Outcome:
         """The outcome, unless the store is why the run had to end."""
         return Outcome(False, self._storing.reason, "store") if self._storing.is_lost else outcome
 
     async def _store_status(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> None:
+        if self._storing.is_spilled:
+            return
+        outcome = self._checked(outcome)
         ended = {"finished": now} if outcome.finished and not again else {}
         finished = self._is_finished(before, outcome) if again else outcome.finished
         why = {} if finished else {"message": outcome.message, "code": outcome.code}

@@ -18,9 +18,9 @@ from tui_evals.targets.base import Price, TargetConfig, Usage
 from tui_evals.text.tokens import estimate_tokens
 
 from .prompting import PromptUnderTest, of_dataset
+from .question_sizes import TYPICAL_ANSWER_TOKENS, QuestionSizes
 from .toolbox import most_steps
 
-TYPICAL_ANSWER_TOKENS = 250
 _TYPICAL_SAYING_TOKENS = 60
 """Of a simulated user."""
 _TYPICAL_EXCHANGE_TOKENS = TYPICAL_ANSWER_TOKENS + _TYPICAL_SAYING_TOKENS
@@ -259,6 +259,8 @@ class Estimate:
     """How many more calls the answers may take at most whose model is asked again, after its tools or by a user."""
     played: int = 0
     """How many calls it takes at most to play simulated users."""
+    with_files: int = 0
+    """How many calls of targets are paid by tokens and have pictures or other files in them, which are not counted."""
 
     @property
     def cost(self) -> float | None:
@@ -278,9 +280,10 @@ class _Bill:
         self._price_of = price_of
         self._prices: dict[str, Price | None] = {}
         self.sum = 0.0
+        self.with_files = 0
         self.unpriced: dict[str, None] = {}
 
-    def add(self, config: TargetConfig, read: int, written: int) -> None:
+    def add(self, config: TargetConfig, read: int, written: int, files: int = 0) -> None:
         if config.name not in self._prices:
             self._prices[config.name] = self._price_of(config)
         price = self._prices[config.name]
@@ -288,6 +291,7 @@ class _Bill:
             self.unpriced[config.name] = None
         else:
             self.sum += price.cost(Usage(read, written))
+            self.with_files += bool(files and price.input_per_million)
 
 
 def estimate(
@@ -296,24 +300,25 @@ def estimate(
     judges: Mapping[str | None, TargetConfig],
     known: KnownTurns | None = None,
 ) -> Estimate:
-    """Count the calls of a plan and guess their cost from the length of the texts; what is `known` costs nothing.
+    """Count the calls of a plan and guess their cost from the length of the chats; what is `known` costs nothing.
 
     Judges are counted for known answers too: what they would be asked is not known before.
     """
     answers = judge_calls = cached = further = played = 0
-    known, bill = known or KnownTurns(), _Bill(price_of)
+    known, bill, sizes = known or KnownTurns(), _Bill(price_of), QuestionSizes(plan.dataset, plan.asked_prompts)
     for answer in plan.answers():
         unit = plan.dataset.items[answer.item].units[answer.turn]
         answers += 1
         user, target = plan.dataset.items[answer.item].user, plan.targets[answer.target]
         exchanges = 1 if user is None else user.max_turns
         further += exchanges * most_steps(plan.dataset, plan.dataset.items[answer.item], target) - 1
-        tokens = estimate_tokens(unit.prompt or "") + 20
+        size = sizes.of(answer.item, answer.prompt)[answer.turn]
+        tokens = size.tokens
         if answer.turn < known.turns.get(answer.cell, 0):
             cached += 1
         else:
             for before in range(exchanges):
-                bill.add(target, tokens + before * _TYPICAL_EXCHANGE_TOKENS, TYPICAL_ANSWER_TOKENS)
+                bill.add(target, tokens + before * _TYPICAL_EXCHANGE_TOKENS, TYPICAL_ANSWER_TOKENS, size.files)
         if user is not None:
             for before in range(0 if user.opening is None else 1, exchanges + 1):
                 played += 1
@@ -325,8 +330,18 @@ def estimate(
                 judge_calls += 1
                 read, written = (estimate_tokens(unit.reference or ""), 0) if kind.embeds else (tokens + 600, 80)
                 bill.add(judges[kind.asked_target(entry.settings)], read + TYPICAL_ANSWER_TOKENS, written)
-    unpriced = tuple(bill.unpriced)
-    return Estimate(answers, judge_calls, bill.sum, plan.cautions(), unpriced, cached, known.complete, further, played)
+    return Estimate(
+        answers=answers,
+        judge_calls=judge_calls,
+        known_cost=bill.sum,
+        cautions=plan.cautions(),
+        unpriced=tuple(bill.unpriced),
+        cached=cached,
+        all_looked_up=known.complete,
+        further=further,
+        played=played,
+        with_files=bill.with_files,
+    )
 
 
 def limited(plan_items: Sequence[int], limit: int | None, seed: int | None) -> list[int]:

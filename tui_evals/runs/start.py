@@ -29,7 +29,6 @@ from tui_evals.targets.opening import Later, identity, open_target
 from tui_evals.targets.permissions import NotApproved, Permission, destinations
 from tui_evals.targets.sweep import Sweep, base_name, swept
 from tui_evals.text.safe import safe_line
-from tui_evals.text.tokens import estimate_tokens
 
 from .approving import agree_to_typed, demand, find_typed, missing_permissions
 from .asking import PricedTarget
@@ -41,9 +40,10 @@ from .judgeable import check_judgeable
 from .known import known_turns
 from .limits import Room
 from .opening import demand_price, items_of, opened, price_for
-from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, KnownTurns, Plan, estimate
+from .plan import CannotPlan, Estimate, KnownTurns, Plan, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
+from .question_sizes import TYPICAL_ANSWER_TOKENS, QuestionSizes
 from .readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
 from .selection import ItemSelection, chosen_positions, find_run, select_items
 from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO
@@ -786,6 +786,7 @@ def _pass_config(
 def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
     """What judging the answers of some rows again will take; nothing is asked of any target."""
     price = price_for(plan.judge) if plan.judge else None
+    sizes = QuestionSizes(plan.dataset, plan.asked_prompts)
     calls, cost = 0, 0.0
     for row in rows if not plan.without_judges else ():
         if row.status in ("pending", "running") or row.code is not None:
@@ -800,7 +801,7 @@ def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
         judged = sum(not kind.embeds for kind in asking)
         calls += judged
         if price is not None:
-            read = estimate_tokens(item.units[row.turn].prompt or "") + (row.output_tokens or TYPICAL_ANSWER_TOKENS)
+            read = sizes.of(row.item, row.prompt)[row.turn].tokens + (row.output_tokens or TYPICAL_ANSWER_TOKENS)
             cost += judged * ((read + 600) * price.input_per_million + 80 * price.output_per_million) / 1e6
     unpriced = (plan.judge.name,) if plan.judge and calls and price is None else ()
     return Estimate(0, calls, cost, plan.cautions(), unpriced)

@@ -1,22 +1,26 @@
-"""What a run does while nothing can be stored: it asks nothing, keeps what it has and tries again.
+"""What a run, a battle or a generation does while nothing can be stored: it asks nothing and tries again.
 
-What cannot be stored in the end goes to a file, which `resume` stores first. A store that was deleted or replaced is
-written on through the open file, and from there to its place again once nothing is in flight any more.
+What cannot be stored in the end goes to a file, which is stored first by whoever goes on. A store that was deleted or
+replaced is written on through the open file, and from there to its place again once nothing is in flight any more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from tui_evals.store.database import StoreTrouble
+from tui_evals.store.database import StoreError, StoreTrouble
 from tui_evals.store.records import RunRow, StoreWait
 from tui_evals.store.runlock import RunLock
 from tui_evals.store.spill import Spill
 from tui_evals.store.writer import Writer
+
+ShowWait = Callable[[StoreWait, bool], None]
+"""Shows what the store keeps somebody waiting for, and, once that is over, that it is."""
 
 
 class Asking(Protocol):
@@ -36,9 +40,12 @@ class Asking(Protocol):
 
 
 class Storing:
-    """How the store of a run takes what is written, from the beginning of its execution to the end."""
+    """How the store of a run takes what is written, from the beginning of its execution to the end.
 
-    def __init__(self, writer: Writer, path: Path, run: RunRow, lock: RunLock, longest: float) -> None:
+    What a battle cannot store is kept in the name of a run, whose lock it does not hold.
+    """
+
+    def __init__(self, writer: Writer, path: Path, run: RunRow, lock: RunLock | None, longest: float) -> None:
         self.wait: StoreWait | None = None
         """What keeps the run from asking now."""
         self._writer = writer
@@ -52,9 +59,10 @@ class Storing:
         self._began = 0.0
         self._end: asyncio.TimerHandle | None = None
 
-    def watch(self, asking: Asking) -> None:
+    def watch(self, asking: Asking, show: ShowWait = lambda wait, is_over: None) -> None:
         """From now on hold and end the asking of a run as its store requires."""
         self._asking = asking
+        self._show = show
         loop = asyncio.get_running_loop()
 
         def tell(trouble: StoreTrouble | None) -> None:
@@ -90,21 +98,30 @@ class Storing:
             self._say(None)
             self._asking.stop()
 
+    async def end(self, *, finished: bool, note: Callable[[], Awaitable[None]]) -> None:
+        """Store how an execution ended, by `note`; where that cannot be, what is beside the store says so."""
+        if not finished:
+            self.give_up()
+        try:
+            await note()
+        except StoreError:
+            if not self.is_lost:
+                raise
+
     async def conclude(self) -> str:
         """Why the run had to end, and where what it knows is; once nothing is written any more."""
         sentences = [f"{self.reason.rstrip('.')}."]
         if self._moved is not None:
             place = await asyncio.to_thread(self._writer.write_again, f"{self._path.name}.of-{self._run.key}")
             there = "All it held was written again to that place."
-            beside = f"All that the run knows is in {place}, which --db names or you put in its place."
+            beside = f"All that is known is in {place}, which --db names or you put in its place."
             sentences.append(there if place == self._path else beside)
         if self._spill is not None:
             await asyncio.to_thread(self._spill.written.wait)
-            files = " and ".join(map(str, self._spill.files))
-            number = f"{self._spill.answers:,} answer{'' if self._spill.answers == 1 else 's'}"
-            sentences.append(
-                f"What could not be stored, {number}, is in {files}, which is stored first." if files else ""
-            )
+            self._spill.release()
+            files, count = " and ".join(map(str, self._spill.files)), self._spill.answers
+            number = f", {count:,} answer{'' if count == 1 else 's'}," if count else ""
+            sentences.append(f"What could not be stored{number} is in {files}, which is stored first." if files else "")
         return " ".join(filter(None, sentences))
 
     def _hear(self, trouble: StoreTrouble | None) -> None:
@@ -117,6 +134,8 @@ class Storing:
     def _note(self, trouble: StoreTrouble | None) -> None:
         before, self._trouble = self._trouble, trouble
         if trouble is None:
+            if self.wait is not None:
+                self._show(self.wait, True)
             self._say(None)
             self._asking.go_on_asking()
             return
@@ -126,7 +145,9 @@ class Storing:
             self._end = asyncio.get_running_loop().call_later(self._longest, self.give_up)
         if trouble.code in ("full", "locked", "unwritable"):
             until = self._began + self._longest
-            self._say(StoreWait(code=trouble.code, path=str(self._path), cause=trouble.cause, until=until))
+            wait = StoreWait(code=trouble.code, path=str(self._path), cause=trouble.cause, until=until)
+            self._say(wait)
+            self._show(wait, False)
         else:  # waiting mends no damage
             self.give_up()
 
@@ -135,5 +156,6 @@ class Storing:
         if wait is None and self._end is not None:
             self._end.cancel()
         self.wait = wait
-        with suppress(OSError):  # a disk that takes nothing at all; whoever started the run is told all the same
-            self._lock.note(wait)
+        if self._lock is not None:
+            with suppress(OSError):  # a disk that takes nothing at all; whoever started the run is told all the same
+                self._lock.note(wait)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .reader import Reader
+from .results import battled
 from .rows import plain
 from .writer import Writer
 
 _COLUMNS = "id, sides, judge, question, criteria, pairs, seed, time, cost, summary"
-_SAME = "sides = ?1 AND judge = ?2 AND question = ?3 AND pairs IS ?4 AND seed IS ?5"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ def begin_battle(writer: Writer, battle: BattleRow) -> None:
     """Note a battle; one that is noted already stays as it is."""
     writer.write(
         "INSERT INTO battles(sides, judge, question, criteria, pairs, seed, time, cost, summary) "
-        f"SELECT ?1, ?2, ?3, ?6, ?4, ?5, ?7, 0, ?8 WHERE NOT EXISTS (SELECT 1 FROM battles WHERE {_SAME})",
+        "SELECT ?1, ?2, ?3, ?6, ?4, ?5, ?7, 0, ?8 WHERE NOT EXISTS (SELECT 1 FROM battles "
+        "WHERE sides = ?1 AND judge = ?2 AND question = ?3 AND pairs IS ?4 AND seed IS ?5)",
         *_identity(writer, battle),
         writer.clean(plain(battle.criteria)),
         time.time(),
@@ -67,15 +68,10 @@ def begin_battle(writer: Writer, battle: BattleRow) -> None:
     )
 
 
-def end_battle(writer: Writer, battle: BattleRow) -> None:
+async def end_battle(writer: Writer, battle: BattleRow) -> None:
     """Note what going on with a battle came to, and what that cost besides."""
-    writer.write(
-        f"UPDATE battles SET time = ?6, cost = cost + ?7, summary = ?8 WHERE {_SAME}",
-        *_identity(writer, battle),
-        time.time(),
-        battle.cost,
-        writer.clean(battle.summary),
-    )
+    row = (*_identity(writer, battle), time.time(), battle.cost, writer.clean(battle.summary))
+    await writer.commit(battled, row)
 
 
 def _identity(writer: Writer, battle: BattleRow) -> Sequence[object]:

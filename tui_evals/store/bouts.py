@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from .reader import Reader
+from .results import fought
 from .rows import plain
 from .writer import Writer
 
@@ -90,14 +91,11 @@ def bouts(reader: Reader, left: int, right: int, judge: str, question: str) -> I
         yield Bout(**dict(zip(names, row, strict=True))).turned
 
 
-def keep_bout(writer: Writer, bout: Bout) -> None:
+async def keep_bout(writer: Writer, bout: Bout) -> None:
     """Commit a bout; one that has both verdicts stays as it is, one without them is replaced when it is asked again."""
     if bout.left > bout.right:
         bout = bout.turned
-    writer.write(
-        f"INSERT INTO bouts({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET first = excluded.first, "
-        "second = excluded.second, reason = excluded.reason, time = excluded.time "
-        "WHERE bouts.first IS NULL OR bouts.second IS NULL",
+    row = (
         bout.left,
         bout.right,
         writer.clean(bout.judge),
@@ -107,3 +105,4 @@ def keep_bout(writer: Writer, bout: Bout) -> None:
         writer.clean(plain(bout.reason)),
         time.time(),
     )
+    await writer.commit(fought, row)

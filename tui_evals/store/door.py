@@ -47,6 +47,8 @@ _BATCH_ORDER: tuple[results.Kind, ...] = (
     results.changed,
     results.reserved,
     results.replied,
+    results.fought,
+    results.battled,
     results.beaten,
     results.heard,
     run_steps,

@@ -78,7 +78,6 @@ _CONSISTENT = (
     "DELETE FROM bodies WHERE id NOT IN (SELECT body FROM answers WHERE body) AND id NOT IN (SELECT body FROM cache) "
     "AND id NOT IN (SELECT body FROM earlier WHERE body)",
     "DELETE FROM counted",
-    "INSERT OR IGNORE INTO passes SELECT id, scoring_pass, created, config FROM runs",
     "UPDATE meta SET v = max(v, (SELECT ifnull(max(seq), 0) FROM answers)) WHERE k = 'seq'",
     "UPDATE meta SET v = v + 1 WHERE k = 'generation'",
 )
@@ -98,6 +97,8 @@ class SavedTable:
     """How many there were; None where nothing that can be read tells."""
     dropped: int
     """How many more could be read, and belonged to what could not."""
+    remade: int = 0
+    """How many that are lost were made anew of what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +181,15 @@ def _salvage(path: Path, folder: Path) -> Repair:
         _drop_garbage(store, known)
         readable = {table: _rows(store, table) for table in known}
         _make_consistent(store)
+        remade = {"snapshots": _remake_datasets(store), "passes": _remake_passes(store)}
         store.execute("COMMIT")
         if problems := page_errors(store):
             raise StoreError(f"the new store beside {path} could not be written whole: {problems[0]}.")
         tables = []
         for table in known:
-            saved = _rows(store, table)
-            tables.append(SavedTable(table, saved, known[table], max(readable[table] - saved, 0)))
+            again = remade.get(table, 0)
+            saved = _rows(store, table) - again
+            tables.append(SavedTable(table, saved, known[table], max(readable[table] - saved, 0), again))
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     _sync(new)
     return Repair(path, tuple(tables), new)
@@ -300,27 +303,41 @@ def _holds(text: str, kind: str) -> bool:
     return isinstance(value, list) if kind == "array" else kind == "any" or isinstance(value, dict)
 
 
+_NOTE = "UPDATE runs SET note = iif(note = '', '', note || '; ') || ?"
+
+
 def _make_consistent(store: sqlite3.Connection) -> None:
     """Let no row refer to one that is lost: what belonged to it goes, what can do without it stays."""
     for statement in _CONSISTENT:
         _is_readable(partial(store.execute, statement))  # a store of an earlier version lacks some of the tables
     lost = (
-        "SELECT id, total, total - (SELECT count(*) FROM answers WHERE run = runs.id) AS lost, note FROM runs "
+        "SELECT id, total, total - (SELECT count(*) FROM answers WHERE run = runs.id) AS lost FROM runs "
         "WHERE total AND lost > 0"
     )
-    for run, total, missing, note in store.execute(lost).fetchall():
+    for run, total, missing in store.execute(lost).fetchall():
         said = f"{missing:,} of its {total:,} answers were lost with a damaged store"
-        store.execute(
-            "UPDATE runs SET total = ?, note = ? WHERE id = ?",
-            [total - missing, "; ".join(filter(None, [note, said])), run],
-        )
+        store.execute(f"{_NOTE}, total = ? WHERE id = ?", [said, total - missing, run])
         # Positions without a gap, by a way on which no two answers ever stand at the same one.
         ordered = "SELECT id, row_number() OVER (ORDER BY pos) AS place FROM answers WHERE run = ?"
         store.execute(f"UPDATE answers SET pos = -o.place FROM ({ordered}) o WHERE answers.id = o.id", [run])
         store.execute("UPDATE answers SET pos = -pos - 1 WHERE run = ?", [run])
-    for digest, name in store.execute(_LOST_DATASETS).fetchall():
+
+
+def _remake_passes(store: sqlite3.Connection) -> int:
+    """Have each run judged as it was begun whose scoring that counts is lost; returns how many those are."""
+    lost = "SELECT id, scoring_pass, created, config FROM runs"
+    return store.execute(f"INSERT OR IGNORE INTO passes {lost}").rowcount
+
+
+def _remake_datasets(store: sqlite3.Connection) -> int:
+    """Make datasets that are lost of what was asked, which their runs note; returns how many those are."""
+    datasets = store.execute(_LOST_DATASETS).fetchall()
+    for digest, name in datasets:
         document = dumps({"items": _asked(store, digest)})
         store.execute("INSERT INTO snapshots VALUES (?,?,?,?)", [digest, name, document, time.time()])
+        said = "its dataset was lost with a damaged store: it was made of what was asked, without what judges it"
+        store.execute(f"{_NOTE} WHERE snapshot = ?", [said, digest])
+    return len(datasets)
 
 
 def _asked(store: sqlite3.Connection, digest: str) -> list[dict[str, str]]:

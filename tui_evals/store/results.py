@@ -200,6 +200,31 @@ def replied(
     return [None] * len(rows)
 
 
+def fought(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
+    """Keep bouts of battles, in the order of their columns, while their answers are there.
+
+    One that has both verdicts stays as it is, one without them is replaced when it is asked again.
+    """
+    connection.executemany(
+        "INSERT INTO bouts(left, right, judge, question, first, second, reason, time) "
+        "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE (SELECT count(*) FROM answers WHERE id IN (?1, ?2)) = 2 "
+        "ON CONFLICT DO UPDATE SET first = excluded.first, second = excluded.second, reason = excluded.reason, "
+        "time = excluded.time WHERE bouts.first IS NULL OR bouts.second IS NULL",
+        rows,
+    )
+    return [None] * len(rows)
+
+
+def battled(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
+    """What going on with battles came to: what they are known by, the time, the cost, the summary."""
+    connection.executemany(
+        "UPDATE battles SET time = ?6, cost = cost + ?7, summary = ?8 "
+        "WHERE sides = ?1 AND judge = ?2 AND question = ?3 AND pairs IS ?4 AND seed IS ?5",
+        rows,
+    )
+    return [None] * len(rows)
+
+
 def beaten(connection: sqlite3.Connection, rows: Sequence[tuple[float, int]]) -> list[None]:
     """Set heartbeats: the time, then the run."""
     connection.executemany("UPDATE runs SET heartbeat = ? WHERE id = ?", rows)

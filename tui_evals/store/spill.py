@@ -1,11 +1,13 @@
-"""What a run could not store: kept in a file that only its owner can read, until `resume` stores it.
+"""What a run, a battle or a generation could not store: kept in a file that only its owner can read, until it can be.
 
 The file lies beside the store if there is room, else among the user's own state, else among temporary files. Its rows
-are those that the store would have got, so no secret is in it.
+are those that the store would have got, so no secret is in it. It is locked while it is written, for of
+two battles of a run one may begin before the other has ended.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sqlite3
@@ -13,7 +15,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,8 @@ LASTING: Mapping[Kind, Callable[[Any], Any]] = {
     results.called: lambda row: _whole(row, _CALLED),
     results.changed: tuple,
     results.replied: tuple,
+    results.fought: tuple,
+    results.battled: tuple,
 }
 """What was paid for, in the order in which it is stored, with how each row is made of JSON; all other rows only say how
 things stood when they were written."""
@@ -75,6 +79,7 @@ class Spill:
         """Whether what was kept until then is in them."""
         self._store = store
         self._run = run
+        self._locked: list[int] = []
 
     def add(self, rows: Sequence[tuple[Kind, Any]]) -> None:
         """Keep rows, which are on the disk when this returns; OSError where no place has room."""
@@ -85,6 +90,11 @@ class Spill:
             self.files.append(self._new_file(lines))
         self.answers += sum(kind is results.answered for kind, _ in rows)
 
+    def release(self) -> None:
+        """Let others store what is in the files."""
+        while self._locked:
+            os.close(self._locked.pop())
+
     def _new_file(self, lines: Sequence[str]) -> Path:
         head = {"store": str(self._store), "run": self._run.key, "created": self._run.created}
         problem = OSError("there is no place")
@@ -92,12 +102,14 @@ class Spill:
             try:
                 make_private_folder(place)
                 descriptor, name = tempfile.mkstemp(".jsonl", f"{_prefix(self._run.key)}", place)
-                os.close(descriptor)
             except OSError as failure:
                 problem = failure
                 continue
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             if _appended(Path(name), [json.dumps(head), *lines]):
+                self._locked.append(descriptor)
                 return Path(name)
+            os.close(descriptor)
             os.unlink(name)
         raise problem
 
@@ -106,6 +118,28 @@ def spilled_files(store: Path, run: str) -> list[Path]:
     """The files with what executions of a run could not store, the oldest first."""
     found = [file for place in spill_places(store) for file in place.glob(f"{_prefix(run)}*.jsonl") if _is_ours(file)]
     return sorted(found, key=lambda file: file.stat().st_mtime)
+
+
+@contextmanager
+def claimed(file: Path) -> Iterator[bool]:
+    """Whether such a file is there and nobody else writes or stores it, which nobody can for a block."""
+    try:
+        descriptor = os.open(file, os.O_RDWR)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        yield _lock(descriptor) and os.fstat(descriptor).st_nlink > 0
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def store_spilled(connection: sqlite3.Connection, file: Path, run: RunRow) -> int:

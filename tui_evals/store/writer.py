@@ -35,7 +35,7 @@ from .redact import redacted, spellings, without
 from .results import CacheKey
 from .rows import body_of, call_values, cleaned, dumps, ending_of, plain, preview, score_values, worker_values
 from .runlock import alive, run_lock
-from .spill import Spill, forget_spilled, spilled_files, store_spilled
+from .spill import Spill, claimed, forget_spilled, spilled_files, store_spilled
 
 _PAGE = 5_000  # planned answers in a transaction; the lock is held some 16 ms for them
 
@@ -365,9 +365,11 @@ class Writer:
         """Store what earlier executions of a run put into files, and remove those; returns how many answers it was."""
         count = 0
         for file in spilled_files(self._path, run.key):
-            count += await self._thread.wait(run_steps, partial(store_spilled, file=file, run=run))
-            file.unlink()
-            self._thread.put(run_steps, partial(forget_spilled, file=file))
+            with claimed(file) as is_ours:
+                if is_ours:
+                    count += await self._thread.wait(run_steps, partial(store_spilled, file=file, run=run))
+                    file.unlink()
+                    self._thread.put(run_steps, partial(forget_spilled, file=file))
         return count
 
     @property
@@ -392,6 +394,10 @@ class Writer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def commit(self, kind: results.Kind, row: Sequence[object]) -> None:
+        """A row of a kind, for the modules of the store; waits where nothing can be stored for a while."""
+        await self._thread.wait(kind, row)
 
     def write(self, statement: str, *values: object) -> None:
         """One statement and its commit, for the modules of the store; texts are cleaned by who calls."""

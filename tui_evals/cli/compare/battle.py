@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from typing import Any
@@ -39,7 +40,7 @@ from tui_evals.present.columns import table, wrap
 from tui_evals.present.estimates import estimated_cost
 from tui_evals.present.figures import counted
 from tui_evals.present.grid import NoColumn, columns_meant
-from tui_evals.present.pace import Pace, pace_parts
+from tui_evals.present.pace import Pace, command_wait_sentence, pace_parts
 from tui_evals.present.runs import destination_lines
 from tui_evals.runs.approving import missing_of_targets
 from tui_evals.runs.battle import Battle, DueBout, estimate_battle
@@ -48,12 +49,15 @@ from tui_evals.runs.engine import Outcome
 from tui_evals.runs.opening import opened, price_for
 from tui_evals.runs.plan import Estimate, limited
 from tui_evals.runs.project import Project
+from tui_evals.runs.storing import Storing
 from tui_evals.store.battles import BattleRow, BattleSide, battle_numbered, battles, begin_battle, end_battle
 from tui_evals.store.bouts import bouts
 from tui_evals.store.database import StoreError
 from tui_evals.store.read_only import why_read_only
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import RunRow, StoreWait
+from tui_evals.store.spill import spilled_files
+from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.opening import identity
 from tui_evals.targets.permissions import destinations
@@ -66,8 +70,8 @@ _PLAIN_EVERY = 5.0
 
 async def fight_live(battle: Battle, budget: Budget, judge: str, *, quiet: bool) -> tuple[Outcome, bool]:
     """Fight with Ctrl-C at hand: the first lets what is in flight finish, the second stops now."""
-    work = asyncio.create_task(battle.fight())
     live = _Live(battle, budget, judge)
+    work = asyncio.create_task(battle.fight(live.show_wait))
     presses = 0
 
     def pressed() -> None:
@@ -107,6 +111,12 @@ class _Live:
     def leave(self) -> None:
         """Keep the line, because something else was printed below it."""
         self._last_shown = None
+
+    def show_wait(self, wait: StoreWait, is_over: bool) -> None:
+        """Say what the store keeps it waiting for, and that it goes on."""
+        self.leave()
+        with suppress(OSError):  # what is printed may go to the disk that is full
+            warn(command_wait_sentence(wait, time.time(), is_over=is_over))
 
     def show(self, *, over: bool) -> None:
         """Say how far it is, where that is due."""
@@ -346,6 +356,10 @@ class PreparedBattle:
             matches.append([Match(item, bout_of_pair.get(pair), pair in duel.equal) for item, pair in duel.pairs])
         return matches
 
+    def state(self, reader: Reader) -> BattleState:
+        """What came of it so far."""
+        return battle_state(self.runs, self.duels, self.matches(reader))
+
     def due(self, matches: Sequence[Sequence[Match]]) -> list[DueBout]:
         """The bouts that have no result."""
         due = []
@@ -363,7 +377,10 @@ def battle(words: Sequence[str], **values: Any) -> int:
     here = open_project(options.env_name, options.trusting)
     with project.reader() as reader:
         judge = _judge(options, here)
-        prepared = _prepare_battle(reader, words, options, judge, here)
+        sides = _sides_meant(reader, words, options.between)
+        if not options.plan_only:
+            _take_spilled(sides, reader, here)
+        prepared = _prepare_battle(reader, sides, options, judge, here)
         due = prepared.due(prepared.matches(reader))
         estimate = estimate_battle(due, prepared.asked.criteria, reader, judge.name, price_for(judge))
         if options.plan_only:
@@ -376,19 +393,25 @@ def battle(words: Sequence[str], **values: Any) -> int:
         outcome, interrupted = Outcome(True), False
         if due:
             outcome, interrupted = _fight(prepared, judge, due, reader, budget, options, here)
-        state = battle_state(prepared.runs, prepared.duels, prepared.matches(reader))
-        came = replace(prepared.asked, cost=budget.spent, summary=_summary(state))
-        if due or not why_read_only(reader.path):
+        stopped = f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on"
+        code = 130 if interrupted or outcome.code == "store" else 3 if outcome.code == "configuration" else 1
+        try:
+            state = prepared.state(reader)
+        except StoreError:
+            if outcome.code != "store":
+                raise
+            raise Stop(stopped, code) from None  # it says more of a store that can be read no more
+        if not due and not why_read_only(reader.path):
             with project.writer(here.environment) as writer:
-                (end_battle if due else begin_battle)(writer, came)
+                begin_battle(writer, replace(prepared.asked, summary=_summary(state)))
     if options.as_json:
         ending = {"cost": budget.spent, "finished": outcome.finished, "message": outcome.message}
-        say_json({"judge": judge.name, "criteria": came.criteria, **battle_json(state), **ending})
+        say_json({"judge": judge.name, "criteria": prepared.asked.criteria, **battle_json(state), **ending})
     else:
         say_battle(state)
     if not outcome.finished:
-        warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
-        return 130 if interrupted else 3 if outcome.code == "configuration" else 1
+        warn(stopped)
+        return code
     if due and not any(own.judged for own in state.tallies):
         warn(f"{judge.name} gave not a single verdict: {_first_reason(state)}")
         return 1
@@ -409,7 +432,7 @@ def past_battles(number: int | None, as_json: bool) -> None:
         except LookupError as problem:
             raise Stop(str(problem.args[0])) from None
         prepared = PreparedBattle(*_read_sides(reader, asked), asked)
-        state = battle_state(prepared.runs, prepared.duels, prepared.matches(reader))
+        state = prepared.state(reader)
         if as_json:
             say_json({**_past_json(asked, runs_of_battles(reader, [asked])), **battle_json(state)})
             return
@@ -475,13 +498,13 @@ def _judge(options: BattleOptions, here: Project) -> TargetConfig:
 
 
 def _prepare_battle(
-    reader: Reader, words: Sequence[str], options: BattleOptions, judge: TargetConfig, here: Project
+    reader: Reader, sides: tuple[BattleSide, ...], options: BattleOptions, judge: TargetConfig, here: Project
 ) -> PreparedBattle:
     if options.seed is not None and options.limit is None:
         raise Stop("--seed belongs to --limit: it says which pairs are drawn")
     criteria = (options.criteria or "").strip() or DEFAULT_CRITERIA
     asked = BattleRow(
-        sides=_sides_meant(reader, words, options.between),
+        sides=sides,
         judge=judge.name,
         question=judging_fingerprint(criteria, identity(judge, here.environment)),
         criteria=criteria,
@@ -518,6 +541,15 @@ def _sides_meant(reader: Reader, words: Sequence[str], between: str | None) -> t
         if left.id == right.id:
             raise Stop(f"{left.key} ({left.name}) was given twice; a run is compared with other runs")
     return tuple(BattleSide(run.id) for run in runs)
+
+
+def _take_spilled(sides: Sequence[BattleSide], reader: Reader, here: Project) -> None:
+    """Store what earlier battles of the runs could not."""
+    runs = [reader.run(side.run) for side in sides]
+    if any(spilled_files(reader.path, run.key) for run in runs):
+        with project.writer(here.environment) as writer:
+            for run in runs:
+                asyncio.run(writer.take_spilled(run))
 
 
 def _note_self_judging(sides: Sequence[BattleSide], runs: Sequence[RunRow], judge: TargetConfig) -> None:
@@ -599,6 +631,19 @@ def _say_plan(
     return 0
 
 
+async def _fight_to_the_end(
+    battle: Battle, prepared: PreparedBattle, reader: Reader, writer: Writer, budget: Budget, options: BattleOptions
+) -> tuple[Outcome, bool]:
+    """Fight, and note what came of it."""
+    outcome, interrupted = await fight_live(battle, budget, prepared.asked.judge, quiet=options.as_json)
+
+    async def note() -> None:
+        summary = _summary(prepared.state(reader))
+        await end_battle(writer, replace(prepared.asked, cost=budget.spent, summary=summary))
+
+    return await battle.end(outcome, note), interrupted
+
+
 def _fight(
     prepared: PreparedBattle,
     config: TargetConfig,
@@ -615,8 +660,10 @@ def _fight(
         judge = opened(config, "judge", budget, here.environment, here.root, options.concurrency)
         with project.writer(here.environment) as writer:
             begin_battle(writer, prepared.asked)
-            battle = Battle(due, judge, prepared.asked.criteria, prepared.asked.question, reader, writer)
-            return asyncio.run(fight_live(battle, budget, config.name, quiet=options.as_json))
+            latest = max(prepared.runs, key=lambda run: run.id)  # in whose name is kept what cannot be stored
+            storing = Storing(writer, reader.path, latest, None, config.max_outage)
+            battle = Battle(due, judge, prepared.asked.criteria, prepared.asked.question, reader, writer, storing)
+            return asyncio.run(_fight_to_the_end(battle, prepared, reader, writer, budget, options))
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     except StoreError as problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tui_evals.cli.output import cell, columns, redraws, rewind, say, say_json, say_json_line, warn
@@ -16,7 +17,9 @@ from tui_evals.generate.steps import Step
 from tui_evals.generate.work import MAX_RULES, PROMPT, Generation
 from tui_evals.present.estimates import estimated_cost
 from tui_evals.present.figures import counted, duration
+from tui_evals.present.pace import command_wait_sentence
 from tui_evals.present.runs import destination_lines
+from tui_evals.store.records import StoreWait
 from tui_evals.text.money import money
 
 _MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
@@ -89,6 +92,11 @@ class StepBoard:
         else:
             warn(f"note: {note}")
         self._draw()
+
+    def show_wait(self, wait: StoreWait, is_over: bool) -> None:
+        """Say what the store keeps it waiting for, and that it goes on."""
+        with suppress(OSError):  # what is printed may go to the disk that is full
+            self.tell(command_wait_sentence(wait, time.time(), is_over=is_over))
 
     def end(self, work: Generation, ended: PipelineOutcome, spent: float) -> None:
         """Print the end event, where output is JSON."""
@@ -165,7 +173,7 @@ def say_end(
         warn(problem)
     if ended.stopped is not None:
         warn(f"stopped: {str(ended.stopped).rstrip('.')}. What was made is kept; the same command goes on")
-        return 3 if ended.stopped.code == "configuration" else 1
+        return {"configuration": 3, "store": 130}.get(ended.stopped.code, 1)
     if ended.halted:
         warn("stopped before the end. What was made is kept; the same command goes on")
         return 130 if interrupted else 0

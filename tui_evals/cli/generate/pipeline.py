@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from tui_evals.generate import pipeline
 from tui_evals.generate.asking import PROMPT_NAMES, ModelAsker, Prompts, shipped_prompt
 from tui_evals.generate.dataset import dataset_path
 from tui_evals.generate.options import Options, effective_options
-from tui_evals.generate.session import Roles, claim_folder, open_session
+from tui_evals.generate.session import GenerationSession, Roles, claim_folder, open_session, unfinished_run
 from tui_evals.generate.shapes import UnreadableFile
 from tui_evals.generate.spreading import spread_items
 from tui_evals.generate.steps import Step, dependent_steps
@@ -32,7 +33,9 @@ from tui_evals.generate.work import Generation
 from tui_evals.runs.approving import missing_of_targets
 from tui_evals.runs.asking import StoreLedger
 from tui_evals.runs.budget import Budget
+from tui_evals.runs.executors.base import Stopped
 from tui_evals.runs.project import Project
+from tui_evals.runs.storing import Storing
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -161,23 +164,23 @@ def _take_steps(
         if place is not None:
             board.tell(f"what was made before lies in {place}")
         _note_inputs(work, cast)
-        before = 0.0
-        if all(step.done(work) for step in chosen.steps if step.file):
+        before = budget.spent
+        is_over = bool(arguments["until"]) or unfinished_run(work.folder, reader) is None
+        if is_over and all(step.done(work) for step in chosen.steps if step.file):
             ended, interrupted = asyncio.run(_run_interruptible(work, chosen, board))
         else:
             anew = bool(chosen.begin or work.again or work.invert)
             use_cache = not arguments["no_cache"] and not (work.again or work.invert)
-            with open_session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
+            session = open_session(work.subject, work.folder, cast, writer, reader, store, anew=anew)
+
+            def begun(current: GenerationSession) -> Generation:
+                nonlocal before
                 budget.of_run(current.run.id, reader, writer)
                 before = budget.spent
-                asker = ModelAsker(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
-                work = replace(work, asker=asker)
-                ended, interrupted = asyncio.run(_run_interruptible(work, chosen, board))
-                current.finished = ended.finished
-                if ended.stopped is not None:
-                    current.message, current.code = str(ended.stopped), ended.stopped.code
-                elif ended.problems and not ended.halted:
-                    current.message, current.code = ended.problems[0], "failed"
+                ledger = StoreLedger(reader, writer, current.run.id)
+                return replace(work, asker=ModelAsker(ledger, current.run.key, use_cache=use_cache))
+
+            work, ended, interrupted = asyncio.run(_run_in_session(session, begun, chosen, board))
     for step in chosen.begin:
         if (
             place is not None
@@ -203,13 +206,35 @@ def _note_inputs(work: Generation, cast: Roles) -> None:
     work.folder.note(prompt=prompt, options=work.options.kept(), targets=cast.names)
 
 
+async def _run_in_session(
+    session: AbstractAsyncContextManager[GenerationSession],
+    begun: Callable[[GenerationSession], Generation],
+    chosen: GenerateOptions,
+    board: StepBoard,
+) -> tuple[Generation, pipeline.PipelineOutcome, bool]:
+    """Take the steps within a session, whose run keeps how they ended."""
+    async with session as current:
+        work = begun(current)
+        ended, interrupted = await _run_interruptible(work, chosen, board, current.storing)
+        current.finished = ended.finished
+        if ended.stopped is not None:
+            current.message, current.code = str(ended.stopped), ended.stopped.code
+        elif ended.problems and not ended.halted:
+            current.message, current.code = ended.problems[0], "failed"
+    if current.lost:
+        ended = replace(ended, finished=False, stopped=Stopped(current.lost, "store"))
+    return work, ended, interrupted
+
+
 async def _run_interruptible(
-    work: Generation, chosen: GenerateOptions, board: StepBoard
+    work: Generation, chosen: GenerateOptions, board: StepBoard, storing: Storing | None = None
 ) -> tuple[pipeline.PipelineOutcome, bool]:
     """Take the steps with Ctrl-C at hand: the first lets what is in flight finish, the second stops now."""
     question = TerminalQuestion()
     confirmed = None if not chosen.confirm else lambda step: _is_confirmed(work, chosen, board, step, question)
     running = pipeline.Pipeline(work, chosen.steps, board.step, confirmed)
+    if storing is not None:
+        storing.watch(running, board.show_wait)
     task = asyncio.create_task(running.run())
     presses = 0
 
@@ -219,7 +244,9 @@ async def _run_interruptible(
         if presses == 1:
             board.leave()
             warn("finishing what is in flight; Ctrl-C again stops now. The same command goes on later")
-            running.halt()
+            if storing is not None:
+                storing.give_up()
+            running.stop()
             question.interrupt()
         else:
             task.cancel()

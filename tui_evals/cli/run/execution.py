@@ -175,7 +175,12 @@ def say_estimate(
         targets = [target.name for target in plan.targets]
         judge = plan.judge.name if plan.judge else None
         known = {"cached": estimate.cached, "all_looked_up": estimate.all_looked_up}
-        money = {"cost": estimate.cost, "known_cost": estimate.known_cost, "unpriced": estimate.unpriced}
+        money = {
+            "cost": estimate.cost,
+            "known_cost": estimate.known_cost,
+            "unpriced": estimate.unpriced,
+            "with_files": estimate.with_files,
+        }
         calls = {
             "answers": estimate.answers,
             "judge_calls": estimate.judge_calls,
