@@ -42,7 +42,6 @@ gc.disable()
 def pytest_collection_finish() -> None:
     """Set thousands of collected tests aside, which every full search for garbage would walk through for 0.4 s."""
     os.environ.pop("TUI_EVALS_TRUST", None)  # a bench sets it where it is imported
-    gc.collect()
     gc.freeze()
     gc.enable()
     gc.set_threshold(100_000, 50, 100)  # looking for cycles among the small things of a screen costs a tenth
