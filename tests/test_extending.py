@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tui_evals.plugins import offered
+
 CODE = '''
 """What a package would bring."""
 
@@ -140,6 +142,14 @@ def command(package: Path, tmp_path: Path):
         )
 
     return run
+
+
+def test_a_folder_that_comes_onto_the_path_brings_what_it_offers_at_once(package, monkeypatch):
+    before = offered("tui_evals.reports")
+    with monkeypatch.context() as path:
+        path.syspath_prepend(str(package))
+        assert {"tally", "wrong"} <= {point.name for point in offered("tui_evals.reports")}
+    assert offered("tui_evals.reports") == before
 
 
 @pytest.mark.soak

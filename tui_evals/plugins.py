@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -32,6 +34,17 @@ def declared(package: str, attribute: str) -> Iterator[object]:
             yield value
 
 
+def offered(group: str) -> tuple[EntryPoint, ...]:
+    """What installed packages offer in a group, none of it loaded."""
+    return _found_on(tuple(sys.path), group)
+
+
+@functools.lru_cache(maxsize=64)
+def _found_on(path: tuple[str, ...], group: str) -> tuple[EntryPoint, ...]:
+    """Looked for once where modules are looked for on this path, because to read about every package takes long."""
+    return tuple(entry_points(group=group))
+
+
 def installed(group: str, kind: type[T], what: str, taken: Collection[str] = ()) -> Plugins[T]:
     """Everything installed packages offer in a group; names that are `taken` stay with those who have them."""
     return _offered(group, lambda point: _loaded(point, kind, what), what, taken)
@@ -52,7 +65,7 @@ def installed_classes(group: str, base: type[T], what: str) -> Plugins[type[T]]:
 def _offered(group: str, load: Callable[[EntryPoint], T], what: str, taken: Collection[str] = ()) -> Plugins[T]:
     by_name: dict[str, T] = {}
     problems: list[str] = []
-    for point in entry_points(group=group):
+    for point in offered(group):
         try:
             value = load(point)
         except UnusablePlugin as problem:
@@ -67,7 +80,7 @@ def _offered(group: str, load: Callable[[EntryPoint], T], what: str, taken: Coll
 
 def installed_named(group: str, name: str, kind: type[T], what: str) -> T | None:
     """What an installed package offers in a group under one name; UnusablePlugin where it cannot be used."""
-    point = next(iter(entry_points(group=group, name=name)), None)
+    point = next((point for point in offered(group) if point.name == name), None)
     return None if point is None else _loaded(point, kind, what)
 
 

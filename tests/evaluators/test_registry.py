@@ -193,7 +193,7 @@ class Nameless(Polite):
 
 def installed(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     points = [EntryPoint(name, value, registry_module.GROUP) for name, value in values.items()]
-    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    monkeypatch.setattr(plugins, "offered", lambda group: points)
 
 
 def test_an_installed_package_brings_evaluators(monkeypatch):

@@ -6,6 +6,7 @@ audit hook of the interpreter notes the files opened for writing, the processes 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -66,12 +67,16 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
             witness.connected.append(f"looked up {arguments[0]}")
 
 
-sys.addaudithook(_audit)
+@functools.cache
+def _look_about() -> None:
+    """Have the interpreter call `_audit`, which nothing ends: it would slow every test of a process that needs none."""
+    sys.addaudithook(_audit)
 
 
 @contextmanager
 def watched(*allowed: Path) -> Iterator[Witness]:
     """Note everything written outside some folders, every process and every connection."""
+    _look_about()
     witness = Witness()
     _LOOKING.append((witness, tuple(os.path.realpath(place) for place in allowed)))
     try:

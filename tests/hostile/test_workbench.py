@@ -5,6 +5,9 @@ The keys are those of the table of actions, so that a new one is covered the day
 
 from __future__ import annotations
 
+import socket
+import subprocess
+
 import pytest
 
 from tests.hostile.clone import watched
@@ -57,6 +60,16 @@ async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger,
     assert opened.attacker.heard == []
     assert not_ours(seen) == []
     assert asked or where not in ("everywhere", "playground", "rules"), "the keys that run something were never reached"
+
+
+@pytest.mark.soak
+def test_the_witness_sees_what_is_written_started_and_looked_up(tmp_path):
+    with watched(tmp_path / "allowed") as seen:
+        (tmp_path / "allowed").write_text("")
+        (tmp_path / "other").write_text("")
+        subprocess.run(["true"], check=True)
+        socket.getaddrinfo("localhost", 80)
+    assert seen.anything == [f"wrote {tmp_path / 'other'}", "started ['true']", "looked up localhost"]
 
 
 def waits(person) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.reports.stores import Given, Ran, _cells
+from tests.reports.stores import Given, Ran, _cells, keep
 from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
 from tui_evals.store.database import open_store
@@ -73,19 +73,9 @@ def run(
             config=config,
         )
         made = writer.plan(new, _cells(ran))
-        asyncio.run(_keep(writer, list(reader.all_rows(made.id)), answer))
+        asyncio.run(keep(writer, list(reader.all_rows(made.id)), answer))
         writer.run_status(made.id, "finished")
         return reader.run(made.id)
-
-
-async def _keep(writer: Writer, rows: Sequence[AnswerRow], answer: Callable[[AnswerRow], Given]) -> None:
-    for row in rows:
-        given = answer(row)
-        if given.record is None:
-            continue
-        await writer.answered(row.id, given.record, "answered" if given.scores else given.status)
-        if given.scores:
-            await writer.scored(row.id, 1, list(given.scores), given.status, 100.0 * (given.status == "pass"))
 
 
 def again(folder: Path, run: RunRow, answer: Callable[[AnswerRow], Given], config: Mapping[str, Any]) -> RunRow:
@@ -95,9 +85,8 @@ def again(folder: Path, run: RunRow, answer: Callable[[AnswerRow], Given], confi
         number = new_pass(writer, run.id, config)
 
         async def score() -> None:
-            for row in reader.all_rows(run.id):
-                given = answer(row)
-                await writer.scored(row.id, number, list(given.scores), given.status, 0.0)
+            found = [(row.id, answer(row)) for row in reader.all_rows(run.id)]
+            await asyncio.gather(*(writer.scored(one, number, list(it.scores), it.status, 0.0) for one, it in found))
 
         asyncio.run(score())
         return reader.run(run.id)

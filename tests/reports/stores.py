@@ -73,14 +73,23 @@ async def _fill(path: Path, writer: Writer, ran: Ran) -> None:
     run = writer.plan(new, _cells(ran))
     with Reader(path) as reader:
         rows = list(reader.all_rows(run.id))
-    for row in rows:
-        given = ran.answer(row)
-        if given.record is not None:
-            await writer.answered(row.id, given.record, "answered" if given.scores else given.status)
-            if given.scores:
-                score = 100.0 if given.status == "pass" else 0.0
-                await writer.scored(row.id, 1, list(given.scores), given.status, score)
+    await keep(writer, rows, ran.answer)
     writer.run_status(run.id, "finished")
+
+
+async def keep(writer: Writer, rows: Sequence[AnswerRow], answer: Callable[[AnswerRow], Given]) -> None:
+    """Answers and then their scores, each together in few commits."""
+    found = [(row.id, given) for row in rows if (given := answer(row)).record is not None]
+    await asyncio.gather(
+        *(writer.answered(one, it.record, "answered" if it.scores else it.status) for one, it in found)
+    )
+    await asyncio.gather(
+        *(
+            writer.scored(one, 1, list(it.scores), it.status, 100.0 if it.status == "pass" else 0.0)
+            for one, it in found
+            if it.scores
+        )
+    )
 
 
 def _cells(ran: Ran) -> list[PlannedAnswer]:

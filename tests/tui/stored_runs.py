@@ -35,12 +35,15 @@ async def add_run(path, answers, *, status="finished", expected=None, **given):
 async def answer(path, writer, run, answers):
     with Reader(path) as reader:
         rows = list(reader.all_rows(run))
-    for row, found in zip(rows, answers, strict=False):
-        if found is not None:
-            verdict, text = found
-            score = 1.0 if verdict == "pass" else 0.0
-            await writer.answered(row.id, said(text, cost=0.001), "answered")
-            await writer.scored(row.id, 1, [judged(score=score, reason=f"because of {text[:200]}")], verdict, score)
+    found = [(row.id, *given) for row, given in zip(rows, answers, strict=False) if given is not None]
+    await asyncio.gather(*(writer.answered(one, said(text, cost=0.001), "answered") for one, _, text in found))
+    judgements = ((one, verdict, f"because of {text[:200]}", float(verdict == "pass")) for one, verdict, text in found)
+    await asyncio.gather(
+        *(
+            writer.scored(one, 1, [judged(score=score, reason=reason)], verdict, score)
+            for one, verdict, reason, score in judgements
+        )
+    )
 
 
 def text_of(rows):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_evals.plugins import Plugins, installed, installed_named
+from tui_evals.plugins import Plugins, installed, installed_named, offered
 
 if TYPE_CHECKING:
     from tui_evals.store.reader import Reader
@@ -33,7 +32,7 @@ _BUILT_IN = {
 
 def names() -> list[str]:
     """The names of all kinds; those of installed packages may still turn out to be unusable."""
-    return list(dict.fromkeys((*_BUILT_IN, *(point.name for point in entry_points(group=GROUP)))))
+    return list(dict.fromkeys((*_BUILT_IN, *(point.name for point in offered(GROUP)))))
 
 
 def report_kind(name: str) -> ReportKind:

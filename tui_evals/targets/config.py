@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -145,15 +146,16 @@ def _faulty(file: Path, text: str, faults: Mapping[tuple[object, ...], str]) -> 
 def _line_of(text: str, setting: Sequence[object]) -> int:
     """The line on which a setting stands, or else what it would stand in: where the text read so far first holds it."""
     lines = text.splitlines(keepends=True)
-    best, found = 0, 1
-    for number in range(1, len(lines) + 1):
-        try:
-            depth = _depth(tomllib.loads("".join(lines[:number])), setting)
-        except tomllib.TOMLDecodeError:  # the value goes on in the next line
-            continue
-        if depth > best:
-            best, found = depth, number
-    return found
+
+    def depth(number: int) -> int:
+        for end in range(number, 0, -1):
+            try:
+                return _depth(tomllib.loads("".join(lines[:end])), setting)
+            except tomllib.TOMLDecodeError:  # the value goes on in the next line
+                continue
+        return 0
+
+    return bisect_left(range(1, len(lines)), depth(len(lines)), key=depth) + 1
 
 
 def _depth(data: Any, setting: Sequence[object]) -> int:
