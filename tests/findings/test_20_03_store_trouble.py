@@ -14,8 +14,8 @@ import pytest
 from platformdirs import user_state_path
 
 from tests.runs.conftest import kill, until
-from tui_evals.cli.look import runs as listing
 from tests.store.trouble import disk, fill, free, locked
+from tui_evals.cli.look import runs as listing
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import executed_runs, hold, run_lock
 
