@@ -99,8 +99,9 @@ async def test_a_verdict_that_came_with_its_answer_is_spilled_with_it(path, writ
         patch.setattr(writer._thread, "_transaction", full)
         task = asyncio.create_task(writer.settled(1, [Settled(row.id, said(), [judged()], "pass", 100.0)]))
         await heard(told)
-        writer.spill(run)
+        kept = writer.spill(run)
         await task
+    kept.release()
     with Writer(path) as another:
         assert await another.take_spilled(run) == 1
     assert [(row.status, row.score) for row in reader.all_rows(run.id)] == [("pass", 100.0)]

@@ -319,7 +319,9 @@ async def test_problems_are_gone_through_by_a_key_and_named_when_the_file_is_sav
         assert [where for where, _ in seen] == [one[0] for one in (whole, item, turn, whole, turn, item)]
         assert seen[1] == item and seen[0] == whole
         assert "problem 2 of 3, item 2, weight: must be at most 1, not 7" in person.said()
-        await person.press("d", "ctrl+s")
+        await person.press("d")
+        await person.until(lambda: space.reported == space.editing.state)
+        await person.press("ctrl+s")
         await person.until(lambda: "saved bad.json" in person.said())
         assert "4 problems: item 2, weight: must be at most 1, not 7 …; ! goes" in person.said()
 

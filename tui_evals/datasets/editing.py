@@ -104,6 +104,11 @@ class Editing:
         return True
 
     @property
+    def state(self) -> tuple[int, int, str]:
+        """What a check is about: these edits, and the file whose lines it names."""
+        return id(self), self.version, self.document.digest
+
+    @property
     def dirty(self) -> bool:
         """Whether there are changes that the file does not hold."""
         if not self.in_file:

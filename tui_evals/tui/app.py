@@ -334,13 +334,13 @@ class Workbench(DeskApp):
         editing = self.workspace.editing
         if editing is None or not self.workspace.registry.by_name:
             return
-        version = (id(editing), editing.version)
-        if self.workspace.reported == version:
+        state = editing.state
+        if self.workspace.reported == state:
             return
         report = await asyncio.to_thread(check_dataset, editing, self.workspace.registry)
-        if self.is_running and self.workspace.editing is editing and editing.version == version[1]:
+        if self.is_running and self.workspace.editing is editing and editing.state == state:
             first = self.workspace.report is None
-            self.workspace.report, self.workspace.reported = report, version
+            self.workspace.report, self.workspace.reported = report, state
             if first:
                 gc.freeze()  # the items as they were checked stay, and full collections of them would hold up keys
             self.sync("tree", "editor", "judges")

@@ -60,8 +60,8 @@ class Workspace:
     report: ValidationReport | None = None
     problem: Problem | None = None
     """The problem that was gone to last."""
-    reported: tuple[int, int] = (0, -1)
-    """Which editing at which version the report is about."""
+    reported: tuple[int, int, str] = (0, -1, "")
+    """Which state of which editing the report is about."""
     _times: tuple[list[Any], Counter[str]] = field(default_factory=lambda: ([], Counter()))
     """How often each testId stands in some items, which an edit replaces and never changes."""
 
@@ -227,10 +227,10 @@ class Workspace:
         """What validation says of the open dataset as it is now; off the screen's thread for large ones."""
         if self.editing is None:
             return None
-        mark = (id(self.editing), self.editing.version)
-        if self.reported != mark or self.report is None:
+        state = self.editing.state
+        if self.reported != state or self.report is None:
             self.report = check_dataset(self.editing, self.registry)
-            self.reported = mark
+            self.reported = state
         return self.report
 
     def problems_at(self, place: Place) -> list[Problem]:

@@ -111,7 +111,7 @@ def edit_problem(workspace: Workspace, visit: FieldEdit) -> str | None:
     """
     if visit.fault or visit.value in (None, ""):
         return visit.fault
-    if workspace.reported != (id(visit.editing), visit.editing.version):
+    if workspace.reported != visit.editing.state:
         return None
     problems = workspace.problems_at(visit.place)
     if visit.kind not in ("json", "format") or not visit.text.lstrip().startswith(("{", "[")):

@@ -60,7 +60,7 @@ def _block(
 def _report_is_current(workspace: Workspace) -> bool:
     """Whether the last validation is about the dataset as it is now."""
     editing = workspace.editing
-    return editing is not None and workspace.reported == (id(editing), editing.version)
+    return editing is not None and workspace.reported == editing.state
 
 
 def _reported_problems(workspace: Workspace, home: Place) -> tuple[str, ...]:
