@@ -212,6 +212,13 @@ def test_with_nothing_to_compare_with_it_says_so(shell):
     assert done.code == 2 and f"there is nothing to compare {run.key} (nightly) with" in done.err
 
 
+def test_with_only_a_stopped_run_before_it_that_one_is_named(shell):
+    cut = past(Said(), status="interrupted")
+    past(Said())
+    only = f"no finished run of its dataset comes before it, only {cut.key}, which is interrupted"
+    assert f"{only}; name another run" in " ".join(shell("compare").err.split())
+
+
 def test_a_run_twice_too_many_and_unknown_ones_are_refused(shell):
     keys = [past(Said()).key for _ in range(5)]
     assert "was given twice" in shell("compare", keys[0], keys[0]).err

@@ -149,6 +149,21 @@ async def test_words_filter_the_answers_and_escape_forgets_them(path):
         assert not app.screen.entry.display and app.screen.list.lines.has_focus
 
 
+async def test_all_that_a_filter_can_say_is_read_beside_it_and_a_kind_it_names_is_named_once(path):
+    async with Bench(path).run_test(size=(80, 24)) as pilot:
+        await read(pilot)
+        app = pilot.app
+        await pilot.press("slash")
+        await until(pilot, lambda: app.screen.entry.display)
+        await pilot.pause()
+        seen = " ".join(" ".join(strip.text for strip in app.screen._compositor.render_strips()).split())
+        assert "kind:broken pass fail" in seen and 'ending: !not "words" any*' in seen
+        await pilot.press(*"kind:new zzz", "enter")
+        await until(pilot, lambda: text_of(app.screen.list.lines.rows)[0] == "No answer fits “kind:new zzz”.")
+        await pilot.press("f")
+        await until(pilot, lambda: "fits “kind:new zzz” and is “fixed”." in text_of(app.screen.list.lines.rows)[0])
+
+
 async def test_a_second_escape_forgets_a_filter_that_is_still_coming_back(path, monkeypatch):
     found, ready = screen_module.answers_let_through, threading.Event()
     async with Bench(path).run_test(size=(80, 24)) as pilot:

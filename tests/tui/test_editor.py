@@ -532,6 +532,35 @@ async def test_many_letters_tell_of_a_few_changes_and_the_last_one_is_told(bench
     assert app.box.display and app.box.has_focus_within
 
 
+async def test_the_screen_is_laid_out_once_for_a_line_that_the_box_grows_by_and_not_for_a_letter(bench):
+    app, pilot = bench
+    await press(pilot, "i", "ctrl+j")
+    layouts = []
+    app.screen.screen_layout_refresh_signal.subscribe(app.box, layouts.append, immediate=True)
+    for height in (5, 6, 7):
+        await press(pilot, "ctrl+j")
+        assert (app.box.outer_size.height, len(layouts)) == (height, 1)
+        app.changes = 0
+        await press(pilot, "x")
+        await until(pilot, lambda: app.changes)
+        assert len(layouts) == 1
+        layouts.clear()
+
+
+async def test_a_box_that_is_full_scrolls_to_what_one_writes(bench):
+    app, pilot = bench
+    area, highest = app.box.area, int(app.pane.size.height * 0.8)
+    await press(pilot, "i")
+    for _ in range(20):
+        await press(pilot, "ctrl+j", "x")
+        assert area.cursor_screen_offset in area.region
+        assert area.show_vertical_scrollbar == (area.document.line_count > highest - 2)
+    assert app.box.outer_size.height == highest
+    area.clear()
+    await pilot.pause()
+    assert not area.show_vertical_scrollbar and app.box.outer_size.height == 4
+
+
 async def test_a_problem_stands_beside_the_field_while_one_types(bench):
     app, pilot = bench
     app.at("weight")

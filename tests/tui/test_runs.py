@@ -503,6 +503,20 @@ async def test_the_parent_is_compared_else_the_run_before_else_what_is_marked(pa
         assert not any("▪" in line for line in pilot.app.lines)
 
 
+async def test_with_only_a_stopped_run_before_it_that_one_is_named_and_compared_once_it_is_marked(tmp_path):
+    path = fresh(tmp_path)
+    cut = await add_run(path, [PASS, None], name="cut", status="interrupted")
+    await add_run(path, [PASS, PASS], name="whole")
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot, 2)
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: pilot.app.said)
+        only = f"no finished run of its dataset comes before it, only {cut.key}, which is interrupted"
+        assert pilot.app.said[0][1] == f"{only}: mark other runs with space"
+        await pilot.press("j", "space", "g", "equals_sign")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
+
+
 async def test_of_five_marks_the_oldest_goes(path):
     await add_run(path, [PASS], name="fifth", suite="nightly")
     async with Bench(path).run_test(size=(60, 20)) as pilot:

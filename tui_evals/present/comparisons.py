@@ -16,7 +16,7 @@ from tui_evals.store.records import RunRow
 from .figures import compact, duration
 from .measures import label_counts
 from .runs import Cost, stop_reason
-from .status import Look, Tone
+from .status import Look, Tone, run_look
 
 KIND_LOOKS: Mapping[Kind, Look] = {
     "broken": Look("✗", "broken", "bad"),
@@ -42,6 +42,13 @@ def kind_text(line: ComparedLine) -> str:
     """What became of a line, as glyph and words, with why it cannot be compared."""
     look = KIND_LOOKS[line.kind]
     return f"{look.text}: {JUDGED_OTHERWISE}" if line.kind == "not comparable" and any(line.otherwise) else look.text
+
+
+def why_alone(run: RunRow, others: Iterable[RunRow]) -> str:
+    """Why a run is compared with none unless one is named, and which that could be; `others` as `default_opponent`."""
+    before = next((one for one in others if one.id < run.id), None)
+    such = "" if before is None else f", only {before.key}, which is {run_look(before).word}"
+    return f"no finished run of its dataset comes before it{such}"
 
 
 def label_lines(sides: Sequence[RunSide]) -> Iterator[str]:

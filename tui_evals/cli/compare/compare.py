@@ -30,6 +30,7 @@ from tui_evals.present.comparisons import (
     label_lines,
     stop_notes,
     usage_lines,
+    why_alone,
 )
 from tui_evals.present.grid import NoColumn, columns_meant
 from tui_evals.present.status import ANSWER_LOOKS
@@ -150,7 +151,7 @@ def _of_kinds(data: dict[str, Any], only: Sequence[Kind]) -> dict[str, Any]:
 # -- which runs
 
 
-def opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
+def _opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str]:
     """The run that a single one is compared with, and why."""
     root = project_root(Path.cwd())
     # What a run was made of is named from the project's folder, wherever the command is given.
@@ -158,10 +159,16 @@ def opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     dataset = key(run.source)
     chosen = baseline_of(reader, dataset)
     baseline = reader.run(chosen.run) if chosen else None
-    candidates = (candidate for candidate in every_run(reader) if key(candidate.source) == dataset)
-    opponent = default_opponent(run, baseline, _parent_run(reader, run), candidates)
+
+    def others() -> Iterator[RunRow]:
+        return (candidate for candidate in every_run(reader) if key(candidate.source) == dataset)
+
+    opponent = default_opponent(run, baseline, _parent_run(reader, run), others())
     if opponent is None:
-        return None
+        raise Stop(
+            f"there is nothing to compare {run.key} ({run.name}) with: it has no baseline and no parent, "
+            f"and {why_alone(run, others())}; name another run"
+        )
     reasons: Mapping[OpponentKind, str] = {
         "baseline": f"the baseline of {dataset}" + (f", set by {chosen.author}" if chosen else ""),
         "parent": f"the run that {run.key} was made from",
@@ -194,12 +201,7 @@ def _runs_to_compare(reader: Reader, names: Sequence[str]) -> tuple[list[RunRow]
         raise Stop(f"{len(names)} runs are too many beside each other; give {MAX_RUNS} at most")
     runs = runs_meant(reader, names or ("last",))
     if len(runs) == 1:
-        opponent = opponent_of(reader, runs[0])
-        if opponent is None:
-            raise Stop(
-                f"there is nothing to compare {runs[0].key} ({runs[0].name}) with: it has no baseline and no parent, "
-                "and no finished run of its dataset comes before it; name another run"
-            )
+        opponent = _opponent_of(reader, runs[0])
         return [opponent[0], runs[0]], f"A is {opponent[1]}."
     for number, run in enumerate(runs):
         if run.id in [before.id for before in runs[:number]]:

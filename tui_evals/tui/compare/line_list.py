@@ -78,7 +78,7 @@ class CompareList(Vertical):
         numbers = lines_of_kinds(comparison.lines, kinds, self._answers)
 
         def rows(width: int) -> Rows:
-            return LineRows(comparison, numbers, kinds, width) if numbers else empty_lines(kinds, words, width)
+            return LineRows(comparison, numbers, kinds, width) if numbers else empty_lines(self.kinds, words, width)
 
         self.lines.show(rows, at=at)
         left = f"{len(numbers):,} of {len(comparison.lines):,} lines"

@@ -22,7 +22,7 @@ from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.messages import FightBattle
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu
-from tui_evals.tui.widgets.filter_line import FilterLine
+from tui_evals.tui.widgets.filter_line import HELP, FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
@@ -136,7 +136,7 @@ class CompareScreen(FeatureScreen):
         self.list = CompareList()
         self.line = Lines(choosing=False, id="line")
         self.facing = PairViewer(self.line)
-        self.entry = FilterLine(check_filter)
+        self.entry = FilterLine(check_filter, f"kind:broken {HELP}")
         yield self.top
         with Container(id="both"):
             yield self.list

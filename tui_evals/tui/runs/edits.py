@@ -117,17 +117,23 @@ def _name_problem(text: str) -> str | None:
 
 
 _NO_RUN = "there is no run here yet: r starts one"
-_ALONE = "nothing to compare it with: mark other runs with space"
 FindRun = Callable[[int | None], RunRow | None]
 
 
-def why_not(action: str, listed: ListedRun | None, chosen: Callable[[], ChosenRuns | None]) -> str | None:
+def why_not(
+    action: str, listed: ListedRun | None, runs: RunList, chosen: Callable[[], ChosenRuns | None]
+) -> str | None:
     """Nothing can be done with no run, nor compared with only one."""
     if listed is None:
         return _NO_RUN
     if action == "baseline":
         return why_no_baseline(listed)
-    return _ALONE if action in ("compare", "battle") and chosen() is None else None
+    if action not in ("compare", "battle") or chosen() is not None:
+        return None
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.present.comparisons import why_alone
+
+    return f"{why_alone(listed.run, runs.others(listed.run.id))}: mark other runs with space"
 
 
 def runs_to_compare(

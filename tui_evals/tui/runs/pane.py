@@ -252,8 +252,9 @@ class RunsPane(Pane):
 
     def why_not(self, action: str) -> str | None:
         """Nothing can be done with no run, nor compared with only one."""
-        ready = action in ("filter", "search", "battles") or self._runs is None
-        return None if ready else edits.why_not(action, self._listed(), self.chosen)
+        if action in ("filter", "search", "battles") or self._runs is None:
+            return None
+        return edits.why_not(action, self._listed(), self._runs, self.chosen)
 
     def chosen(self) -> ChosenRuns | None:
         """The runs to compare."""

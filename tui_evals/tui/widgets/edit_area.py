@@ -74,6 +74,11 @@ class EditArea(TextArea):
         """The text up to the cursor, or up to what is selected."""
         return self.get_text_range((0, 0), min(self.selection))
 
+    def _refresh_scrollbars(self) -> None:
+        """While a layout is due, which looks again, there is no telling whether the text will fit."""
+        if not self._layout_required:
+            super()._refresh_scrollbars()
+
     def get_line(self, line_index: int) -> Text:
         """A line as it is drawn."""
         line = super().get_line(line_index)

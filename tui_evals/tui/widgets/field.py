@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Static, TextArea
 
@@ -87,10 +88,16 @@ class FieldBox(Vertical):
 
     def tell(self, text: str, *, wrong: bool = False) -> None:
         """What is to be said beside the field while one types, over as many lines as it takes."""
-        self._hint.update(Content(safe(text)))
+        hint = Content(safe(text))
+        if hint != self._hint.content:
+            self._hint.update(hint)  # lays out all of the screen, so not for what stands there already
         self._hint.display = bool(text)
         self.set_class(wrong, "wrong")
         self._hint.set_class(wrong, "wrong")
+
+    def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
+        """Another height needs no second layout: the box never scrolls, and the area in it has got its size."""
+        return super()._size_updated(size, virtual_size, container_size, layout=False)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Tell who listens, but not of the text one began with."""

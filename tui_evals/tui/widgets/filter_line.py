@@ -52,7 +52,7 @@ class FilterLine(Vertical):
         self.styles.height = "auto"
         self._hint = Static(classes="hint")
         self._hint.styles.height = "auto"
-        self._hint.styles.max_height = 3
+        self._hint.styles.max_height = 6
         self._input = LineInput(id="filter", classes=HOLDS_KEYS, select_on_focus=False)
         yield from (self._hint, self._input)
 

@@ -280,6 +280,13 @@ class Lines(ScrollView, can_focus=True):
         self._fit()
         return super().render_lines(crop)
 
+    def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
+        """Where all rows were in sight they stay so if they can: no scrollbar comes only until they fit again."""
+        if 0 < self._container_size.height == self.virtual_size.height and not self.styles.is_auto_height:
+            least = 0 if self._by_height else len(self._rows)
+            self.set_reactive(Widget.virtual_size, self.virtual_size.with_height(max(container_size.height, least)))
+        return super()._size_updated(size, virtual_size, container_size, layout)
+
     def _fit(self) -> None:
         if self._text_width != self._width or (self._by_height and self.size.height != self._made_height):
             self._target_key = self.key if self._target_key is None else self._target_key
