@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,6 +42,17 @@ def fill(disk: Path) -> None:
 
 def free(disk: Path) -> None:
     (disk / "filler").unlink()
+
+
+def file_left(process: subprocess.Popen[str], presses: int, database: Path) -> Path:
+    """The file in which a program leaves what it could not store, and which it names, after so many Ctrl-C."""
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    (file,) = database.parent.glob("unstored-*.jsonl")
+    assert str(file) in err
+    return file
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """What a run, a battle or a generation could not store: kept in a file that only its owner can read, until it can be.
 
 The file lies beside the store if there is room, else among the user's own state, else among temporary files. Its rows
-are those that the store would have got, so no secret is in it. It is locked while it is written, for of
-two battles of a run one may begin before the other has ended.
+are those that the store would have got, so no secret is in it. It is locked while it is written, for of two battles of
+a run one may begin before the other has ended.
 """
 
 from __future__ import annotations

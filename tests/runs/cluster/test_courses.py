@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -303,6 +304,16 @@ def own(tmp_path) -> Iterator[ByHand]:
         yield made
 
 
+@contextmanager
+def stopped(process: int) -> Iterator[None]:
+    """A process that does nothing for a block, as of a machine that sleeps."""
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
 def worker_states(project: Project) -> list[str]:
     """How the workers of the last run are said to be."""
     with project.reader() as reader:
@@ -347,11 +358,8 @@ def test_the_cells_of_a_frozen_worker_go_to_others_and_it_may_come_back(project,
     run = impatient(project, "run", "data.json", "-t", "main", *own.options, "--quiet")
     until(lambda: project.server.counts()["asked"] >= 30 or run.poll() is not None)
     frozen = workers_under(own)[0]
-    os.kill(frozen, signal.SIGSTOP)
-    try:
+    with stopped(frozen):
         ended(run, 0)
-    finally:
-        os.kill(frozen, signal.SIGCONT)
     assert [row[2] for row in project.table()] == ["pass"] * 200
     assert project.server.counts()["asked"] <= 200 + 8
 
@@ -363,11 +371,8 @@ def test_a_worker_that_freezes_before_it_says_a_word_holds_nothing_up(project, o
         own.work()
     own.wait_for_workers()
     frozen = workers_under(own)[0]
-    os.kill(frozen, signal.SIGSTOP)
-    try:
+    with stopped(frozen):
         ended(impatient(project, "run", "data.json", "-t", "main", *own.options, "--quiet"), 0)
-    finally:
-        os.kill(frozen, signal.SIGCONT)
     assert [row[2] for row in project.table()] == ["pass"] * 100
     assert project.server.counts()["asked"] == 100
 
@@ -380,13 +385,10 @@ def test_a_run_whose_only_worker_freezes_goes_on_with_the_next_one(project, own)
     run = impatient(project, "run", "data.json", "-t", "main", *own.options, "--quiet")
     until(lambda: project.server.counts()["asked"] >= 30 or run.poll() is not None)
     frozen = workers_under(own)[0]
-    os.kill(frozen, signal.SIGSTOP)
-    try:
+    with stopped(frozen):
         until(lambda: "gone" in worker_states(project) or run.poll() is not None)
         own.work()
         ended(run, 0)
-    finally:
-        os.kill(frozen, signal.SIGCONT)
     assert [row[2] for row in project.table()] == ["pass"] * 100
     assert project.server.counts()["asked"] <= 100 + 8
 
@@ -401,13 +403,10 @@ def test_a_run_beside_a_frozen_worker_survives_the_death_of_the_others(project, 
     run = impatient(project, "run", "data.json", "-t", "main", *own.options, "--quiet")
     until(lambda: project.server.counts()["asked"] >= 30 or run.poll() is not None)
     frozen, other = workers_under(own)
-    os.kill(frozen, signal.SIGSTOP)
-    try:
+    with stopped(frozen):
         until(lambda: "gone" in worker_states(project) or run.poll() is not None)
         os.kill(other, signal.SIGKILL)
         ended(run, 0)
-    finally:
-        os.kill(frozen, signal.SIGCONT)
     assert [row[2] for row in project.table()] == ["pass"] * 400
     assert project.server.counts()["asked"] <= 400 + 2 * 8
 
