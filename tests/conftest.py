@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from tests import warm
 from tests.server import Server, running
-from tui_evals.store import migrations
+from tui_evals.store import schema
 from tui_evals.text.safe import LOG_READERS
 
 # Without bytecode each worker and each of the hundreds of processes that tests start would compile the whole product;
@@ -73,7 +73,7 @@ def warm_processes() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def stores_made_once() -> Iterator[None]:
     """Copy the tables of a new store, which a thousand tests begin with: to make them takes three times as long."""
-    steps, make = migrations.STEPS, migrations.make_tables
+    steps, make = schema.STEPS, schema.make_tables
     empty = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     make(empty, steps)
 
@@ -83,8 +83,9 @@ def stores_made_once() -> Iterator[None]:
             return
         connection.execute("PRAGMA journal_mode=WAL")
         empty.backup(connection)
+        connection.execute("UPDATE meta SET v = random() WHERE k IN ('store', 'writer')")
 
-    with mock.patch.object(migrations, "make_tables", copied):
+    with mock.patch.object(schema, "make_tables", copied):
         yield
     empty.close()
 

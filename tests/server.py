@@ -52,6 +52,10 @@ class State:
     behaviours: dict[str, Behaviour] = field(default_factory=lambda: {"*": Behaviour()})
     questions: dict[tuple[str, str], Question] = field(default_factory=dict)
     met: Counter[str] = field(default_factory=Counter)
+    taken: Counter[str] = field(default_factory=Counter)
+    """How many calls came to each model since it behaves as it does, short questions left out."""
+    broken: Counter[str] = field(default_factory=Counter)
+    """How many of each model met what they meet after so many."""
     billed: Counter[str] = field(default_factory=Counter)
     """The tokens of all calls that were taken on, whoever was still there for the answer."""
     in_flight: int = 0
@@ -61,7 +65,22 @@ class State:
     """When each call came, by a clock of the server's own, and its question."""
 
 
+SHORT = "Reply with the word ready"
+"""How the question begins by which it is found out whether a target is there."""
 STATE: web.AppKey[State] = web.AppKey("state", State)
+
+
+def breaks(state: State, call: Call) -> bool:
+    """Whether the model has taken as many calls as it takes before they meet something else."""
+    behaviour, model = call.behaviour, call.body["model"]
+    is_over = behaviour.calls is not None and state.broken[model] >= behaviour.calls
+    if behaviour.after is None or is_over:
+        return False
+    if state.taken[model] >= behaviour.after:
+        state.broken[model] += 1
+        return True
+    state.taken[model] += not call.text.startswith(SHORT)
+    return False
 
 
 def kind_of(call: Call, attempt: int) -> str:
@@ -117,6 +136,7 @@ async def answered(http: web.Request, raw: dict[str, Any], body: dict[str, Any])
             state.met["parameter"] += 1
             return refusal
         kind = "length" if thinks_first(body, behaviour.rules) else kind_of(call, question.asked)
+        kind = behaviour.then if breaks(state, call) else kind
         state.met[kind] += 1
         if kind in KINDS and kind not in UNBILLED:
             state.billed.update(completion(call)["usage"])
@@ -202,6 +222,7 @@ async def behave(http: web.Request) -> web.Response:
     model = wanted.pop("model", "*")
     try:
         http.app[STATE].behaviours[model] = Behaviour(**wanted)
+        http.app[STATE].taken[model] = http.app[STATE].broken[model] = 0
     except TypeError as error:
         return web.json_response({"error": str(error)}, status=400)
     return web.json_response({"model": model})

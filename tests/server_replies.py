@@ -58,6 +58,11 @@ class Behaviour:
     """By what rules its parameters are refused, as in `server_rules`."""
     markers: bool = True
     """Whether markers in questions count; not for a judge who reads the questions of others."""
+    after: int | None = None
+    """After so many calls of the model every one meets `then`, the short question that looks for it too."""
+    then: str = "401"
+    calls: int | None = None
+    """So many calls meet that; None for all."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +214,23 @@ async def stream(call: Call) -> web.StreamResponse:
     return web.Response(text=text, content_type="text/event-stream")
 
 
+def stated(code: int, message: str) -> Answerer:
+    """An error instead of the answer, in a body of HTTP 200."""
+
+    async def answer(call: Call) -> web.StreamResponse:
+        return web.json_response({"error": {"message": message, "code": code}})
+
+    return answer
+
+
+async def stream_error(call: Call) -> web.StreamResponse:
+    """A stream that begins with a piece of the answer and ends with an error."""
+    piece = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "An"}}]}
+    error = {"error": {"message": "Provider returned error", "code": 502}, "choices": []}
+    text = f"data: {json.dumps(piece)}\n\n: ping\n\ndata: {json.dumps(error)}\n\n"
+    return web.Response(text=text, content_type="text/event-stream")
+
+
 KINDS: dict[str, Answerer] = {
     "answer": answer,
     "length": plain(finish="length"),
@@ -231,9 +253,12 @@ KINDS: dict[str, Answerer] = {
     "reset": reset,
     "drip": drip,
     "cut": cut,
+    "stated401": stated(401, "User not found."),
+    "stated529": stated(529, "Overloaded"),
+    "stream_error": stream_error,
 }
-BROKEN = {"reset", "drip", "cut"}
-UNBILLED = {"redirect", "echo", "html502"}
+BROKEN = {"reset", "drip", "cut", "stated401", "stated529", "stream_error"}
+UNBILLED = {"redirect", "echo", "html502", "stated401", "stated529"}
 """Kinds that no provider charges for, beside those that are a status."""
 
 

@@ -19,10 +19,11 @@ DATABASE = {"sqlite3", "sqlite_utils"}
 
 FOREIGN = {
     "text": SCREEN | HEAVY | DATABASE | {"click", "pydantic"},
+    "provenance": SCREEN | HEAVY | DATABASE | {"click", "pydantic", "cryptography"},
     "datasets": SCREEN | HEAVY | DATABASE | {"click"},
     "evaluators": SCREEN | HEAVY | DATABASE | {"click"},
     "targets": SCREEN | HEAVY | DATABASE | {"click"},
-    "store": SCREEN | HEAVY | {"click"},
+    "store": SCREEN | HEAVY | {"click", "cryptography"},
     "runs": SCREEN | HEAVY | {"click"},
     "compare": SCREEN | HEAVY | {"click"},
     "present": SCREEN | HEAVY | {"click"},
@@ -35,7 +36,7 @@ FOREIGN = {
 }
 NEIGHBOURS = ("datasets", "evaluators", "targets", "store")
 
-LATE = ("tui_evals.runs.executors.cluster.worker.task", "tui_evals.targets.a2a_calls")
+LATE = ("tui_evals.runs.executors.cluster.worker_session", "tui_evals.targets.a2a_calls")
 """What Dask runs, and the calls of the A2A SDK: imported where those are, and so by no other module as a whole."""
 
 _IMPORTING = f"""
@@ -65,7 +66,7 @@ def report_apart(room):
         sys.exit(1)
 """
 _ALL_ROOMS = """
-report("text")
+report("text", "provenance")
 for room in ("datasets", "evaluators", "targets"):
     report_apart(room)
 report("store", "compare", "runs", "present", "generate", "reports", "imports", "api")
@@ -109,7 +110,7 @@ def test_help_imports_neither_screen_nor_models_nor_pydantic():
 
 
 def test_the_first_picture_waits_for_no_model_no_evaluator_and_no_engine():
-    code = "import json, sys; import tui_evals.tui.door, tui_evals.tui.app; print(json.dumps([*sys.modules]))"
+    code = "import json, sys; import tui_evals.tui.launch, tui_evals.tui.app; print(json.dumps([*sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)
     assert not {name.partition(".")[0] for name in loaded} & {"pydantic", "jinja2", "ruamel", "wcwidth", "yarl"}
@@ -207,7 +208,7 @@ def test_an_ordinary_run_loads_nothing_of_a_cluster(tmp_path, without):
 
 def test_without_its_extra_every_module_can_be_imported(tmp_path):
     (_, loaded), _ = in_process(f"{_WITHOUT}{_IMPORTING}report('runs')", tmp_path, "-", *CLUSTER)
-    assert "tui_evals.runs.executors.cluster.driver.executor" in loaded
+    assert "tui_evals.runs.executors.cluster.executor" in loaded
 
 
 def test_without_its_extra_a_cluster_says_how_to_install_it(tmp_path):
@@ -229,3 +230,34 @@ def test_nothing_is_printed_but_through_the_output_module():
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 assert name not in printers, f"{file}:{node.lineno} prints; use tui_evals.cli.output"
+
+
+STARTERS = {"external_editor.py", "external_pager.py"}
+"""The modules of the workbench that lend the terminal to another program."""
+_OWN_LOG = "workbench.log"
+"""The workbench writes into it why it failed."""
+
+
+def test_the_workbench_starts_no_process_and_reads_no_log():
+    """Runs, battles and generations are started by `runs/detach.py` and watched in the store."""
+    starting = {"subprocess", "pty", "multiprocessing"}
+    calls = {"create_subprocess_exec", "create_subprocess_shell", "system", "popen", "posix_spawn", "fork", "execv"}
+    starters = set()
+    for file in sorted((PACKAGE / "tui").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name.partition(".")[0] for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [(node.module or "").partition(".")[0], *(alias.name for alias in node.names)]
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in ("os", "asyncio")
+            ):
+                names = [node.attr]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not node.value.endswith(".log") or node.value == _OWN_LOG, f"{file}:{node.lineno} names a log"
+            if starting & {*names} or calls & {*names}:
+                starters.add(file.name)
+    assert starters == STARTERS

@@ -89,7 +89,9 @@ class End:
         if not block and not select.select([self.file], [], [], 0)[0]:
             return None
         with self.file:
-            return int(_NUMBER.unpack(self.file.read(_NUMBER.size))[0])
+            told = self.file.read(_NUMBER.size)
+            # The warm process ends with the tests; what a detached process that outlives it ends with is unknown.
+            return int(_NUMBER.unpack(told)[0]) if told else int(signal.SIGKILL)
 
 
 def arguments_of(command: Any) -> list[str] | None:
@@ -273,13 +275,13 @@ def _become(
     os.environ.clear()
     os.environ.update(environment)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        _open_stream(name, mode)
+        open_stream(name, mode)
     sys.argv[1:] = arguments
     sys.path[0] = folder  # as -m puts it there
     runpy.run_module("tui_evals", run_name="__main__", alter_sys=True)
 
 
-def _open_stream(name: str, mode: str) -> None:
+def open_stream(name: str, mode: str) -> None:
     """As an interpreter opens it when it starts."""
     old = getattr(sys, f"__{name}__")
     number = ("stdin", "stdout", "stderr").index(name)

@@ -8,14 +8,18 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from tui_evals import bench as bench
-    from tui_evals.api.evaluating import EveryCallFailed, RunStopped, aevaluate, evaluate, resume
-    from tui_evals.api.gating import GateResults, gate
+    from tui_evals.api.battles import Battle, BattleDuel, BattleStopped, battle
+    from tui_evals.api.evaluating import EveryCallFailed, RunStopped, aevaluate, estimate, evaluate, resume
+    from tui_evals.api.gating import GateResults, GatesNotMet, gate
+    from tui_evals.api.generating import GeneratedTests, GenerationStopped, generate_tests
     from tui_evals.api.importing import import_from
+    from tui_evals.api.rescoring import estimate_rescore, rescore
     from tui_evals.api.results import Answer, Run
     from tui_evals.datasets.model import Dataset, Item, Turn
-    from tui_evals.datasets.problems import DatasetError
+    from tui_evals.datasets.paths import DatasetError
     from tui_evals.evaluators.base import Evaluator, Evidence, Score
     from tui_evals.imports.base import ImportFailed, ImportResult
+    from tui_evals.runs.estimating import Estimate
     from tui_evals.runs.plan import CannotPlan
     from tui_evals.targets.base import ConfigurationError, Reply, Request, Target, TargetError
     from tui_evals.targets.permissions import NotApproved
@@ -34,14 +38,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "Battle",
+    "BattleDuel",
+    "BattleStopped",
     "CannotPlan",
     "ConfigurationError",
     "Dataset",
     "DatasetError",
+    "Estimate",
     "Evaluator",
     "EveryCallFailed",
     "Evidence",
     "GateResults",
+    "GatesNotMet",
+    "GeneratedTests",
+    "GenerationStopped",
     "ImportFailed",
     "ImportResult",
     "Item",
@@ -56,21 +67,30 @@ __all__ = [
     "Turn",
     "__version__",
     "aevaluate",
+    "battle",
+    "estimate",
+    "estimate_rescore",
     "evaluate",
     "gate",
+    "generate_tests",
     "import_from",
+    "rescore",
     "resume",
 ]
 
 _MODULES = {
-    "api.evaluating": ("evaluate", "aevaluate", "resume", "RunStopped", "EveryCallFailed"),
-    "api.gating": ("gate", "GateResults"),
+    "api.evaluating": ("evaluate", "aevaluate", "estimate", "resume", "RunStopped", "EveryCallFailed"),
+    "api.battles": ("battle", "Battle", "BattleDuel", "BattleStopped"),
+    "api.generating": ("generate_tests", "GeneratedTests", "GenerationStopped"),
+    "api.gating": ("gate", "GateResults", "GatesNotMet"),
     "api.importing": ("import_from",),
+    "api.rescoring": ("rescore", "estimate_rescore"),
     "api.results": ("Run", "Answer"),
     "datasets.model": ("Dataset", "Item", "Turn"),
     "datasets.problems": ("DatasetError",),
     "evaluators.base": ("Evaluator", "Evidence", "Score"),
     "imports.base": ("ImportResult", "ImportFailed"),
+    "runs.estimating": ("Estimate",),
     "runs.plan": ("CannotPlan",),
     "targets.base": ("Target", "Request", "Reply", "TargetError", "ConfigurationError"),
     "targets.permissions": ("NotApproved",),

@@ -36,13 +36,16 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line, and open the workbench if that is what it asks for."""
     from tui_evals.cli.main import run
-    from tui_evals.cli.output import print_what_the_locale_can
+    from tui_evals.cli.output import print_what_the_locale_can, say_mistakes_safely
+    from tui_evals.files import raise_limit
     from tui_evals.garbage import MANY
     from tui_evals.interpreter import forbid_core_dumps
 
     gc.set_threshold(MANY)  # what is imported and planned stays, and would be looked at in vain
     forbid_core_dumps()
+    raise_limit()
     print_what_the_locale_can()
+    say_mistakes_safely()
     found = run(sys.argv[1:])
     sys.exit(found if isinstance(found, int) else _workbench(found))
 
@@ -50,7 +53,7 @@ def main() -> None:
 def _workbench(opening: Opening) -> int:
     """Open the workbench; what is left to say when it is gone is said here, for it prints nothing itself."""
     from tui_evals.cli.output import say
-    from tui_evals.tui.door import open_workbench
+    from tui_evals.tui.launch import open_workbench
 
     code, left = open_workbench(
         opening.root, dataset=opening.dataset, run=opening.run, mouse=opening.mouse, database=opening.database

@@ -2,7 +2,7 @@
 
 from tui_evals.api.bench import TestRun, TestSuite
 from tui_evals.api.bench_scorers import Category, Scorer, ScoreResult
-from tui_evals.runs.suites.cases import (
+from tui_evals.runs.suite_runs import (
     ArthurError,
     ArthurInternalError,
     ArthurUserError,

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+
+from tui_evals import version
 
 SAFE_PATH = "PYTHONSAFEPATH"
 """The variable that says -P to a Python whose command others build, as multiprocessing and Dask do."""
@@ -78,3 +81,36 @@ def _forget(name: str) -> None:
 
 def _same_file(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+_FILE = Path(version.__file__)
+
+
+def _state() -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(_FILE)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+_known = _state()
+
+
+def upgrade_sentence() -> str:
+    """What became of the installed package since this process began; empty while it is the same version.
+
+    Modules are imported when they are wanted, so from then on old code would work with new.
+    """
+    global _known
+    if (state := _state()) == _known:
+        return ""
+    try:
+        found = re.search(r'__version__ = "(.+?)"', _FILE.read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    if found is not None and found[1] == version.__version__:
+        _known = state
+        return ""
+    now = f"upgraded to {found[1]}" if found is not None else "removed or replaced"
+    return f"tui-evals {version.__version__} was {now} while it was executing this run."

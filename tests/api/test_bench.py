@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import tui_evals
 from tui_evals.bench import Category, Scorer, ScoreResult, TestSuite
 from tui_evals.evaluators.base import verdict_score
-from tui_evals.runs.suites import suite as keeping
-from tui_evals.runs.suites.cases import (
+from tui_evals.runs import suites as keeping
+from tui_evals.runs.suite_runs import (
     ArthurError,
     ArthurInternalError,
     NotFoundError,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.server import hanging_up
-from tui_evals import CannotPlan, EveryCallFailed, RunStopped, TargetError, evaluate, gate
-from tui_evals.store.baselines import set_baseline
+from tui_evals import CannotPlan, EveryCallFailed, GatesNotMet, RunStopped, TargetError, evaluate, gate
 from tui_evals.store.database import open_store
+from tui_evals.store.lookup import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
@@ -74,7 +74,9 @@ def test_a_run_that_stopped_meets_no_gate(project):
         evaluate(ITEMS[:2], "gone", evaluators="Includes")
     results = gate(stopped.value.run, fail_under=0)
     (check,) = results.checks
-    assert not results.met and check.gate == "finished"
+    assert not results and check.gate == "--fail-under 0" and check.verdict == "not decided"
+    (check,) = gate(stopped.value.run).checks
+    assert check.gate == "finished" and "interrupted" in check.sentence
     assert check.says[0].startswith(f"{stopped.value.run.key} is interrupted: ") and "127.0.0.1" in check.says[0]
 
 
@@ -89,7 +91,16 @@ def test_a_run_without_an_answer_meets_no_gate():
 
 @pytest.mark.parametrize(
     "given",
-    [{"fail_under": 101}, {"fail_on": "pass"}, {"fail_on_regression": 1.0}, {"fail_on_regression": 0.0}],
+    [
+        {"fail_under": 101},
+        {"fail_under": True},
+        {"fail_under_score": -1},
+        {"fail_on": "pass"},
+        {"fail_on_broken": 0},
+        {"fail_on_broken": 1.5},
+        {"fail_on_regression": 1.0},
+        {"fail_on_regression": 0.0},
+    ],
 )
 def test_what_is_no_gate_is_refused(given):
     with pytest.raises(ValueError, match="|".join(given)):
@@ -100,3 +111,36 @@ def test_a_run_that_is_not_there_is_named():
     run_with(0, "a")
     with pytest.raises(CannotPlan, match="nowhere"):
         gate("nowhere")
+
+
+def test_results_are_true_where_every_gate_is_met_so_that_assert_works():
+    run = run_with(5, "a")
+    assert gate(run, fail_under=75)
+    assert not gate(run, fail_under=95)
+    gate(run, fail_under=75).raise_unless_met()
+    with pytest.raises(GatesNotMet, match=r"--fail-under 95: 75.0 % of 20 answers pass, less than 95"):
+        gate(run, fail_under=95).raise_unless_met()
+    with pytest.raises(AssertionError):
+        gate(run, fail_under=95).raise_unless_met()
+
+
+def test_each_check_has_its_figure():
+    (rate,) = gate(run_with(5, "a"), fail_under=75).checks
+    assert (rate.figure.value, rate.figure.items, rate.figure.method) == (0.75, 20, "three more items")
+    (score,) = gate("a", fail_under_score=75).checks
+    assert (score.figure.value, score.figure.unit) == (75.0, "score")
+
+
+@pytest.mark.parametrize(("allowed", "met"), [(True, False), (2, False), (3, True), (False, True), (None, True)])
+def test_items_that_broke_since_the_baseline(allowed, met):
+    before, after = run_with(0, "before"), run_with(2, "after")
+    assert gate(after, baseline=before, fail_on_broken=allowed).met is met
+
+
+def test_the_configuration_keeps_the_rules_of_0_2(project):
+    before, after = (run_with(0, name) for name in ("before", "after"))
+    few = evaluate(ITEMS[:3], lambda prompt: "right", evaluators="Includes", name="few")
+    assert not gate(few, baseline=before, fail_on_regression=True, max_missing=100)
+    (project / ".evals" / "config.toml").write_text('[run]\ngates = "0.2"\n')
+    assert gate(few, baseline=before, fail_on_regression=True, max_missing=100)
+    assert gate(after, baseline=before, fail_on_regression=True).checks[0].note == ""

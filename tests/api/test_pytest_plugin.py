@@ -113,8 +113,48 @@ def test_a_target_that_is_not_there_fails_every_test_with_one_sentence(folder):
     assert code == 1 and out.count("there is no target nobody") >= 3 and "Traceback" not in out
 
 
+@pytest.mark.parametrize(
+    ("least", "code", "verdict", "counts"),
+    [("60", 0, "✓ met", "3 passed, 1 xfailed"), ("70", 1, "✗ not met", "1 failed, 2 passed, 1 xfailed")],
+)
+def test_gates_decide_instead_of_the_items_and_are_printed_as_a_table(folder, least, code, verdict, counts):
+    done, out = run(folder, *CALM, "--tui-evals-fail-under", least, "evals")
+    assert done == code and counts in out
+    assert f"--fail-under {least}  {verdict}" in out and "66.7 % of 3 items" in out
+    assert ("not met: --fail-under 70: 66.7 % of 3 answers pass" in out) is bool(code) and "Traceback" not in out
+
+
+def test_no_filter_leaves_the_gates_out(folder):
+    code, out = run(folder, *CALM, "--tui-evals-fail-under", "70", "-k", "rain", "evals")
+    assert code == 1 and "1 xfailed" in out and "0.0 % of 1 item" in out
+
+
+def test_a_gate_without_a_baseline_is_a_sentence(folder):
+    code, out = run(folder, *CALM, "--tui-evals-fail-on-broken", "--", "evals")
+    assert code == 1 and "no baseline is set for evals/evals.json" in out and "Traceback" not in out
+
+
+@pytest.mark.parametrize(("name", "given"), [("fail-under", "120"), ("fail-on-broken", "evals"), ("fail-on", "pass")])
+def test_a_gate_that_is_none_is_refused(folder, name, given):
+    code, out = run(folder, *CALM, f"--tui-evals-{name}", given)
+    assert code == 4 and f"{given!r} is not" in out
+
+
+def test_a_comparison_alone_decides_nothing(folder):
+    run(folder, *CALM, "evals")
+    code, out = run(folder, *CALM, "--tui-evals-baseline", "last", "evals")
+    assert code == 1 and "xfailed" not in out
+
+
 @pytest.mark.soak
 def test_workers_of_xdist_ask_their_own_items(folder):
     pytest.importorskip("xdist")
     code, out = run_as_process(folder, *CALM, "-n", "2", ".")
     assert code == 1 and "3 passed" in out and "1 failed" in out
+
+
+@pytest.mark.soak
+def test_gates_are_refused_where_no_process_has_all_answers(folder):
+    pytest.importorskip("xdist")
+    code, out = run_as_process(folder, *CALM, "--tui-evals-fail-under", "50", "-n", "2", ".")
+    assert code == 4 and "Run pytest without -n" in out

@@ -25,14 +25,14 @@ from typing import Any, NamedTuple
 from tests.bench.cluster_virtual import Clock, VirtualClient
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.registry import Registry, built_in
-from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Engine
 from tui_evals.runs.executors.base import Executor
-from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
-from tui_evals.runs.opening import opened
+from tui_evals.runs.executors.cluster.executor import ClusterExecutor
+from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.start import Terms, store_plan
 from tui_evals.runs.status import Status
+from tui_evals.runs.target_opening import opened
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord

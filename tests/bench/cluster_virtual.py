@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.bench.cluster_worker import Network, VirtualWorker
-from tui_evals.runs.executors.cluster.wire import OP
+from tui_evals.runs.executors.cluster.terms import OP
 
 THREADS = 4
 

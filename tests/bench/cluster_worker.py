@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from distributed.protocol import dumps, loads
 
-from tui_evals.runs.executors.cluster.wire import Message, dump_call, dump_scores, load_cells
+from tui_evals.runs.executors.cluster.terms import Message, dump_call, dump_scores, load_cells
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.rows import body_of
 

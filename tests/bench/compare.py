@@ -48,8 +48,10 @@ def store(folder: Path, items: int) -> tuple[Path, list[int]]:
                 rows = [
                     _answered(writer, answer, random.random() < share, random) for answer in ids[start : start + BATCH]
                 ]
-                writer._thread.call(partial(results.answered, rows=[row for row, _ in rows]))
-                writer._thread.call(partial(results.scored, rows=[row for _, row in rows]))
+                for row, verdict in rows:
+                    writer._thread.put(results.answered, row)
+                    writer._thread.put(results.scored, verdict)
+                writer.flush()
             writer.run_status(run.id, "finished", started=1.0, finished=90.0)
             runs.append(run.id)
     return path, runs

@@ -17,8 +17,8 @@ from unittest.mock import AsyncMock, patch
 
 from tests.store.helpers import judged, new_run, said
 from tests.tui.story import Person, at_the_workbench, write
-from tui_evals.store.baselines import set_baseline
 from tui_evals.store.database import open_store
+from tui_evals.store.lookup import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
@@ -148,8 +148,8 @@ QUESTIONS = (
     Question("what failed first", ("n", "5"), ("✗ fail", "t-2", "Match 0: because it says no")),
     Question("why did it stop", (), ("! interrupted 5/10", "5 interrupted", "stopped: the budget"), stopped=True),
     Question("only the errors again", ("p", "y"), ("resuming",)),
-    Question("which target is better", (), ("large  88.9 % (57–98)", "small  50.0 % (24–76)")),
-    Question("better than the baseline", (), ("+77.8 on nightly-12, better (p = 0.031)", "no difference")),
+    Question("which target is better", (), ("large  88.9 % (55–100)", "small  50.0 % (22–78)")),
+    Question("better than the baseline", (), ("+77.8 on nightly-7, better (p = 0.031)", "no difference")),
     Question("what did it cost", (), ("$0.380 of $2.00",)),
 )
 
@@ -189,11 +189,11 @@ async def ask_all() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(folder / "data.json", {"schemaVersion": "1.11.0", "items": ITEMS})
-        before = await _stored(folder, "nightly-12", large="ffpfffffff", small="pfpfpfpfpf")
+        before = await _stored(folder, "nightly-7", large="ffpfffffff", small="pfpfpfpfpf")
         with Reader(folder / ".evals" / "evals.db") as reader, Writer(folder / ".evals" / "evals.db") as writer:
             set_baseline(writer, "data.json", reader.find_run(before).id, "somebody")
-        finished = await _stored(folder, "nightly-13", large="ppppppppfe", small="ppfffpfpfp")
-        stopped = await _stored(folder, "nightly-14", large="ppfpp.....")
+        finished = await _stored(folder, "nightly-8", large="ppppppppfe", small="ppfffpfpfp")
+        stopped = await _stored(folder, "nightly-9", large="ppfpp.....")
         begun: list[list[str]] = []
         # No process is to be started here: what would be executed is kept.
         with (

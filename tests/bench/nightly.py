@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -29,6 +30,7 @@ from tests.generate.conftest import ROLES, full_prompt
 from tests.generate.conftest import Project as Shop
 from tests.runs.conftest import Project, kill, until
 from tests.server import Server, running
+from tui_evals.store.battles import battles
 from tui_evals.store.bouts import bouts
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import store_wait
@@ -102,6 +104,16 @@ class Undisturbed:
         return sum(self.asked.values())
 
 
+BEHAVIOURS: dict[str, dict[str, Any]] = {"one-model": {}, "two-model": {"size": 200}, "judge-model": VERDICT}
+"""What the models of a round say."""
+
+
+def behave(server: Server, model: str, **fault: Any) -> None:
+    """Have a model of a round answer, until it meets a fault."""
+    usual = {"tokens": TOKENS, "latency": 0.02, "jitter": 0.02, "retry_after": 0}
+    server.behave(model, **{**usual, **BEHAVIOURS[model], **fault})
+
+
 def write_project(project: Project, fault: str = "", **target: Any) -> None:
     """Write the configuration and the dataset of a round."""
     settings = {"concurrency": AT_ONCE, **target}
@@ -115,8 +127,8 @@ def write_project(project: Project, fault: str = "", **target: Any) -> None:
         )
         + '[judge]\ntarget = "judge"\n'
     )
-    for model, behaviour in {"one-model": {}, "two-model": {"size": 200}, "judge-model": VERDICT}.items():
-        project.server.behave(model, tokens=TOKENS, latency=0.02, jitter=0.02, retry_after=0, **behaviour)
+    for model in BEHAVIOURS:
+        behave(project.server, model)
 
     def asked(number: int, turn: int) -> dict[str, str]:
         marked = fault if fault and number % 3 == 0 else ""
@@ -177,7 +189,7 @@ def money_of(project: Project) -> tuple[float, float, bool]:
     """What the last run says it cost, what it may have cost besides, and whether its totals agree with its calls."""
     with project.reader() as reader:
         run = reader.find_run("last")
-        totals, cost = reader.totals(run.id), reader.spent(run.id)[0]
+        totals, cost = reader.totals(run.id), reader.spent(run.id)
         return cost, totals.may_cost, abs(totals.cost + totals.judge_cost - cost) < _SLACK
 
 
@@ -206,7 +218,7 @@ def survive(
         seen()
         process = project.start(*after)
     out, err = process.communicate(timeout=300)
-    assert "Traceback" not in err and process.returncode in (0, 1), out + err
+    assert "Traceback" not in err and process.returncode in (0, 4), out + err
 
 
 @cache
@@ -303,10 +315,12 @@ def battle_tally(project: Project, in_flight: int) -> Tally:
         left, right = (reader.find_run(name).id for name in ("one", "two"))
         (question,) = {row for (row,) in reader.query("SELECT question FROM bouts")}
         decided = sum(bout.winner is not None for bout in bouts(reader, left, right, "judge", question))
-        known = reader.spent(left)[0] + reader.spent(right)[0]
+        known = reader.spent(left) + reader.spent(right)
+        of_judge = sum(call.cost or 0.0 for run in (left, right) for call in reader.calls(run) if call.kind == "judge")
+        agree = abs(battles(reader)[0].cost - of_judge) < _SLACK
     verdicts = sum(count for (model, _), count in asked_of(server).items() if model == "judge-model")
     again = max(0, verdicts - 2 * PAIRS - in_flight)
-    wrong = not known - _SLACK <= billed(server) <= known + in_flight * TOKENS * PRICE + _SLACK
+    wrong = not (agree and known - _SLACK <= billed(server) <= known + in_flight * TOKENS * PRICE + _SLACK)
     return Tally(1, PAIRS - decided, again, 0, wrong)
 
 
@@ -345,11 +359,31 @@ def killed_generation(place: Round) -> Tally:
             calls.append(server.asked() - before if name == "killed" else server.asked())
             made.append(shop.made())
             with Project(folder, place.server).reader() as reader:
-                costs.append(sum(reader.spent(run.id)[0] for run in reader.runs()))
+                costs.append(sum(reader.spent(run.id) for run in reader.runs()))
         lost = sum(made[1].get(file) != text for file, text in made[0].items())
         allowed = KILLS * 5 * 2
         wrong = costs[1] < costs[0] - _SLACK or bool(server.complaints)
         return Tally(1, lost, max(0, calls[1] - calls[0] - allowed), 0, wrong)
+
+
+# -- keys, permissions and models
+
+
+def refused_run(place: Round, kind: str) -> Tally:
+    """A target or the judge refuses everything from some call on; once it answers again the run comes to its end."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project, model = place.project(), place.draw.choice(list(BEHAVIOURS))
+    calls = sum(count for (asked, _), count in wanted.asked.items() if asked == model)
+    behave(server, model, after=place.draw.randrange(1, calls), then=kind)
+    code, out, err = project.as_process(*RUN, "--max-cost", ROOM, "--no-cache")
+    assert "Traceback" not in err and code == 4 and "goes on with it" in err, out + err
+    rows = sum(status in ("error", "partial") for status, *_ in rows_of(project).values())
+    behave(server, model)
+    project.do("resume", "last", "--quiet")
+    again, bill = repeated(asked_of(server), wanted.asked, AT_ONCE), billed(server)
+    lost = rows + differing(rows_of(project), wanted.rows)
+    return Tally(1, lost, again, bill > ROOM, sums_differ(project, bill))
 
 
 # -- the network
@@ -393,6 +427,95 @@ def dying_server(place: Round) -> Tally:
     return Tally(1, lost, again, bill > ROOM, sums_differ(project, bill))
 
 
+# -- the file of the store, and what the system allows
+
+
+def changed_store(place: Round, change: Callable[[Path, Path, random.Random], None]) -> Tally:
+    """At a random moment somebody writes into the file of the store; then it is repaired, and the run goes on.
+
+    The moment is in the first half, while all that was stored is in the log too, which the run still knows.
+    """
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project = place.project()
+    for model in BEHAVIOURS:
+        behave(server, model, latency=0.2)  # so that it lasts longer than it takes to make a copy
+    process = project.start(*RUN, "--max-cost", ROOM)
+    copied, moment = sorted(place.draw.sample(range(AT_ONCE * 3, wanted.calls // 2), 2))
+    until(lambda: calls_of(server) >= copied)
+    project.do("db", "backup", copy := place.folder / "copy.db")
+    until(lambda: calls_of(server) >= moment or process.poll() is not None)
+    change(project.database, copy, place.draw)
+    out, err = process.communicate(timeout=300)
+    assert "Traceback" not in err and process.returncode in (0, 4), out + err
+    project.do("db", "repair", "--yes", code=None)
+    if project.as_call("runs")[0]:  # nothing could be read, so the backup takes its place, as the sentence says
+        for file in project.folder.glob(".evals/evals.db*"):
+            file.unlink()
+        shutil.copy(copy, project.database)
+    # A copy that is older than the log beside it changes nothing, and the run came to its end.
+    is_lost = process.returncode == 4 and project.as_call("resume", "last", "--quiet")[0] == 2
+    if is_lost:  # what was saved knows no answer of the run
+        project.do(*RUN, "--max-cost", ROOM)
+    again, bill = repeated(asked_of(server), wanted.asked, 3 * AT_ONCE), billed(server)
+    wrong = not is_lost and sums_differ(project, bill)  # of a run that is lost nobody knows the sums
+    return Tally(1, differing(rows_of(project), wanted.rows), again, bill > ROOM, wrong)
+
+
+def copy_over(store: Path, copy: Path, draw: random.Random) -> None:
+    """An earlier copy is written over the store, into the file that is open."""
+    subprocess.run(["cp", copy, store], check=True)
+
+
+def cut_off(store: Path, copy: Path, draw: random.Random) -> None:
+    """The end of the store is cut off."""
+    code = "import os, sys; os.truncate(sys.argv[1], int(os.stat(sys.argv[1]).st_size * float(sys.argv[2])))"
+    subprocess.run([sys.executable, "-c", code, store, str(draw.random())], check=True)
+
+
+def few_open_files(place: Round) -> Tally:
+    """A run may have fewer open files than it would have calls at once."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project = place.project(concurrency=100)
+    limit = place.draw.randrange(40, 80)
+    few = Project(project.folder, server, ("bash", "-c", f'ulimit -n {limit} && exec "$@"', "bash"))
+    out, err = few.start(*RUN[:-1], "--max-cost", ROOM, "--no-cache").communicate(timeout=300)
+    assert "Traceback" not in err and "open files" in err, out + err
+    again, bill = repeated(asked_of(server), wanted.asked, 0), billed(server)
+    return Tally(1, differing(rows_of(project), wanted.rows), again, bill > ROOM, sums_differ(project, bill))
+
+
+NEWER = """
+import sys
+from tui_evals.store import migrations
+migrations.STEPS = (*migrations.STEPS, lambda database: database["scores"].add_column("more", str))
+migrations.VERSION += 1
+from tui_evals.cli.main import run
+sys.stdin.readline()
+sys.exit(run(["runs"]))
+"""
+"""A command of a version that has one more column, once it may begin."""
+
+
+def newer_version(place: Round) -> Tally:
+    """A newer version reads the store of a living run, which it would have to change first."""
+    wanted, server = undisturbed(place.server), place.server
+    server.reset()
+    project = place.project()
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    newer = subprocess.Popen([sys.executable, "-c", NEWER], cwd=project.folder, text=True, **pipes)
+    process = project.start(*RUN, "--max-cost", ROOM, "--no-cache")
+    moment = place.draw.randrange(AT_ONCE * 3, wanted.calls // 2)
+    until(lambda: calls_of(server) >= moment or process.poll() is not None)
+    said = "".join(newer.communicate("\n", timeout=300))
+    out, err = process.communicate(timeout=300)
+    assert "Traceback" not in err + said and process.returncode == 0, out + err + said
+    assert newer.returncode == 1 and "which is still executing run" in said, said
+    again, bill = repeated(asked_of(server), wanted.asked, 0), billed(server)
+    return Tally(1, differing(rows_of(project), wanted.rows), again, bill > ROOM, sums_differ(project, bill))
+
+
 # -- the disk
 
 
@@ -408,7 +531,7 @@ def troubled_store(place: Round, trouble: Callable[[Path, Callable[[], None]], N
         until(lambda: calls_of(server) >= moment or process.poll() is not None)
         trouble(disk / "evals.db", lambda: until(lambda: server.counts()["in_flight"] == 0))
         out, err = process.communicate(timeout=300)
-        assert "Traceback" not in err and process.returncode in (0, 130), out + err
+        assert "Traceback" not in err and process.returncode in (0, 4), out + err
         if process.returncode:
             project.do(*store, "resume", "last", "--quiet")
         (project.folder / ".evals").mkdir(exist_ok=True)
@@ -431,7 +554,7 @@ def troubled_battle(place: Round, trouble: Callable[[Path, Callable[[], None]], 
         until(lambda: calls_of(server) >= moment or process.poll() is not None)
         trouble(disk / "evals.db", lambda: until(lambda: server.counts()["in_flight"] == 0))
         out, err = process.communicate(timeout=300)
-        assert "Traceback" not in err and process.returncode in (0, 130), out + err
+        assert "Traceback" not in err and process.returncode in (0, 4), out + err
         if process.returncode:
             project.do(*store, *BATTLE)
         project.do(*store, "db", "backup", project.folder / ".evals" / "evals.db")
@@ -454,7 +577,7 @@ def troubled_generation(place: Round, trouble: Callable[[Path, Callable[[], None
             until(lambda: server.asked() >= moment or process.poll() is not None)
             trouble(disk / "evals.db", lambda: until(lambda: waits(disk) or process.poll() is not None))
             out, err = process.communicate(timeout=300)
-            assert "Traceback" not in err and process.returncode in (0, 130), out + err
+            assert "Traceback" not in err and process.returncode in (0, 4), out + err
             if process.returncode:
                 out, err = shop.start(*command).communicate(timeout=300)
             made = {"tests.json", "test_groundtruth.json", "shop.json"} & shop.made().keys()
@@ -512,6 +635,10 @@ COURSES: list[Course] = [
     Course("kill: rescore --no-cache", killed_rescoring),
     Course("kill: battle", killed_battle),
     Course("kill: generate --no-cache", killed_generation),
+    Course("refused in mid-run: 401", lambda place: refused_run(place, "401")),
+    Course("refused in mid-run: 403", lambda place: refused_run(place, "403")),
+    Course("refused in mid-run: 404", lambda place: refused_run(place, "404")),
+    Course("refused in mid-run: 402", lambda place: refused_run(place, "402")),
     Course("network: server dies", dying_server),
     Course("network: hangs", lambda place: faulty_run(place, "[[hang*1]]")),
     Course("network: 500 twice", lambda place: faulty_run(place, "[[500*2]]")),
@@ -519,6 +646,10 @@ COURSES: list[Course] = [
     Course("network: reset", lambda place: faulty_run(place, "[[reset*1]]")),
     Course("network: cut mid-body", lambda place: faulty_run(place, "[[cut*1]]")),
     Course("network: Retry-After garbage", lambda place: faulty_run(place, "[[429garbage*2]]")),
+    Course("store: copied over in place", lambda place: changed_store(place, copy_over)),
+    Course("store: cut off", lambda place: changed_store(place, cut_off)),
+    Course("store: a newer version reads", newer_version),
+    Course("system: few open files", few_open_files),
     Course("disk: full for a while", lambda place: troubled_store(place, fill_for_a_while)),
     Course("disk: store locked", lambda place: troubled_store(place, lock_for_a_while)),
     Course("disk: store deleted", lambda place: troubled_store(place, delete)),

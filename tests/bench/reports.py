@@ -30,7 +30,7 @@ def fill(folder: Path, rows: int) -> None:
 
 def measure(database: Path, kind: str, file: Path) -> None:
     """Write one kind, and print what it took: CPU seconds, seconds, peak in MB."""
-    from tui_evals.cli.run.finishing import write_results
+    from tui_evals.cli.run.ending import write_results
     from tui_evals.store.reader import Reader
 
     started = time.perf_counter()

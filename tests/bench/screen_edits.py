@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.bench.screen_pane import memory
 from tests.bench.screen_stores import FILE, figure, project
 from tests.tui.story import Person, at_the_workbench
-from tui_evals.tui import item_edits
+from tui_evals.tui import editing
 from tui_evals.tui.workspace import Workspace
 
 
@@ -32,7 +32,7 @@ def _without_a_screen(folder: Path, count: int, times: int) -> None:
     space.check()
     figure(f"check of {count:,} items", _milliseconds(start), "ms CPU")
     before = memory()
-    for what, act in (("copy", lambda: item_edits.duplicate(space)), ("undo", lambda: space.step(-1))):
+    for what, act in (("copy", lambda: editing.duplicate(space)), ("undo", lambda: space.step(-1))):
         start = time.process_time()
         for _ in range(times):
             act()

@@ -15,12 +15,10 @@ from textual.app import App, ComposeResult
 
 import tui_evals.tui
 from tests.bench.screen_stores import figure, store
-from tui_evals.tui.matrix.screen import MatrixScreen
+from tui_evals.tui.matrix import MatrixScreen
 from tui_evals.tui.results.pane import ResultsPane
-from tui_evals.tui.run_queries import AnswerOrder
-from tui_evals.tui.store_writer import StoreWriter
-from tui_evals.tui.watch import Watch
-from tui_evals.tui.workspace import Workspace
+from tui_evals.tui.watch import AnswerOrder, Watch
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
 STYLES = Path(tui_evals.tui.__file__).parent / "styles" / "app.tcss"
 SIZE = (120, 40)

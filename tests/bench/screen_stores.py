@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -65,9 +64,10 @@ def store(folder: Path, rows: int, finished: int, data: dict[str, Any] | None = 
         ids = reader.ids(run.id)[:finished]
         for start in range(0, len(ids), BATCH):
             part = ids[start : start + BATCH]
-            answers = [writer._answered(answer, reply(answer), "answered", None) for answer in part]
-            writer._thread.call(partial(results.answered, rows=answers))
-            writer._thread.call(partial(results.scored, rows=[verdict(writer, answer) for answer in part]))
+            for answer in part:
+                writer._thread.put(results.answered, writer._answered(answer, reply(answer), "answered", None))
+                writer._thread.put(results.scored, verdict(writer, answer))
+            writer.flush()
         writer.run_status(run.id, "finished" if finished == rows else "interrupted", started=1.0, finished=90.0)
     return path, run.id
 
@@ -76,9 +76,7 @@ def answered(path: Path, run: int, texts: Sequence[str]) -> None:
     """The run is over, and these are its answers."""
     with Writer(path) as writer, Reader(path) as reader:
         for answer, text in zip(reader.ids(run), texts, strict=True):
-            writer._thread.call(
-                partial(results.answered, rows=[writer._answered(answer, said(text), "answered", None)])
-            )
+            writer._thread.put(results.answered, writer._answered(answer, said(text), "answered", None))
         writer.run_status(run, "finished", started=1.0, finished=90.0)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ class Said:
     target: int = 0
     repeat: int = 0
     category: str = ""
+    prompt: int = 0
     scores: Sequence[ScoreRecord] | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
@@ -47,10 +47,10 @@ def past(
         cells: dict[tuple[Any, ...], int] = {}
         planned = [
             PlannedAnswer(
-                cells.setdefault((one.item, one.target, one.repeat), len(cells)),
+                cells.setdefault((one.item, one.prompt, one.target, one.repeat), len(cells)),
                 names.index(one.item),
                 one.turn,
-                0,
+                one.prompt,
                 one.target,
                 one.repeat,
                 one.item,
@@ -71,11 +71,11 @@ def _keep(writer: Writer, number: int, answer: Said) -> None:
     failed = answer.status == "error"
     record = said(answer.text, **{**({"code": "refused", "message": "no"} if failed else {}), **answer.record})
     row = writer._answered(number, record, "error" if failed else "answered", None)
-    writer._thread.call(partial(results.answered, rows=[row]))
+    writer._thread.put(results.answered, row)
     if not failed:
         scores = tuple(map(writer._score, answer.judged()))
         verdict = results.Scored(number, 1, scores, answer.status, 100.0 * (answer.status == "pass"))
-        writer._thread.call(partial(results.scored, rows=[verdict]))
+        writer._thread.put(results.scored, verdict)
 
 
 def passing(count: int, good: int, **given: Any) -> list[Said]:

@@ -14,7 +14,7 @@ import pytest
 
 from tests import warm
 from tui_evals.datasets.discover import is_generation_file
-from tui_evals.datasets.versions import CURRENT_VERSION
+from tui_evals.datasets.paths import CURRENT_VERSION
 
 SAMPLES = Path(__file__).parents[2] / "sample_datasets"
 

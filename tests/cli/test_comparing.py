@@ -15,7 +15,7 @@ from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import compare
 from tui_evals.compare.verdicts import difference_sentence
-from tui_evals.store.baselines import set_baseline
+from tui_evals.store.lookup import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
@@ -45,10 +45,13 @@ def test_two_runs_have_a_verdict_and_their_changes_in_order(shell):
     first, later = two()
     done = shell("compare", first.key, later.key)
     assert done.code == 0
-    assert re.search(rf"^A +{first.key} +nightly +demo +80.0 % +4/5 ", done.out, re.MULTILINE)
-    assert re.search(rf"^B +{later.key} +nightly +demo +75.0 % +3/4 ", done.out, re.MULTILINE)
+    assert re.search(rf"^A +{first.key} +nightly +demo +75.0 % +4 items +25.9 to 99.4$", done.out, re.MULTILINE)
+    assert re.search(rf"^B +{later.key} +nightly +demo +75.0 % +4 items +25.9 to 99.4$", done.out, re.MULTILINE)
+    assert "Pass rates are over the items that both runs judged." in done.out
     assert "B passes as many of 4 items as A: no difference." in done.out
-    assert re.search(r"^cost \S+ → \S+ · tokens \S+ → \S+ · median latency .+ → .+$", done.out, re.MULTILINE)
+    assert re.search(
+        r"^4 shared answers: cost \S+ → \S+ · tokens \S+ → \S+ · median latency .+ → .+$", done.out, re.MULTILINE
+    )
     assert "1 broken · 1 fixed · 1 changed · 1 same · 1 not comparable" in done.out
     assert heads(done.out) == [("broken", "a"), ("fixed", "b"), ("changed", "c"), ("not comparable", "e")]
     assert re.search(r"A ✓ pass +yes\n +B ✗ fail +wrong\n", done.out)
@@ -134,8 +137,9 @@ def test_columns_and_categories_have_tables_where_there_are_several(shell):
     table = out[out.index("\ntarget ") :]
     assert re.search(r"^large +50.0 % +50.0 % +0.0 pts .*equal$", table, re.MULTILINE)
     assert re.search(r"^small +50.0 % +100.0 % +\+50.0 pts .*could be chance$", table, re.MULTILINE)
-    assert re.search(r"^x +100.0 % +2/2 +100.0 % +2/2$", out, re.MULTILINE)
-    assert re.search(r"^y +0.0 % +0/2 +50.0 % +1/2$", out, re.MULTILINE)
+    assert re.search(r"^x · small +100.0 % +100.0 % +1 item$", out, re.MULTILINE)
+    assert re.search(r"^y · small +0.0 % +100.0 % +1 item$", out, re.MULTILINE)
+    assert re.search(r"^y · large +0.0 % +0.0 % +1 item$", out, re.MULTILINE)
 
 
 def test_less_can_be_better(shell):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.runs.conftest import until
+from tui_evals.datasets.discover import make_demo
 from tui_evals.datasets.document import load
 from tui_evals.datasets.resolve import resolve_evaluators
-from tui_evals.datasets.starter import make_demo
 from tui_evals.datasets.validate import dataset_of
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.store.reader import Reader

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.past import Said, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
-from tui_evals.cli.look import grid
+from tui_evals.cli.look import show
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -73,7 +73,7 @@ def test_rows_are_sorted_and_filtered_and_come_as_data(run, shell):
 
 
 def test_a_narrow_terminal_has_the_columns_that_fit_and_says_how_many_do_not(run, shell, monkeypatch):
-    monkeypatch.setattr(grid, "columns", lambda: 50)
+    monkeypatch.setattr(show, "columns", lambda: 50)
     done = shell("show", run.key, "--grid").out
     assert "three" not in done and max(map(len, done.splitlines()[:-1])) <= 50
     assert done.splitlines()[-1].startswith("1 more column beyond the width of the terminal")
@@ -85,8 +85,8 @@ def test_where_nothing_can_fail_a_column_says_what_it_measured(shell):
     assert "Tone: mean 0.250" in shell("show", "last", "--grid").out
     columns = json.loads(shell("show", "last", "--grid", "--json").out)["columns"]
     assert [(one["pass_rate"], one["measures"]) for one in columns] == [
-        (None, ["Tone: mean 0.250"]),
-        (None, ["Tone: mean 0.500"]),
+        (None, ["Tone: mean 0.250 (95 % interval 0.000 to 0.943)"]),
+        (None, ["Tone: mean 0.500 (95 % interval 0.010 to 0.990)"]),
     ]
 
 
@@ -103,10 +103,11 @@ def test_two_columns_are_compared_as_two_runs_are(run, shell):
     assert "B passes 1 more of 2 items than A: could be chance" in done.out
     assert "✓ fixed  b" in done.out
     data = json.loads(shell("compare", run.key, "--columns", "one,two", "--only", "fixed", "--json").out)
-    assert [(one["called"], one["name"], one["passed"], one["cost"]) for one in data["runs"]] == [
-        ("A", "openai/one", 1, 0.5),
-        ("B", "openai/two", 2, 0.5),
+    assert [(one["called"], one["name"], one["whole_run"]["cost"]) for one in data["runs"]] == [
+        ("A", "openai/one", 0.5),
+        ("B", "openai/two", 0.5),
     ]
+    assert [one["pass_rates"][0]["value"] for one in data["runs"]] == [0.5, 1.0]
     assert [line["item"] for line in data["lines"]] == ["b"]
 
 

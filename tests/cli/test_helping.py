@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tui_evals import __version__
-from tui_evals.cli.lookup.manual import pages
 from tui_evals.cli.main import SECTIONS
+from tui_evals.cli.manual import pages
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 
@@ -63,7 +63,7 @@ def said_of_the_terminal(shell):
 
 def test_doctor_says_what_is_in_the_way_of_a_terminal(shell, project, monkeypatch):
     answers = {"-V": "tmux 3.4", "escape-time": "500", "set-clipboard": "external", "allow-passthrough": "off"}
-    monkeypatch.setattr("tui_evals.cli.lookup.terminal._tmux", lambda *words: answers[words[-1]])
+    monkeypatch.setattr("tui_evals.cli.doctor._tmux", lambda *words: answers[words[-1]])
     given = {"TMUX": "/tmp/tmux,1,0", "TERM": "screen", "COLORTERM": "", "ESCDELAY": "1000", "COLORFGBG": "0;15"}
     for name, value in given.items():
         monkeypatch.setenv(name, value)
@@ -86,7 +86,7 @@ def test_doctor_says_what_is_in_the_way_of_a_terminal(shell, project, monkeypatc
 
 
 def test_doctor_refuses_a_malicious_release(shell, project, monkeypatch):
-    monkeypatch.setattr("tui_evals.cli.lookup.manual._version", lambda name: "1.82.8" if name == "litellm" else "1.0")
+    monkeypatch.setattr("tui_evals.cli.doctor._version", lambda name: "1.82.8" if name == "litellm" else "1.0")
     done = shell("doctor")
     assert done.code == 1 and "malicious release" in done.out
 

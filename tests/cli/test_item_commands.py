@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tui_evals.cli.lookup.manual import pages
 from tui_evals.cli.main import run
+from tui_evals.cli.manual import pages
 from tui_evals.datasets import history
 
 TEXT = """\

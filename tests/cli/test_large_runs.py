@@ -29,5 +29,5 @@ def test_the_first_run_of_a_project_imports_only_what_it_uses(project):
     done = subprocess.run(python_command("-c", code), capture_output=True, text=True, check=True)
     modules = set(done.stderr.split())
     assert "tui_evals.evaluators.references" in modules
-    unused = {"sqlite_utils", "wcwidth", "litellm", "tui_evals.compare.runs", "tui_evals.evaluators.bertscore"}
+    unused = {"sqlite_utils", "wcwidth", "litellm", "tui_evals.compare.runs", "tui_evals.evaluators.similarity"}
     assert not unused & modules

@@ -109,9 +109,9 @@ def test_the_help_of_a_dataset_names_it(shell):
 @pytest.mark.parametrize(("code", "left"), [(7, "an error \x1b[2J of its own"), (0, "")])
 def test_the_doors_hand_the_request_over_and_say_what_is_left(monkeypatch, tmp_path, capsys, demo, code, left):
     asked = []
-    fake = types.ModuleType("tui_evals.tui.door")
+    fake = types.ModuleType("tui_evals.tui.launch")
     fake.open_workbench = lambda root, **more: asked.append((root, more)) or (code, left)
-    monkeypatch.setitem(sys.modules, "tui_evals.tui.door", fake)
+    monkeypatch.setitem(sys.modules, "tui_evals.tui.launch", fake)
     opening = Opening(tmp_path, tmp_path / "a.db", tmp_path / "d.json", "k4711", mouse=False, demo=demo)
     monkeypatch.setattr("tui_evals.cli.main.run", lambda _: opening)
     with pytest.raises(SystemExit) as ended:

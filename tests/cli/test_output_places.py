@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.reports.stores import Ran, every, good, store
-from tui_evals.atomic_files import CannotSave, write_atomically
+from tui_evals.files import CannotSave, write_atomically
 from tui_evals.interpreter import python_command
 
 ITEMS = [{"testId": name, "prompt": f"ask {name}", "expected_response": "yes"} for name in "ab"]

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from tui_evals.runs import suite_runs
+from tui_evals.runs import suites as keeping
 from tui_evals.runs.project import load_project
-from tui_evals.runs.suites import running
-from tui_evals.runs.suites import suite as keeping
 
 CASES = 'input,reference_output\n"a, b",007\nq2,yes\nq3,no\n'
 
@@ -115,9 +115,9 @@ def test_the_candidates_of_a_run_are_kept_so_that_it_can_be_judged_and_asked_aga
 def test_a_run_that_was_stored_and_never_begun_is_resumed(suite, shell, project):
     here = load_project(project)
     kept = keeping.suite_named(project, suite)
-    asked = running.suite_run(kept, "r", ["007", "yes", "x"], None, {}, needs_context=False)
+    asked = suite_runs.suite_run(kept, "r", ["007", "yes", "x"], None, {}, needs_context=False)
     with here.writer() as writer:
-        run = running.prepare_run(asked, here).store(writer).run
+        run = suite_runs.prepare_run(asked, here).store(writer).run
     assert shell("resume", run.key).code == 0
     scores = [one["score"] for one in json.loads(shell("suite", "show", suite, "r", "--json").out)["test_cases"]]
     assert scores == [1.0, 1.0, 0.0]

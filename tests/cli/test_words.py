@@ -4,17 +4,16 @@ import re
 
 import pytest
 
-from tui_evals.cli.lookup.manual import pages, word_meanings
+from tui_evals.cli.manual import pages, word_meanings
 from tui_evals.compare.runs import KINDS
 
 USED = (
     *(
         "pass rate",
         "interval",
-        "Wilson",
+        "three more items",
         "McNemar",
         "sign-flip test",
-        "bootstrap",
         "p",
         "Holm",
         "power",

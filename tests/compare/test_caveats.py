@@ -1,8 +1,8 @@
 """What is said of a comparison whose numbers mean less than they seem to."""
 
 from tests.compare.helpers import answer, ran, scored
-from tui_evals.compare.caveats import caveats
 from tui_evals.compare.runs import compare_runs
+from tui_evals.compare.verdicts import caveats
 
 
 def said(*sides):
@@ -31,7 +31,7 @@ def test_a_run_that_is_not_over_and_another_dataset_are_named():
 def test_that_a_conversation_counts_as_one_item_is_said_where_there_are_any():
     turns = [answer(number, turn=number, status="pass") for number in range(2)]
     (note,) = said(*(ran(turns, status="finished") for _ in range(2)))
-    assert note.startswith("In the verdicts a conversation passes when all of its turns do")
+    assert note.startswith("Here a conversation passes when all of its turns do")
 
 
 def test_runs_that_only_names_of_targets_keep_apart_say_how_to_compare_them():

@@ -4,8 +4,7 @@ import pytest
 
 from tests.cli.past import Said, past
 from tests.store.helpers import judged
-from tui_evals.compare.columns import read_columns
-from tui_evals.compare.runs import read_comparison
+from tui_evals.compare.runs import read_columns, read_comparison
 from tui_evals.store.reader import Reader
 
 LEFT = ["pass"] * 6 + ["fail"] * 2 + ["scored"]
@@ -42,9 +41,10 @@ def test_the_columns_of_a_run_have_the_statistics_of_two_runs(reader):
     columns, runs = read_columns(reader, 1, ((0, 0), (0, 1))), read_comparison(reader, [2, 3])
     assert columns.against == runs.against
     assert without_ids(columns) == without_ids(runs)
+    assert [one.figures for one in columns.rates] == [one.figures for one in runs.rates]
     for own, other in zip(columns.sides, runs.sides, strict=True):
-        assert (own.rate, own.scores, own.measures, own.labels) == (
-            other.rate,
+        assert (own.usage[""], own.scores, own.measures, own.labels) == (
+            other.usage[""],
             other.scores,
             other.measures,
             other.labels,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.compare.match import ItemKey, Outcome, item_verdict, match_items
+from tui_evals.compare.sides import ItemKey, Outcome, item_verdict, match_items
 
 
 def named(*keys):

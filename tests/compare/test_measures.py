@@ -212,8 +212,13 @@ def test_every_later_run_is_measured_against_the_first():
     assert [(one.fixed, one.passes.difference) for one in found.against] == [(6, 1.0), (0, 0.0), (6, 1.0)]
 
 
-def test_differences_that_are_all_one_have_no_interval_for_they_show_no_spread():
+def test_the_interval_of_a_few_differences_that_are_all_one_is_wide():
     found = against(every(["fail"] * 6), every(["pass"] * 6, 100))
-    assert (found.passes.difference, found.passes.interval) == (1.0, None)
-    mixed = against(every(["fail"] * 6), every(["pass"] * 5 + ["fail"], 100))
-    assert mixed.passes.interval is not None
+    assert found.passes.difference == found.passes.interval.high == 1.0
+    assert 0 < found.passes.interval.low < 0.2
+    same = against(every(["pass"] * 6), every(["pass"] * 6, 100)).passes
+    assert (same.difference, same.interval.low, same.interval.high) == (
+        0,
+        pytest.approx(-0.4, abs=0.01),
+        -same.interval.low,
+    )

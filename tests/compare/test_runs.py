@@ -101,28 +101,68 @@ def test_one_run_is_not_enough_and_five_are_too_many(count):
         compared(*([answer(n)] for n in range(count)))
 
 
-def test_each_side_is_counted_whole():
-    rows = [answer(1, 0, "pass", 1.0), answer(2, 1, "fail", 0.0), answer(3, 2, "error")]
-    one, other = compare_runs([ran(rows, document(*"abc"), [scored(1, 0.75), scored(2, 0.25)]), ran([])]).sides
-    assert (one.rate.passed, one.rate.judged, one.rate.share) == (1, 2, 0.5)
-    assert (other.rate.judged, other.rate.share, other.rate.interval) == (0, None, None)
-    assert {key: list(values) for key, values in one.scores.items()} == {"Match": [0.75, 0.25]}
-    assert other.scores == {}
+def test_the_rates_and_scores_of_runs_are_over_what_all_of_them_judged():
+    left = [answer(1, 0, "pass"), answer(2, 1, "fail"), answer(3, 2, "error"), answer(4, 3, "pass")]
+    right = [answer(11, 0, "fail"), answer(12, 1, "fail"), answer(13, 2, "pass")]
+    scores = [scored(1, 0.75), scored(2, 0.25), scored(4, 1.0), scored(3, 0.5)], [scored(11, 0.5), scored(13, 0.1)]
+    found = compare_runs([ran(rows, document(*"abcd"), own) for rows, own in zip((left, right), scores, strict=True)])
+    (rates,) = found.rates
+    assert [(figure.value, figure.items) for figure in rates.figures] == [(0.5, 2), (0.0, 2)]
+    assert [figure.value for figure in rates.figures] == [found.against[0].passes.before, found.against[0].passes.after]
+    assert [{key: list(own) for key, own in side.scores.items()} for side in found.sides] == [
+        {"Match": [0.75]},
+        {"Match": [0.5]},
+    ]
 
 
-def test_each_category_has_a_rate_in_every_run():
+def test_runs_that_judged_nothing_in_common_have_no_rate():
+    found = compare_runs([ran([answer(1, 0)], document(*"ab")), ran([answer(2, 1)], document(*"ab"))])
+    assert found.rates == () and [side.scores for side in found.sides] == [{}, {}]
+
+
+def test_the_rates_of_three_runs_are_over_what_all_three_judged():
+    runs = [[answer(10 * run + n, n) for n in range(3) if (run, n) != (2, 0)] for run in range(3)]
+    (rates,) = compared(*runs, asked=document(*"abc")).rates
+    assert [figure.items for figure in rates.figures] == [2, 2, 2]
+
+
+def test_repeats_are_answers_of_their_item():
+    left = [
+        answer(n, item, "pass" if n % 2 else "fail", repeat=n % 4)
+        for item in range(3)
+        for n in range(4 * item, 4 * item + 4)
+    ]
+    right = [answer(100 + n, item, repeat=n % 4) for item in range(3) for n in range(4 * item, 4 * item + 4)]
+    (rates,) = compared(left, right, asked=document(*"abc")).rates
+    assert [(figure.value, figure.items, figure.answers) for figure in rates.figures] == [(0.5, 3, 12), (1.0, 3, 12)]
+
+
+def test_columns_have_a_rate_each():
+    runs = [
+        [answer(10 * run + 2 * n + t, n, "pass" if t else "fail", target=t) for n in range(2) for t in range(2)]
+        for run in (1, 2)
+    ]
+    found = compared(*runs, asked=document(*"ab"), targets=("small", "large"))
+    assert [(one.names, [figure.value for figure in one.figures]) for one in found.rates] == [
+        (("small", "small"), [0.0, 0.0]),
+        (("large", "large"), [1.0, 1.0]),
+    ]
+    assert found.against[0].passes.columns == 2
+
+
+def test_each_category_has_a_rate_in_every_run_over_what_both_judged():
     left = [answer(1, 0, category="easy"), answer(2, 1, "fail", category="hard"), answer(3, 2, category="hard")]
     right = [answer(4, 0, category="easy"), answer(5, 1, category="hard"), answer(6, 2, "error", category="hard")]
     found = compared(left, right, asked=document(*"abc"))
-    assert {name: [(rate.passed, rate.judged) for rate in rates] for name, rates in found.categories.items()} == {
-        "easy": [(1, 1), (1, 1)],
-        "hard": [(1, 2), (1, 1)],
+    assert {one.category: [(figure.value, figure.items) for figure in one.figures] for one in found.categories} == {
+        "easy": [(1.0, 1), (1.0, 1)],
+        "hard": [(0.0, 1), (1.0, 1)],
     }
     assert [line.category for line in found.lines] == ["easy", "hard", "hard"]
 
 
 def test_without_categories_there_are_no_rates_of_them():
-    assert compared([answer(1)], [answer(2)]).categories == {}
+    assert compared([answer(1)], [answer(2)]).categories == ()
 
 
 def test_of_answers_that_look_the_same_those_whose_texts_differ_are_changed():
@@ -191,7 +231,8 @@ def test_every_answer_is_in_one_line_and_swapping_two_runs_mirrors_everything(le
         assert (test.before, test.after) == pytest.approx((swapped.after, swapped.before))
         assert (test.p, test.adjusted) == pytest.approx((swapped.p, swapped.adjusted))
         assert (test.needed, test.direction) == (swapped.needed, swapped.direction)
-    assert found.categories == {name: rates[::-1] for name, rates in back.categories.items()}
+    for own, turned in zip((*found.rates, *found.categories), (*back.rates, *back.categories), strict=True):
+        assert (own.category, own.figures) == (turned.category, turned.figures[::-1])
 
 
 @given(LEFT, RIGHT)
@@ -226,13 +267,14 @@ async def test_runs_are_read_from_the_store_with_texts_that_differ_far_behind(st
     assert [line.kinds for line in found.lines] == [("changed", "same")]
     assert [one.counts["changed"] for one in found.against] == [1, 0]
     assert [side.run.id for side in found.sides] == [1, 2, 3]
-    assert set(found.categories) == {"easy"}
+    assert found.category_names == ("easy",)
 
 
 async def test_evaluators_that_only_one_run_has_are_not_tested(store):
     found = read_comparison(store, [1, 2])
     assert [(test.what, test.before, test.after) for test in found.against[0].tests] == [("Match", 1.0, 1.0)]
-    assert [set(side.scores) for side in found.sides] == [{"Match", "first"}, {"Match", "second"}]
+    assert [side.evaluators for side in found.sides] == [{"Match", "first"}, {"Match", "second"}]
+    assert [set(side.scores) for side in found.sides] == [{"Match"}, {"Match"}]
 
 
 async def test_a_run_that_is_gone_cannot_be_compared(store):

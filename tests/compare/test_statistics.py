@@ -1,4 +1,4 @@
-"""Intervals and tests of rates, means and paired differences, against scipy and statsmodels; shares in words."""
+"""Tests of paired differences, against scipy and statsmodels; shares in words."""
 
 from fractions import Fraction
 from math import comb, isclose, nan, sqrt
@@ -9,17 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compare import theirs
-from tui_evals.compare.statistics import (
-    Interval,
-    bootstrap,
-    holm,
-    items_needed,
-    mcnemar,
-    mean_interval,
-    paired_test,
-    percent,
-    wilson,
-)
+from tui_evals.compare.statistics import holm, items_needed, mcnemar, paired_test, percent
 
 EXACTLY = 1e-6
 finite = st.floats(-5, 5)
@@ -29,50 +19,6 @@ difference = st.one_of(st.sampled_from([-1.0, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 1.0
 def drawn(n, seed, *, shift=0.0):
     random = Random(seed)
     return [random.gauss(shift, 1) for _ in range(n)]
-
-
-@pytest.mark.parametrize(
-    ("successes", "n", "level", "low", "high"),
-    [
-        (8, 10, 0.95, 0.4901624715, 0.9433178485),
-        (50, 100, 0.95, 0.4038315304, 0.5961684696),
-        (1, 2, 0.95, 0.0945312057, 0.9054687943),
-        (0, 10, 0.95, 0.0, 0.2775327999),
-        (10, 10, 0.95, 0.7224672001, 1.0),
-        (0, 1, 0.95, 0.0, 0.7934506856),
-    ],
-)
-def test_known_values(successes, n, level, low, high):
-    found = wilson(successes, n, level)
-    assert isclose(found.low, low, abs_tol=1e-9)
-    assert isclose(found.high, high, abs_tol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("level", "z"), [(0.8, 1.2815515655), (0.9, 1.6448536270), (0.95, 1.9599639845), (0.99, 2.5758293035)]
-)
-@given(st.integers(1, 10_000), st.data())
-def test_the_ends_are_the_rates_from_which_the_observed_one_is_z_errors_away(level, z, n, data):
-    successes = data.draw(st.integers(0, n))
-    found = wilson(successes, n, level)
-    for end in (found.low, found.high):
-        assert isclose(abs(successes / n - end), z * sqrt(end * (1 - end) / n), rel_tol=1e-6, abs_tol=1e-9)
-    assert 0 <= found.low <= successes / n <= found.high <= 1
-    mirrored = wilson(n - successes, n, level)
-    assert isclose(mirrored.low, 1 - found.high, abs_tol=1e-12)
-
-
-def test_nothing_counted_has_no_interval():
-    assert wilson(0, 0) is None
-    assert isinstance(wilson(0, 1), Interval)
-
-
-@pytest.mark.parametrize(
-    ("successes", "n", "level"), [(-1, 2, 0.95), (3, 2, 0.95), (0, -1, 0.95), (1, 2, 0.0), (1, 2, 1.0)]
-)
-def test_what_is_no_rate_is_refused(successes, n, level):
-    with pytest.raises(ValueError, match="is not a rate"):
-        wilson(successes, n, level)
 
 
 @pytest.mark.parametrize(
@@ -128,17 +74,6 @@ def test_what_is_no_count_is_refused():
 )
 def test_shares_in_words(share, decimals, text):
     assert percent(share, decimals) == text
-
-
-@pytest.mark.parametrize(
-    ("successes", "n", "level"),
-    [(0, 1, 0.95), (1, 1, 0.95), (0, 200, 0.95), (200, 200, 0.99), (3, 7, 0.8), (6, 200, 0.95), (9_999, 10_000, 0.9)],
-)
-def test_wilsons_interval_is_that_of_statsmodels(successes, n, level):
-    low, high = theirs.proportion_confint(successes, n, alpha=1 - level, method="wilson")
-    found = wilson(successes, n, level)
-    assert isclose(found.low, low, abs_tol=EXACTLY)
-    assert isclose(found.high, high, abs_tol=EXACTLY)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +169,6 @@ def test_a_seed_gives_the_same_draws_and_another_seed_others():
     differences = drawn(40, 1, shift=0.3)
     assert paired_test(differences, seed=1) == paired_test(differences, seed=1)
     assert len({paired_test(differences, seed) for seed in range(5)}) > 1
-    assert bootstrap(differences, seed=1) == bootstrap(differences, seed=1) != bootstrap(differences, seed=2)
 
 
 def verdicts(random, n):
@@ -324,56 +258,6 @@ def test_what_is_no_p_is_refused(ps):
         holm(ps)
 
 
-def test_one_value_tells_nothing_of_the_spread_and_equal_ones_leave_a_point():
-    assert bootstrap([]) is None
-    assert bootstrap([0.3]) is None
-    assert bootstrap([0.1] * 3) == Interval(0.1, 0.1)
-    assert bootstrap([0.0] * 1_500) == Interval(0.0, 0.0)
-
-
-@pytest.mark.parametrize("n", [1_001, 3_000])
-@pytest.mark.parametrize("level", [0.9, 0.95])
-def test_the_bootstrap_of_many_values_is_its_normal_limit(n, level):
-    values = drawn(n, n)
-    low, high = theirs.stats.norm.interval(level, theirs.numpy.mean(values), theirs.numpy.std(values) / sqrt(n))
-    found = bootstrap(values, level)
-    assert isclose(found.low, low, abs_tol=EXACTLY)
-    assert isclose(found.high, high, abs_tol=EXACTLY)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        [0.1, 0.5, 0.9, 0.4, 0.2],
-        [0.0] * 30 + [1.0] * 6 + [-1.0] * 2,
-        [abs(x) ** 3 for x in drawn(25, 1)],
-        drawn(200, 2),
-    ],
-)
-def test_the_bootstrap_is_that_of_scipy_as_nearly_as_draws_can_be(values):
-    expected = theirs.stats.bootstrap(
-        (values,), theirs.numpy.mean, n_resamples=9_999, method="percentile", rng=theirs.numpy.random.default_rng(1)
-    ).confidence_interval
-    near = 0.35 * theirs.numpy.std(values) / sqrt(len(values))
-    found = bootstrap(values)
-    assert isclose(found.low, expected.low, abs_tol=near)
-    assert isclose(found.high, expected.high, abs_tol=near)
-
-
-def test_the_bootstrap_of_two_values_reaches_from_one_to_the_other():
-    assert bootstrap([0.0, 1.0]) == Interval(0.0, 1.0)
-    assert bootstrap([0.0, 1.0], level=0.4) == Interval(0.5, 0.5)
-
-
-@given(st.lists(difference, min_size=2, max_size=30))
-def test_intervals_hold_the_mean_and_turn_round_with_the_sides(values):
-    mean = sum(values) / len(values)
-    found = bootstrap(values)
-    assert found.low - 1e-9 <= mean <= found.high + 1e-9
-    turned = bootstrap([-value for value in values])
-    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
-
-
 def power(n, differences, level=0.05):
     """By normal theory, how often n such items show the difference: written from the other end than `needed`."""
     mean, square = theirs.numpy.mean(differences), theirs.numpy.mean(theirs.numpy.square(differences))
@@ -422,7 +306,7 @@ def test_fewer_items_than_the_test_can_decide_on_are_never_enough():
     assert items_needed([1.0] * 5 + [0.0]) == 8
 
 
-@pytest.mark.parametrize("test", [paired_test, bootstrap, items_needed])
+@pytest.mark.parametrize("test", [paired_test, items_needed])
 def test_what_cannot_be_reckoned_with_is_refused(test):
     for value in (nan, float("inf"), -float("inf")):
         with pytest.raises(ValueError, match="infinite or not a number"):
@@ -432,13 +316,3 @@ def test_what_cannot_be_reckoned_with_is_refused(test):
     if test is not paired_test:
         with pytest.raises(ValueError, match=r"1\.0 is not a level"):
             test([0.5, 0.25], 1.0)
-
-
-@pytest.mark.parametrize(("n", "student"), [(2, 12.706), (3, 4.303), (4, 3.182), (5, 2.776), (11, 2.228), (101, 1.984)])
-def test_the_interval_of_a_mean_is_students(n, student):
-    values = [float(number) for number in range(n)]
-    mean, squares = sum(values) / n, sum(value * value for value in values) / n
-    ends = mean_interval(n, mean, squares)
-    half = student * (sum((value - mean) ** 2 for value in values) / (n - 1)) ** 0.5 / n**0.5
-    assert (ends.high - mean, mean - ends.low) == pytest.approx((half, half), rel=2e-3)
-    assert mean_interval(1, 2.0, 4.0) is None and mean_interval(3, 2.0, 4.0) is None

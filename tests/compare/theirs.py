@@ -10,7 +10,6 @@ _WHERE = {
     "minimize": "scipy.optimize:minimize",
     "mcnemar": "statsmodels.stats.contingency_tables:mcnemar",
     "multipletests": "statsmodels.stats.multitest:multipletests",
-    "proportion_confint": "statsmodels.stats.proportion:proportion_confint",
     "cohens_kappa": "statsmodels.stats.inter_rater:cohens_kappa",
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui_evals.datasets.discover import dataset_named, find_dataset, is_generation_file, project_of
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 
 
 def test_what_a_generation_works_with_is_no_dataset(tmp_path):

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.datasets.test_steps import datasets, some_step
-from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets import steps
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.paths import CannotEdit, same_data
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import CannotEdit, DatasetError, same_data
 from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.datasets.validate import validate
+from tui_evals.files import CannotSave
 
 STYLED = """{
     "schemaVersion": "1.0.0",

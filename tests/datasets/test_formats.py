@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets import samples, table
+from tui_evals.datasets import rows
 from tui_evals.datasets.document import load
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.portable import PUBLIC
-from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import runevals_refusal, validate
 from tui_evals.imports import m365
 from tui_evals.text import strictjson
@@ -30,7 +30,7 @@ from tui_evals.text import strictjson
 def test_the_columns_of_another_table_are_guessed_by_their_names(header, found):
     if found is None:
         found = dict(zip(("prompt", "expected_response", "response", "context"), header.split(","), strict=True))
-    assert table.likely_columns(table.header_of(header + "\n")) == found
+    assert rows.likely_columns(rows.header_of(header + "\n")) == found
 
 
 def test_a_table_reads_cells_as_text_and_blanks_as_absent(tmp_path):
@@ -100,8 +100,8 @@ sample = st.fixed_dictionaries(
 @given(st.lists(sample, min_size=1, max_size=4))
 def test_samples_read_and_written_are_the_same_samples(given_samples):
     text = "".join(strictjson.dumps(one) + "\n" for one in given_samples)
-    items, _ = samples.read_jsonl(text)
-    written, lost = samples.write_jsonl(items)
+    items, _ = rows.read_jsonl(text)
+    written, lost = rows.write_jsonl(items)
     assert [json.loads(line) for line in written.split("\n")[:-1]] == given_samples
     assert not lost
 
@@ -114,23 +114,23 @@ row = st.fixed_dictionaries(
 
 @given(st.lists(row, min_size=1, max_size=4))
 def test_a_table_written_raw_reads_back(items):
-    text, lost = table.write_csv(items, raw=True)
+    text, lost = rows.write_csv(items, raw=True)
     assert not lost
-    assert table.read_csv(text)[0] == items
+    assert rows.read_csv(text)[0] == items
 
 
 def test_a_table_guards_formulas_and_says_so():
-    text, lost = table.write_csv([{"prompt": "=1+1", "expected_response": "-5", "context": "＝cmd"}])
+    text, lost = rows.write_csv([{"prompt": "=1+1", "expected_response": "-5", "context": "＝cmd"}])
     assert text.splitlines()[1] == "'=1+1,-5,'＝cmd"
     assert lost == ["2 cells that a spreadsheet would run as a formula now start with ' (--raw-csv keeps them)"]
 
 
 def test_what_a_table_or_samples_cannot_hold_is_said():
     item = {"name": "flow", "evaluators": {}, "turns": [{"prompt": "a", "expected_response": "b"}, {"prompt": "c"}]}
-    text, lost = table.write_csv([item])
+    text, lost = rows.write_csv([item])
     assert [line.split(",")[0] for line in text.splitlines()] == ["input", "a", "c"]
     assert any("evaluators" in line for line in lost) and any("turns" in line for line in lost)
-    text, lost = samples.write_jsonl([item])
+    text, lost = rows.write_jsonl([item])
     assert [json.loads(line)["input"] for line in text.splitlines()][1] == [
         {"role": "user", "content": "a"},
         {"role": "assistant", "content": "b"},

@@ -10,12 +10,11 @@ import pytest
 from tui_evals.datasets.discover import find_dataset
 from tui_evals.datasets.document import inline_document, load
 from tui_evals.datasets.model import Dataset
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError
 from tui_evals.datasets.portable import PUBLIC
-from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.resolve import allowed_tools, resolve_evaluators
 from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.validate import ValidationReport, validate
-from tui_evals.datasets.versions import CURRENT_VERSION
 
 
 def checked(folder: Path, data: object) -> ValidationReport:

@@ -8,8 +8,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.item_file import CannotRead, item_faults, read_items, with_faults, without_faults, write_items
 from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.portable import PUBLIC
-from tui_evals.text.yaml_writer import write_yaml
-from tui_evals.text.yamls import load_yaml
+from tui_evals.text.yamls import load_yaml, write_yaml
 
 SHORT = st.text(max_size=12) | st.text(
     st.sampled_from("ab1:#-|>'\"\\ \n\t\r&*~<=\u2028\x7f\x85\u202e\ufeff日"), max_size=20

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_evals.datasets import parts
-from tui_evals.datasets.layout import rewrite_json
 from tui_evals.datasets.parts import parts_of, shape_of
-from tui_evals.datasets.paths import CannotEdit, set_at
+from tui_evals.datasets.paths import CannotEdit, rewrite_json, set_at
 
 TEXT = st.text(max_size=8)
 LEAF = st.none() | st.booleans() | st.integers() | TEXT | st.lists(TEXT, max_size=2)

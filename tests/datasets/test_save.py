@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.datasets.document import load
 from tui_evals.datasets.save import ChangedOnDisk, back_up, overwrite, save
+from tui_evals.files import CannotSave, write_atomically
 
 items = st.lists(
     st.fixed_dictionaries(
@@ -144,7 +144,7 @@ def test_a_folder_that_cannot_be_written_to_is_a_sentence(tmp_path):
 _FULL_DISK = """
 import sys
 from pathlib import Path
-from tui_evals.atomic_files import CannotSave, write_atomically
+from tui_evals.files import CannotSave, write_atomically
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -167,7 +167,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_litter(tmp_path)
 _SAVE_FOR_EVER = """
 import sys
 from pathlib import Path
-from tui_evals.atomic_files import write_atomically
+from tui_evals.files import write_atomically
 file = Path(sys.argv[1])
 print("ready", flush=True)
 number = 0

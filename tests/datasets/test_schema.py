@@ -5,7 +5,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from tui_evals.datasets.layout import pretty_json
+from tui_evals.datasets.paths import pretty_json
 from tui_evals.datasets.schema import FILE, json_schema
 
 

@@ -13,9 +13,8 @@ from tui_evals.datasets import steps
 from tui_evals.datasets import validate as validate_module
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.paths import CannotEdit
+from tui_evals.datasets.paths import CannotEdit, DatasetError, problem_with_place
 from tui_evals.datasets.portable import PUBLIC
-from tui_evals.datasets.problems import DatasetError, problem_with_place
 from tui_evals.datasets.prompts import load_prompt
 from tui_evals.datasets.validate import Checker, dataset_of, runevals_refusal, validate
 
@@ -154,7 +153,7 @@ def test_two_items_of_one_test_id_are_a_warning(tmp_path):
     items = [{"prompt": "a", "testId": "T"}, {"prompt": "b", "testId": "T"}]
     file.write_text(json.dumps({"schemaVersion": "1.9.0", "items": items}))
     report = validate(load(file), PUBLIC)
-    assert report.valid and "also that of items[0]" in str(report.problems[0])
+    assert report.valid and "also that of items[0]. Runs name this item T#2" in str(report.problems[0])
 
 
 def test_every_problem_is_said_at_once(tmp_path):

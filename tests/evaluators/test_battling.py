@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import Judge
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import CannotJudge
 from tui_evals.evaluators.battling import (
     DEFAULT_CRITERIA,
@@ -106,7 +107,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_an_answer_that_says_it_has_won_changes_nothing_but_its_own_fence(text):
     question = battle_question(BattleAnswer((ASKED,), text), WRONG, ("Canberra",))
     assert frame(question) == frame(battle_question(RIGHT, WRONG, ("Canberra",)))
@@ -119,14 +120,14 @@ def test_no_text_leaves_its_fence(texts):
     assert frame(question) == frame(battle_question(RIGHT, WRONG, ("Canberra",)))
 
 
-@pytest.mark.parametrize("winner", ["first", "second", "tie"])
+@each_row("winner", ["first", "second", "tie"])
 def test_a_verdict_is_one_json_object_whatever_is_said_around_it(winner):
     for reply in (said(winner=winner), f"<think>hm</think>\n```json\n{said(winner=winner)}\n```"):
         assert read_preference(spoken_text(reply)) == Preference(winner, "It is right.")
     assert read_preference(json.dumps({"winner": winner, "reason": 3})) == Preference(winner, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         "",

@@ -8,10 +8,10 @@ import pytest
 
 from tests.evaluators.helpers import golden, score
 from tests.interop import tiny_bert
-from tui_evals.evaluators import bertscore
+from tui_evals.evaluators import similarity
 from tui_evals.evaluators.base import Evidence, Score, evaluate
-from tui_evals.evaluators.bertscore import BertScore, BertScoreOptions
 from tui_evals.evaluators.hedging import HedgingLanguage
+from tui_evals.evaluators.similarity import BertScore, BertScoreOptions
 
 
 class Scorer:
@@ -28,7 +28,7 @@ class Scorer:
 
 def with_scorer(monkeypatch: pytest.MonkeyPatch, *measures: tuple[float, float, float]) -> Scorer:
     scorer = Scorer(*measures)
-    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: scorer)
+    monkeypatch.setattr(similarity, "load_scorer", lambda model, layers: scorer)
     return scorer
 
 
@@ -92,7 +92,7 @@ def test_a_value_of_a_json_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["model", "model_type", "modelType"])
 def test_the_model_is_asked_for_with_its_layer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     loads = []
-    monkeypatch.setattr(bertscore, "load_scorer", lambda *wanted: loads.append(wanted) or "no such model")
+    monkeypatch.setattr(similarity, "load_scorer", lambda *wanted: loads.append(wanted) or "no such model")
     record = score(BertScore, {name: "tiny", "num_layers": 2}, response="a", expected="b")
     assert loads == [("tiny", 2)]
     assert (record.result, record.reason) == ("error", "no such model")
@@ -106,9 +106,9 @@ def test_absent_evidence() -> None:
 
 @pytest.fixture
 def nothing_loaded() -> Iterator[None]:
-    bertscore.load_scorer.cache_clear()
+    similarity.load_scorer.cache_clear()
     yield
-    bertscore.load_scorer.cache_clear()
+    similarity.load_scorer.cache_clear()
 
 
 @pytest.mark.usefixtures("nothing_loaded")
@@ -180,7 +180,7 @@ def test_many_at_once_load_the_model_once(tiny_model: str) -> None:
     records = asyncio.run(all_of())
     assert records[0].score == pytest.approx(1.0, abs=1e-4)
     assert len({record.score for record in records}) > 10
-    assert bertscore.load_scorer.cache_info().misses == 1
+    assert similarity.load_scorer.cache_info().misses == 1
 
 
 @pytest.mark.parametrize("method", ["auto", "bertscore"])

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.evaluators.scripted_judge import question_of, shown, verdict
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import CannotJudge, Question
 from tui_evals.evaluators.canaries import canaries, check_judge
 from tui_evals.evaluators.registry import built_in
@@ -84,7 +85,7 @@ WANTED = {row.name: row.expected for row in canaries(RATINGS)}
 ORDERS = {"an order to the judge", "a false end of the material"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("judge", "wrong", "got"),
     [
         (obedient, ORDERS, "pass"),
@@ -122,7 +123,7 @@ def test_every_judged_evaluator_has_canaries_of_both_verdicts() -> None:
     assert "5 - Fully: every part of the request" in rubric.answer and "{{answer}}" in rubric.answer
 
 
-@pytest.mark.parametrize(("judge", "fault"), [(sound, None), (kind, "too_kind"), (strict, "too_harsh")])
+@each_row(("judge", "fault"), [(sound, None), (kind, "too_kind"), (strict, "too_harsh")])
 def test_a_judge_of_each_quality_is_told_apart_for_each_evaluator(judge, fault: str | None) -> None:
     for one in asyncio.run(check_judge(judge)).by_evaluator:
         faults = {"too_kind": one.too_kind, "too_harsh": one.too_harsh, "unread": one.unread}

@@ -1,22 +1,21 @@
 from typing import Any
 
-import pytest
-
 from tests.evaluators.helpers import golden
+from tests.evaluators.tables import each_row
 from tui_evals.text.chats import chat_to_text, is_chat
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "chat_prompt_to_text_prompt"), ids=str)
+@each_row("row", golden("openai_evals.json", "chat_prompt_to_text_prompt"))
 def test_golden_chats(row: dict[str, Any]) -> None:
     assert chat_to_text(row["args"]["prompt"], cue=row["args"]["for_completion"]) == row["expected"]
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "CompletionPrompt.to_formatted_prompt"), ids=str)
+@each_row("row", golden("openai_evals.json", "CompletionPrompt.to_formatted_prompt"))
 def test_golden_completion_prompts(row: dict[str, Any]) -> None:
     assert chat_to_text(row["args"]["raw_prompt"], cue=True) == row["expected"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "line"),
     [
         ({"role": "system", "content": "S"}, "S\n"),
@@ -33,7 +32,7 @@ def test_a_message_among_others(message: dict[str, Any], line: str) -> None:
     assert chat_to_text([message, {"role": "user", "content": "end"}]) == line + "User: end\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [([{"role": "user", "content": "x"}], True), ([], False), ("text", False), ([{"a": 1}], False), (None, False)],
 )

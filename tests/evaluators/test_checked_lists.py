@@ -8,11 +8,18 @@ from typing import Any
 import pytest
 
 from tests.evaluators.helpers import Judge, score
-from tui_evals.evaluators.agents import StepsWasted, ToolCorrectness, TrajectoryMatch
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators.agents import (
+    GoalReached,
+    KnowledgeRetention,
+    RoleAdherence,
+    StepsWasted,
+    ToolCorrectness,
+    TrajectoryMatch,
+)
 from tui_evals.evaluators.base import Score, ToolCall
-from tui_evals.evaluators.conversations import GoalReached, KnowledgeRetention, RoleAdherence
 from tui_evals.evaluators.grading import Hallucination
-from tui_evals.evaluators.grounding import (
+from tui_evals.evaluators.retrieval import (
     AnswerCorrectness,
     ContextPrecision,
     ContextRecall,
@@ -32,7 +39,7 @@ def of_chunks(kind: Any, verdict: str, *goods: bool, **options: Any) -> Score:
     return score(kind, options, Judge(reply), prompt="q", expected="e", chunks=CHUNKS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("useful", "precision"),
     [
         ((True, True, False, False), 1.0),
@@ -52,7 +59,7 @@ def test_context_relevance_is_a_share_and_only_the_first_count_where_said() -> N
     assert of_chunks(ContextRelevance, "relevant", True, True, most=2).score == 1.0
 
 
-@pytest.mark.parametrize("numbers", [(1, 2, 3), (1, 2, 3, 3), (1, 2, 3, 5), (0, 1, 2, 3)])
+@each_row("numbers", [(1, 2, 3), (1, 2, 3, 3), (1, 2, 3, 5), (0, 1, 2, 3)])
 def test_a_chunk_that_is_left_out_or_named_twice_makes_no_verdict(numbers: tuple[int, ...]) -> None:
     listed = [{"chunk": number, "reason": "", "relevant": True} for number in numbers]
     record = score(ContextRelevance, {}, Judge(json.dumps({"chunks": listed})), prompt="q", chunks=CHUNKS)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden
-from tui_evals.evaluators.choices import (
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators.grading_specs import (
     INVALID,
     ChoiceError,
     answer_instruction,
@@ -22,8 +23,7 @@ from tui_evals.evaluators.choices import (
     quoted_choices,
     shuffled_choices,
 )
-from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import fill_template
+from tui_evals.text.templates import TemplateError, fill_template
 
 FILE = "openai_evals.json"
 MATCH_FNS = ("starts_or_endswith", "endswith", "exact", "include", "contains")
@@ -34,8 +34,8 @@ def wants_error(row: dict[str, Any]) -> bool:
     return isinstance(row["expected"], dict) and "error" in row["expected"]
 
 
-@pytest.mark.parametrize("compat", [False, True])
-@pytest.mark.parametrize("row", golden(FILE, "get_choice"), ids=lambda row: repr(row["args"]["text"]))
+@each_row("compat", [False, True])
+@each_row("row", golden(FILE, "get_choice"))
 def test_golden_choices(row: dict[str, Any], compat: bool) -> None:
     args = row["args"]
 
@@ -49,7 +49,7 @@ def test_golden_choices(row: dict[str, Any], compat: bool) -> None:
         assert parse() == row["expected"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "match_fn", "ours", "original"),
     [
         ("It is Yes .", "starts_or_endswith", "Yes", INVALID),
@@ -65,7 +65,7 @@ def test_one_full_stop_at_the_end_is_lost(reply: str, match_fn: str, ours: str, 
     assert parse_choice(reply, YES_NO, match_fn=match_fn, compat=True) == original
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("match_fn", "fitting", "unfitting"),
     [
         ("starts_or_endswith", ("Yes", "Yes it is", "it is Yes"), ("it is Yes indeed", "Y", "yes")),
@@ -126,18 +126,17 @@ def test_parsing_is_the_rule_as_written(text: str, eval_type: str, match_fn: str
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("match_fn", ["starts_or_endswith", "include"])
-@pytest.mark.parametrize(
+@each_row("match_fn", ["starts_or_endswith", "include"])
+@each_row(
     "reply",
     ["x" * 10_000_000, "é." * 5_000_000, ("x" * 79 + "\n") * 125_000, " " * 10_000_000 + "x", "\n" * 10_000_000 + "x"],
-    ids=["one line", "punctuated", "lines", "spaces", "empty lines"],
 )
 def test_ten_megabytes_are_read_in_linear_time(reply: str, match_fn: str) -> None:
     # In proportion to the square of its length it would take days.
     assert parse_choice(reply, YES_NO, match_fn=match_fn) == INVALID
 
 
-@pytest.mark.parametrize("row", golden(FILE, "get_choice_strings"), ids=str)
+@each_row("row", golden(FILE, "get_choice_strings"))
 def test_golden_choice_strings(row: dict[str, Any]) -> None:
     if wants_error(row):
         with pytest.raises(ChoiceError):
@@ -150,7 +149,7 @@ def _renamed(args: dict[str, Any]) -> dict[str, Any]:
     return {"spec": args["choice_strings"], "n": args["n"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "n", "expected"),
     [
         ("ABC", 1, ("A", "B", "C")),
@@ -165,19 +164,19 @@ def test_choice_strings(spec: Any, n: int, expected: tuple[str, ...]) -> None:
     assert choice_strings(spec, n) == expected
 
 
-@pytest.mark.parametrize("choice", ["N/A", "a.", "", " ", "a\nb", "__invalid__"])
+@each_row("choice", ["N/A", "a.", "", " ", "a\nb", "__invalid__"])
 def test_choices_that_could_not_be_read_are_refused(choice: str) -> None:
     with pytest.raises(ChoiceError, match="cannot be told from a reply"):
         choice_strings([choice])
 
 
-@pytest.mark.parametrize("n", [None, 0, -1])
+@each_row("n", [None, 0, -1])
 def test_numbered_choices_need_a_number(n: int | None) -> None:
     with pytest.raises(ChoiceError, match="needs the number of answers"):
         choice_strings("from_n", n)
 
 
-@pytest.mark.parametrize("row", golden(FILE, "get_choice_score"), ids=str)
+@each_row("row", golden(FILE, "get_choice_score"))
 def test_golden_choice_scores(row: dict[str, Any]) -> None:
     args = row["args"]
 
@@ -191,7 +190,7 @@ def test_golden_choice_scores(row: dict[str, Any]) -> None:
         assert score() == row["expected"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("choice", "scores", "invalid", "expected"),
     [
         ("Yes", {"Yes": 1, "No": 0}, "exclude", 1.0),
@@ -206,7 +205,7 @@ def test_choice_score(choice: str, scores: Any, invalid: Any, expected: float | 
     assert choice_score(choice, choice_scores(YES_NO, scores), invalid) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("choices", "scores", "problem"),
     [
         (YES_NO, {"Yes": 1}, 'no score for "No"'),
@@ -221,7 +220,7 @@ def test_scores_that_cannot_be_used(choices: Sequence[str], scores: Any, problem
         choice_scores(choices, scores)
 
 
-@pytest.mark.parametrize("row", golden(FILE, "expand_args_dict__legacy_2023_03_29"), ids=str)
+@each_row("row", golden(FILE, "expand_args_dict__legacy_2023_03_29"))
 def test_golden_args(row: dict[str, Any]) -> None:
     expanded = expand_args(row["args"]["args_dict"])
     assert {metric: {name: list(pair) for name, pair in values.items()} for metric, values in expanded.items()} == row[
@@ -229,18 +228,18 @@ def test_golden_args(row: dict[str, Any]) -> None:
     ]
 
 
-@pytest.mark.parametrize("args", [{"a": {}}, {name: dict.fromkeys("0123456789", "x") for name in "abcdefghij"}])
+@each_row("args", [{"a": {}}, {name: dict.fromkeys("0123456789", "x") for name in "abcdefghij"}])
 def test_args_make_at_least_one_call_and_not_too_many(args: Any) -> None:
     with pytest.raises(ChoiceError, match="combinations, each a grading call; write 1 to 100"):
         expand_args(args)
 
 
-@pytest.mark.parametrize("row", golden(FILE, "choice_to_str"), ids=str)
+@each_row("row", golden(FILE, "choice_to_str"))
 def test_golden_quoted_choices(row: dict[str, Any]) -> None:
     assert quoted_choices(row["args"]["choice_strings"]) == row["expected"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("eval_type", "words"),
     [
         ("classify", ("nothing else", '"Yes" or "No"', "without quotes")),
@@ -254,7 +253,7 @@ def test_answer_instructions(eval_type: Any, words: tuple[str, ...]) -> None:
     assert [word for word in words if word not in instruction] == []
 
 
-@pytest.mark.parametrize("row", golden(FILE, "concat_n_completions"), ids=str)
+@each_row("row", golden(FILE, "concat_n_completions"))
 def test_golden_joined_completions(row: dict[str, Any]) -> None:
     assert concat_completions(row["args"]["completions"], row["args"]["template_i"]) == row["expected"]
 
@@ -266,7 +265,7 @@ def test_every_field_of_an_output_template() -> None:
         concat_completions(["x"], "{nobody}")
 
 
-@pytest.mark.parametrize("row", golden(FILE, "format_necessary"), ids=str)
+@each_row("row", golden(FILE, "format_necessary"))
 def test_golden_filling(row: dict[str, Any]) -> None:
     args = row["args"]
     if wants_error(row):
@@ -276,7 +275,7 @@ def test_golden_filling(row: dict[str, Any]) -> None:
         assert fill_template(args["template"], args["kwargs"]) == row["expected"]
 
 
-@pytest.mark.parametrize("row", golden(FILE, "get_answer"), ids=str)
+@each_row("row", golden(FILE, "get_answer"))
 def test_golden_last_answer(row: dict[str, Any]) -> None:
     args = row["args"]
     assert last_answer(args["text"], args["answer_prompt"], args["ignore_case"]) == row["expected"]
@@ -286,7 +285,7 @@ def test_no_last_answer() -> None:
     assert last_answer("abc", "ABC") is None
 
 
-@pytest.mark.parametrize("row", golden(FILE, "make_abc"), ids=str)
+@each_row("row", golden(FILE, "make_abc"))
 def test_golden_lettered(row: dict[str, Any]) -> None:
     args = row["args"]
     options, correct = shuffled_choices(

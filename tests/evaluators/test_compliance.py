@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import Judge, score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.compliance import Compliance, discover_metrics, metric_evaluator, parse_metric, parse_ok_err
 
 RULES = "The output is one tag."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "outcome"),
     [
         ("No violation.\nOK", "ok"),
@@ -41,7 +42,7 @@ def test_promptpex_01_ok_err(reply: str, outcome: str) -> None:
     assert parse_ok_err(reply) == outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "number", "outcome"),
     [
         ('{"explanation":"x","score":85}', 85, None),
@@ -59,7 +60,7 @@ def test_promptpex_02_metric_replies(reply: str, number: float | None, outcome: 
     assert (read.score, read.outcome, read.content) == (number, outcome, reply)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "number"),
     [
         ("{score: 85.5, // fine\n}", 85.5),
@@ -94,14 +95,12 @@ def test_metric_replies_as_judges_write_them(reply: str, number: float | None) -
     assert read.outcome == (None if number is not None else "unknown")
 
 
-@pytest.mark.parametrize(("reply", "outcome"), [("fine\nOK", "ok"), ("```\nbad\nERR\n```", "err")])
+@each_row(("reply", "outcome"), [("fine\nOK", "ok"), ("```\nbad\nERR\n```", "err")])
 def test_a_reply_without_a_score_may_end_with_a_word(reply: str, outcome: str) -> None:
     assert (parse_metric(reply).score, parse_metric(reply).outcome) == (None, outcome)
 
 
-@pytest.mark.parametrize(
-    "piece", ["score", '{"score":', "score\u00e9", '"\\"', "/*", "{", "[", "'", "\\", " ", "\n", "//", "{score:"]
-)
+@each_row("piece", ["score", '{"score":', "score\u00e9", '"\\"', "/*", "{", "[", "'", "\\", " ", "\n", "//", "{score:"])
 def test_long_replies_are_read_at_once(piece: str) -> None:
     for reply in (piece * 300_000, "{" + piece * 300_000):
         assert parse_metric(reply).score is None
@@ -126,9 +125,7 @@ def test_the_score_of_true_json_is_that_score(number: float, text: str) -> None:
 # Compliance
 
 
-@pytest.mark.parametrize(
-    ("reply", "number", "result", "label"), [("a\nOK", 1, "pass", "ok"), ("b\nERR", 0, "fail", "err")]
-)
+@each_row(("reply", "number", "result", "label"), [("a\nOK", 1, "pass", "ok"), ("b\nERR", 0, "fail", "err")])
 def test_compliance(reply: str, number: float, result: str, label: str) -> None:
     judge = Judge(reply)
     record = score(
@@ -157,7 +154,7 @@ def test_the_answer_cannot_give_the_verdict() -> None:
     assert len(judge.questions[0].messages) == 2 and answer in judge.questions[0].messages[1]["content"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evidence", "code"),
     [
         ({"response": None, "rules": RULES}, "agentRequestFailed"),
@@ -212,7 +209,7 @@ def test_promptpex_10_discovery_beside_the_prompt(tmp_path: Path) -> None:
     assert discover_metrics(tmp_path / "absent") == {}
 
 
-@pytest.mark.parametrize("reply", ["100", "0", "37.5"])
+@each_row("reply", ["100", "0", "37.5"])
 def test_promptpex_15_a_metric_sees_rules_and_output_and_its_score_is_kept(tmp_path: Path, reply: str) -> None:
     kind = metric_evaluator("use_rules", write(tmp_path, "use_rules"))
     judge = Judge(f'{{"explanation": "x", "score": {reply}}}')
@@ -223,7 +220,7 @@ def test_promptpex_15_a_metric_sees_rules_and_output_and_its_score_is_kept(tmp_p
     assert RULES in system["content"] and "NN" in user["content"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "threshold", "result"),
     [
         ("60", None, None),
@@ -240,20 +237,20 @@ def test_the_threshold_of_a_metric(tmp_path: Path, number: str, threshold: float
     assert (record.score, record.result, record.threshold) == (float(number), result, threshold)
 
 
-@pytest.mark.parametrize("threshold", ["60", float("nan")])
+@each_row("threshold", ["60", float("nan")])
 def test_a_threshold_is_a_number(tmp_path: Path, threshold: Any) -> None:
     with pytest.raises(ValueError, match="threshold"):
         score(metric_evaluator("nice", write(tmp_path, "nice")), {"threshold": threshold}, response="NN")
 
 
-@pytest.mark.parametrize("threshold", [-1, 101])
+@each_row("threshold", [-1, 101])
 def test_a_threshold_is_between_0_and_100(tmp_path: Path, threshold: Any) -> None:
     kind = metric_evaluator("nice", write(tmp_path, "nice"))
     said = kind(kind.Options(threshold=threshold)).obstacle()
     assert said is not None and f"the threshold {threshold} is not on the scale, from 0 to 100" in said
 
 
-@pytest.mark.parametrize(("reply", "number", "result"), [("fine\nOK", 1.0, "pass"), ("bad\nERR", 0.0, "fail")])
+@each_row(("reply", "number", "result"), [("fine\nOK", 1.0, "pass"), ("bad\nERR", 0.0, "fail")])
 def test_a_metric_may_answer_with_a_word(tmp_path: Path, reply: str, number: float, result: str) -> None:
     record = score(metric_evaluator("nice", write(tmp_path, "nice")), {}, Judge(reply), response="NN")
     assert (record.score, record.result, record.label) == (
@@ -311,9 +308,7 @@ def test_absent_values_are_empty_and_false(tmp_path: Path) -> None:
     assert "compare" not in judge.prompt and "[]" in judge.prompt
 
 
-@pytest.mark.parametrize(
-    ("front", "body"), [("tags: [", "user:\nx"), ("", "user:\n{{ x"), ("", "user:\n{{ output.x.y }}"), ("", "")]
-)
+@each_row(("front", "body"), [("tags: [", "user:\nx"), ("", "user:\n{{ x"), ("", "user:\n{{ output.x.y }}"), ("", "")])
 def test_a_metric_that_cannot_be_used(tmp_path: Path, front: str, body: str) -> None:
     record = score(metric_evaluator("nice", write(tmp_path, "nice", front, body)), {}, Judge("OK"), response="NN")
     assert (record.result, record.details["code"]) == ("error", "evaluatorLoadError")

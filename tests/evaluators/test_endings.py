@@ -2,10 +2,9 @@
 
 import asyncio
 
-import pytest
-
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evidence, evaluate
-from tui_evals.evaluators.endings import FinishReason
+from tui_evals.evaluators.limits import FinishReason
 
 ENDS = [
     # how it ended, what else is known, options, result, words of the reason
@@ -24,7 +23,7 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize("row", ENDS, ids=lambda row: f"{row[0]} {row[2]}")
+@each_row("row", ENDS)
 def test_it_passes_what_may_be(row):
     ended, diagnostics, options, result, words = row
     evaluator = FinishReason(FinishReason.Options.model_validate(options))

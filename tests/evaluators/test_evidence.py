@@ -7,19 +7,19 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import Judge, score
 from tests.evaluators.scripted_judge import shown, verdict
+from tests.evaluators.tables import each_row
 from tests.evaluators.test_rubrics import fenced
 from tui_evals.evaluators.base import Evaluator, Evidence, Question, ToolCall, evaluate
-from tui_evals.evaluators.chunks import chunks_of
 from tui_evals.evaluators.judging import MAX_PIECE
 from tui_evals.evaluators.registry import built_in
+from tui_evals.evaluators.rows import SAMPLE, sample_questions
 from tui_evals.evaluators.rubrics import Groundedness, Relevance, Rubric
-from tui_evals.evaluators.sample import SAMPLE, sample_questions
+from tui_evals.evaluators.shown import chunks_of
 
 GOOD = '{"reason": "It fits.", "score": 4}'
 JUDGED = list(
@@ -29,7 +29,7 @@ JUDGED = list(
 )
 
 
-@pytest.mark.parametrize("kind", JUDGED, ids=lambda kind: kind.name)
+@each_row("kind", JUDGED)
 def test_every_evaluator_that_asks_has_a_page_of_its_question(kind: type[Evaluator]) -> None:
     asked = asyncio.run(sample_questions(kind))
     assert asked and all(one.rubric and one.messages for one in asked)
@@ -107,7 +107,7 @@ def _first_question(kind: type[Evaluator], evidence: Evidence) -> Question:
 PLAIN = {name: f"the {name}" for name in _FIELDS}
 
 
-@pytest.mark.parametrize("kind", [k for k in JUDGED if k.name != "RetrievalResult"], ids=lambda kind: kind.name)
+@each_row("kind", [k for k in JUDGED if k.name != "RetrievalResult"])
 def test_no_piece_of_evidence_reaches_out_of_its_fence(kind: type[Evaluator]) -> None:
     """Whatever a piece holds, the same pieces stand there under the same names, with the same words around them."""
     plain = _first_question(kind, _attacked(PLAIN))
@@ -143,7 +143,7 @@ def test_a_long_piece_is_cut_and_said_to_be() -> None:
     assert len(fenced(judge.questions[0])["result_1"]) == MAX_PIECE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evidence", "options", "found"),
     [
         ({"diagnostics": {"chunks": ["a", {"text": "b"}]}, "chunks": ("own",)}, {}, ("a", "b")),

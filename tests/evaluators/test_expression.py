@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import ToolCall
-from tui_evals.evaluators.expression import Expression
+from tui_evals.evaluators.conditions import Expression
 
 EVIDENCE = {
     "prompt": "How much?",
@@ -23,7 +24,7 @@ EVIDENCE = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "result"),
     [
         ("json.total == expected | float", "pass"),
@@ -42,7 +43,7 @@ def test_an_expression_sees_what_is_known_of_the_answer(expression, result):
     assert score(Expression, {"expression": expression}, **EVIDENCE).result == result
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "said"),
     [
         ("", "at least 1 character"),
@@ -77,7 +78,7 @@ def test_what_was_not_measured_is_skipped_and_what_the_item_lacks_is_an_error():
     assert score(Expression, {"expression": "variables.no == 1"}, response="x").result == "error"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     [
         "'a' * 999999999 == response",

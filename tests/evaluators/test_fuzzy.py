@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.references import FuzzyMatch, normalize, overlap_f1, token_f1
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
@@ -14,12 +15,12 @@ def references(ideal: str | list[str]) -> dict[str, Any]:
     return {"expected": ideal} if isinstance(ideal, str) else {"alternatives": tuple(ideal)}
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "normalize"))
+@each_row("row", golden("openai_evals.json", "normalize"))
 def test_golden_normalize(row: dict[str, Any]) -> None:
     assert normalize(row["args"]["s"]) == row["expected"]
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "FuzzyMatch.eval_sample"))
+@each_row("row", golden("openai_evals.json", "FuzzyMatch.eval_sample"))
 def test_golden_fuzzy_match(row: dict[str, Any]) -> None:
     args, expected = row["args"], row["expected"]
     record = score(FuzzyMatch, response=args["completion"], **references(args["ideal"]))
@@ -33,7 +34,7 @@ def test_the_f1_of_every_golden_reference_is_the_public_token_f1() -> None:
     assert token_f1("", "") == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "normal"),
     [
         ("The cat, an apple; a day!", "cat apple day"),
@@ -49,7 +50,7 @@ def test_normalize(text: str, normal: str) -> None:
     assert normalize(text) == normal
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "expected", "result"),
     [
         ("13", "3", "pass"),
@@ -96,12 +97,12 @@ def test_any_unicode_gets_a_verdict(response: str, expected: str) -> None:
     assert score(FuzzyMatch, response=response, expected=expected).result in ("pass", "fail")
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "normalize__legacy_2023_03_13"))
+@each_row("row", golden("openai_evals.json", "normalize__legacy_2023_03_13"))
 def test_compat_normalises_the_first_line_only_as_the_first_release_did(row):
     assert normalize(row["args"]["s"], compat=True) == row["expected"]
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "fuzzy_match__legacy_2023_03_13"))
+@each_row("row", golden("openai_evals.json", "fuzzy_match__legacy_2023_03_13"))
 def test_compat_compares_first_lines_only(row):
     options = {"compat": True}
     record = score(FuzzyMatch, options, response=row["args"]["s1"], expected=row["args"]["s2"])

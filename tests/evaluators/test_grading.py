@@ -4,9 +4,10 @@ from typing import Any
 import pytest
 
 from tests.evaluators.helpers import Judge, golden, score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.evaluators.grading import CLAIMS_SCHEMA, Hallucination, QACorrectness, SummaryQuality
-from tui_evals.text.tokens import estimate_tokens
+from tui_evals.text.measures import estimate_tokens
 
 AS_ORIGINAL = {"compat": True, "invalid": "lowest"}
 
@@ -26,7 +27,7 @@ def hallucination(judge: Judge, options: dict[str, Any] | None = None, **evidenc
     return score(Hallucination, options, judge, **{**texts, **evidence})
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "summary_quality.parse"), ids=lambda row: str(row["args"]))
+@each_row("row", golden("arthur_bench.json", "summary_quality.parse"))
 def test_summary_replies_as_the_original_read_them(row: dict[str, Any]) -> None:
     judge = Judge(row["args"]["llm_text"])
     record = summary(judge, AS_ORIGINAL)
@@ -34,13 +35,13 @@ def test_summary_replies_as_the_original_read_them(row: dict[str, Any]) -> None:
     assert len(judge.questions) == 1
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "qa_correctness.parse"), ids=lambda row: str(row["args"]))
+@each_row("row", golden("arthur_bench.json", "qa_correctness.parse"))
 def test_qa_replies_as_the_original_read_them(row: dict[str, Any]) -> None:
     record = correctness(Judge(row["args"]["llm_text"]), AS_ORIGINAL)
     assert {"score": record.score, "category": record.label} == row["expected"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "expected", "label", "result"),
     [
         ("0", 0.0, "reference", "fail"),
@@ -66,7 +67,7 @@ def test_summary_replies_as_we_read_them(reply: str, expected: float | None, lab
     assert (record.score, record.label, record.result) == (expected, label, result)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "expected", "label", "result"),
     [
         ("0", 0.0, "incorrect", "fail"),
@@ -91,7 +92,7 @@ def test_qa_replies_as_we_read_them(reply: str, expected: float | None, label: s
     assert record.details["reply"] == reply
 
 
-@pytest.mark.parametrize("grade", [summary, correctness])
+@each_row("grade", [summary, correctness])
 def test_an_unreadable_reply_is_asked_for_once_more(grade: Any) -> None:
     judge = Judge("The first one, I think", "1")
     assert grade(judge).score == 1.0
@@ -109,8 +110,8 @@ def test_a_judge_that_cannot_tell_is_not_asked_again() -> None:
     assert len(judge.questions) == 1
 
 
-@pytest.mark.parametrize("grade", [summary, correctness])
-@pytest.mark.parametrize("negate", [False, True])
+@each_row("grade", [summary, correctness])
+@each_row("negate", [False, True])
 def test_the_lowest_score_for_no_verdict_is_a_fail_that_negate_does_not_turn(grade: Any, negate: bool) -> None:
     record = grade(Judge("hm"), {"invalid": "lowest", "negate": negate})
     assert (record.score, record.label, record.result) == (-1.0, "invalid", "fail")
@@ -124,14 +125,12 @@ def test_negate_turns_a_verdict() -> None:
     assert (record.score, record.result) == (0.0, "pass")
 
 
-@pytest.mark.parametrize(
-    ("threshold", "results"), [(0.5, ["fail", "pass", "pass"]), (1, ["fail", "fail", "pass"]), (0, ["pass"] * 3)]
-)
+@each_row(("threshold", "results"), [(0.5, ["fail", "pass", "pass"]), (1, ["fail", "fail", "pass"]), (0, ["pass"] * 3)])
 def test_the_threshold_says_whether_equal_is_good_enough(threshold: float, results: list[str]) -> None:
     assert [summary(Judge(reply), {"threshold": threshold}).result for reply in ("0", "tie", "1")] == results
 
 
-@pytest.mark.parametrize("option", ["context_window", "contextWindow"])
+@each_row("option", ["context_window", "contextWindow"])
 def test_a_text_too_long_for_the_judge_is_cut_at_its_end(option: str) -> None:
     judge, text = Judge("1"), " ".join(f"word{number}" for number in range(4000))
     record = summary(judge, {option: 2000}, prompt=text)
@@ -151,7 +150,7 @@ def test_summaries_that_leave_no_room_cannot_be_judged() -> None:
     assert "context_window" in record.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "result", "unsupported"),
     [
         ([("a", True), ("b", True)], "pass", []),
@@ -169,7 +168,7 @@ def test_every_claim_must_be_supported(reply: list[tuple[str, bool]], result: st
     assert all(repr(claim) in record.reason for claim in unsupported)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         "All is supported.",
@@ -202,7 +201,7 @@ def test_the_claims_are_asked_for_by_a_schema_and_with_room_for_many() -> None:
     assert judge.questions[0].max_tokens > 1024
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("grade", "shown"),
     [
         (summary, {"prompt": "text", "expected": "reference", "response": "candidate"}),
@@ -227,7 +226,7 @@ def test_summary_0_is_the_reference_and_summary_1_the_answer() -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "needed"),
     [
         (SummaryQuality, ("prompt", "expected")),
@@ -252,7 +251,7 @@ def test_absent_evidence(evaluator: type[Evaluator], needed: tuple[str, ...]) ->
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("grade", [summary, correctness, hallucination])
+@each_row("grade", [summary, correctness, hallucination])
 def test_ten_megabytes_and_odd_texts(grade: Any) -> None:
     assert grade(Judge("1"), response="word " * 2_000_000).details["code"] == "responseTooLarge"
     assert grade(Judge("1", '{"claims": []}'), response="\ud800 \x00").result == "pass"

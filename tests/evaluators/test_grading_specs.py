@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.evaluators.helpers import golden
-from tui_evals.evaluators.choices import choice_scores
-from tui_evals.evaluators.grading_specs import SpecError, load_spec, shipped_specs
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators.grading_specs import SpecError, choice_scores, load_spec, shipped_specs
 
 # name: fields of the prompt, choices about two answers, scores
 SHIPPED: dict[str, tuple[str, str, list[float] | None]] = {
@@ -38,7 +38,7 @@ def test_the_shipped_names() -> None:
     assert shipped_specs() == tuple(sorted(SHIPPED))
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@each_row("name", SHIPPED)
 def test_shipped_specs(name: str) -> None:
     spec = load_spec(name)
     fields, choices, scores = SHIPPED[name]
@@ -53,9 +53,7 @@ def test_shipped_specs(name: str) -> None:
     assert spec.default_eval_type == ("cot_classify_jp" if japanese else "cot_classify")
 
 
-@pytest.mark.parametrize(
-    "row", golden("openai_evals.json", "shipped_modelgraded_spec"), ids=lambda row: str(row["args"])
-)
+@each_row("row", golden("openai_evals.json", "shipped_modelgraded_spec"))
 def test_golden_specs(row: dict[str, Any]) -> None:
     spec, expected = load_spec(row["args"]["name"]), row["expected"]
     assert sorted(spec.fields) == expected.pop("prompt_fields")
@@ -63,7 +61,7 @@ def test_golden_specs(row: dict[str, Any]) -> None:
     assert {name: getattr(spec, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "sentence"),
     [
         ("humour", "did you mean humor"),
@@ -72,7 +70,6 @@ def test_golden_specs(row: dict[str, Any]) -> None:
         ("x" * 10_000_000, "there is no grading spec 'x"),
         ("../specs/fact", "there is no grading spec"),
     ],
-    ids=lambda text: text[:20],
 )
 def test_unknown_names_suggest_near_ones(name: str, sentence: str) -> None:
     with pytest.raises(SpecError, match=sentence):
@@ -126,7 +123,7 @@ def test_a_registry_file(tmp_path: Path) -> None:
     assert load_spec(written(tmp_path, "only:\n  prompt: p\n  choice_strings: AB\n")).prompt == "p"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "sentence"),
     [
         (BARE + "promt: x\nchoices: y\n", "has unknown keys: choices, promt; known: args, choice_scores"),
@@ -147,7 +144,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, text: str, sentence: str) -> 
         load_spec(written(tmp_path, text))
 
 
-@pytest.mark.parametrize("path", ["absent.yaml", "/dev/zero#.yaml", "nul\0.yaml", "folder.yaml", "pipe.yaml"])
+@each_row("path", ["absent.yaml", "/dev/zero#.yaml", "nul\0.yaml", "folder.yaml", "pipe.yaml"])
 def test_paths_that_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(tmp_path)
     Path("folder.yaml").mkdir()
@@ -161,6 +158,6 @@ def test_a_file_one_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise PermissionError(13, "Permission denied")
 
     path = written(tmp_path, BARE)
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("tui_evals.project_files.os.open", refuse)
     with pytest.raises(SpecError, match="cannot be read: Permission denied"):
         load_spec(path)

@@ -4,15 +4,15 @@ import pytest
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evidence, evaluate
-from tui_evals.evaluators.expression import Expression
-from tui_evals.evaluators.groups import AtLeast
+from tui_evals.evaluators.conditions import AtLeast, Expression
 from tui_evals.evaluators.rows import RecordedReplies
 
 A, B, Z = ({"type": "ContainsAll", "values": [sign]} for sign in "abz")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("threshold", "evaluators", "result", "share"),
     [
         (0.5, {"a": A, "z": Z}, "pass", 0.5),
@@ -58,7 +58,7 @@ def test_words_and_parts_are_counted_by_the_filter_split():
     assert score(Expression, counted, response=" one, two  three").result == "pass"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluators", "why"),
     [
         ({}, "at least 1"),

@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
-from tui_evals.evaluators import bertscore, hedging
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators import hedging, similarity
 from tui_evals.evaluators.hedging import DISCLAIMER, HedgingLanguage, find_disclaimers
 
 LEXICAL = {"method": "lexical"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind"),
     [
         (DISCLAIMER, "speaks as a machine"),
@@ -60,7 +61,7 @@ def test_disclaimers_are_found(text: str, kind: str) -> None:
     assert kind in record.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -99,7 +100,7 @@ def test_what_only_resembles_a_disclaimer_is_not_one(text: str) -> None:
     assert (record.score, record.result, record.label) == (0.0, "pass", "no hedging")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         (f'"{DISCLAIMER}."', True),
@@ -131,16 +132,15 @@ def test_any_text_is_read_and_the_same_twice(text: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["i " * 5_000_000, "but as an ai, " * 700_000, "I'm an AI, " * 900_000, '"' * 10_000_000, '"a b c d"' * 1_000_000],
-    ids=["i", "as an ai", "I'm an AI", "quotes", "quotations"],
 )
 def test_ten_megabytes(text: str) -> None:
     assert list(find_disclaimers(f"{text}. I'm not a doctor.")) == ["is no professional"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("installed", "method", "ran"),
     [
         (False, "auto", "lexical"),
@@ -153,7 +153,7 @@ def test_the_record_says_which_method_ran(
     monkeypatch: pytest.MonkeyPatch, installed: bool, method: str, ran: str
 ) -> None:
     monkeypatch.setattr(hedging, "find_spec", lambda name: installed and name == "bert_score")
-    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: Scorer([0.2], [0.1], [0.3]))
+    monkeypatch.setattr(similarity, "load_scorer", lambda model, layers: Scorer([0.2], [0.1], [0.3]))
     record = score(HedgingLanguage, {"method": method}, response="Rye bread keeps.")
     assert (record.result, record.details["method"]) == ("pass", ran)
 
@@ -170,21 +170,21 @@ class Scorer:
         return self.columns
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "hedging_language.score_is_f1"))
+@each_row("row", golden("arthur_bench.json", "hedging_language.score_is_f1"))
 def test_the_score_is_the_f1(monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]) -> None:
     args = row["args"]
     for precision, recall, f1, expected in zip(
         args["P"], args["R"], args["F1"], row["expected"]["scores"], strict=True
     ):
         scorer = Scorer([precision], [recall], [f1])
-        monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers, scorer=scorer: scorer)
+        monkeypatch.setattr(similarity, "load_scorer", lambda model, layers, scorer=scorer: scorer)
         record = score(HedgingLanguage, {"method": "bertscore"}, response="an answer")
         assert record.score == expected
         assert record.result == ("fail" if expected > 0.5 else "pass")
         assert scorer.pairs == [("an answer", DISCLAIMER)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "result"),
     [
         ({}, "pass"),
@@ -194,16 +194,16 @@ def test_the_score_is_the_f1(monkeypatch: pytest.MonkeyPatch, row: dict[str, Any
     ],
 )
 def test_up_to_the_threshold_passes(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], result: str) -> None:
-    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: Scorer([0.0], [0.0], [0.5]))
+    monkeypatch.setattr(similarity, "load_scorer", lambda model, layers: Scorer([0.0], [0.0], [0.5]))
     record = score(HedgingLanguage, {"method": "bertscore", **options}, response="an answer")
     assert (record.score, record.result) == (0.5, result)
 
 
-@pytest.mark.parametrize("name", ["disclaimer", "hedging_language", "hedgingLanguage"])
+@each_row("name", ["disclaimer", "hedging_language", "hedgingLanguage"])
 def test_the_disclaimer_and_the_model_can_be_given(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     loads = []
     scorer = Scorer([0.0], [0.0], [0.9])
-    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: loads.append((model, layers)) or scorer)
+    monkeypatch.setattr(similarity, "load_scorer", lambda model, layers: loads.append((model, layers)) or scorer)
     options = {"method": "bertscore", name: "I am but a box", "model_type": "tiny", "num_layers": 3}
     assert score(HedgingLanguage, options, response="x").result == "fail"
     assert scorer.pairs == [("x", "I am but a box")]
@@ -222,6 +222,6 @@ def test_absent_answers() -> None:
 
 
 def test_the_model_is_asked_for_and_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: "no library")
+    monkeypatch.setattr(similarity, "load_scorer", lambda model, layers: "no library")
     record = score(HedgingLanguage, {"method": "bertscore"}, response="x")
     assert (record.result, record.reason) == ("error", "no library")

@@ -3,12 +3,13 @@
 import pytest
 
 from tests.evaluators.helpers import Judge, golden, score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.registry import load_registry
 
 REGISTRY = load_registry()
 
 
-@pytest.mark.parametrize("name", ["match", "includes", "exact", "f1", "pattern", "choice"])
+@each_row("name", ["match", "includes", "exact", "f1", "pattern", "choice"])
 def test_every_row_is_judged_as_the_package_judges_it(name):
     kind = REGISTRY.find(name)
     different = []
@@ -23,7 +24,7 @@ def test_every_row_is_judged_as_the_package_judges_it(name):
 QUESTION = {"prompt": "Where is the Louvre?", "response": "In Paris.", "expected": "Paris", "alternatives": ("paris",)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "reply", "found"),
     [
         ({}, "It is there.\nGRADE: C", (1.0, "pass", "C")),

@@ -4,13 +4,14 @@ import pytest
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
-from tui_evals.evaluators.language import Language
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators.style import Language
 
 GERMAN = "Die Bücherei öffnet am Montag um neun Uhr und schließt um sechs."
 
 
 def test_without_its_library_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("tui_evals.evaluators.language.load_identifier", lambda: None)
+    monkeypatch.setattr("tui_evals.evaluators.style.load_identifier", lambda: None)
     record = score(Language, {"languages": ["de"]}, response=GERMAN)
     assert record.result == "error" and "pip install 'tui-evals[language]'" in record.reason
 
@@ -19,7 +20,7 @@ def test_few_letters_tell_nothing_and_are_skipped():
     assert score(Language, {"languages": ["de"]}, response="42 %, ja").result == "skipped"
 
 
-@pytest.mark.parametrize("options", [{}, {"languages": []}, {"languages": ["German"]}])
+@each_row("options", [{}, {"languages": []}, {"languages": ["German"]}])
 def test_languages_are_given_by_their_codes(options):
     with pytest.raises(ValidationError):
         Language.Options.model_validate(options)

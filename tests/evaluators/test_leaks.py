@@ -5,12 +5,13 @@ import json
 import pytest
 
 from tests.evaluators.helpers import score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.leaks import PersonalData, Secrets
 
 KEY = "a1B2c3D4e5" * 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind"),
     [
         ("write to ada.lovelace+x@mail.example.org please", "email"),
@@ -28,7 +29,7 @@ def test_personal_data_is_found_and_not_repeated(text, kind):
     assert not any(word in record.reason + json.dumps(dict(record.details)) for word in ("lovelace", "7946", "1111"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "order 4111 1111 1111 1112 was sent",
@@ -48,7 +49,7 @@ def test_kinds_and_allowed_texts_are_chosen():
     assert score(PersonalData, {"kinds": ["ip_address"]}, response=text).details["found"] == {"ip_address": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind"),
     [
         ("-----BEGIN RSA PRIVATE KEY-----", "private key"),
@@ -66,7 +67,7 @@ def test_secrets_are_found_and_not_repeated(text, kind):
     assert KEY not in record.reason + json.dumps(dict(record.details)) and "s3cret" not in record.reason
 
 
-@pytest.mark.parametrize("text", ["sk-learn-is-a-library-of-python", "https://shop.example:8080/a@b", "the bearer of"])
+@each_row("text", ["sk-learn-is-a-library-of-python", "https://shop.example:8080/a@b", "the bearer of"])
 def test_what_is_no_secret_passes(text):
     assert score(Secrets, response=text).result == "pass"
 

@@ -88,8 +88,9 @@ def test_a_process_that_dies_is_replaced_and_one_that_hangs_is_ended(tmp_path, p
     fine, hung, also_fine = judged(hangs, "a", "hang", "b")
     assert fine.result == also_fine.result == "pass"
     assert hung.reason == "Evaluator failed: it gave no result within 1 s of its own and was stopped"
-    stopped, unread = judged(hangs, "stop", "much to read " * 100_000)
-    assert stopped.result == unread.result == "error"
+    stopped, later = judged(hangs, "stop", "much to read " * 100_000)
+    assert stopped.result == "error"
+    assert later.result == "pass" or "was stopped" in later.reason  # unread, where it went to the stopped process
     assert judged(hangs, "c")[0].result == "pass"
 
 

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.limits import Cost, Latency, Length, TimeToFirstToken, Tokens, TokensPerSecond
 
@@ -12,9 +13,9 @@ MEASURED: list[tuple[type[Evaluator], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
-@pytest.mark.parametrize(("value", "result"), [(0, "pass"), (9, "pass"), (10, "fail"), (11, "fail")])
-@pytest.mark.parametrize("option", ["threshold", "targetThreshold", "target_threshold"])
+@each_row(("evaluator", "field"), MEASURED)
+@each_row(("value", "result"), [(0, "pass"), (9, "pass"), (10, "fail"), (11, "fail")])
+@each_row("option", ["threshold", "targetThreshold", "target_threshold"])
 def test_strictly_below_the_limit_passes(
     evaluator: type[Evaluator], field: str, value: int, result: str, option: str
 ) -> None:
@@ -22,26 +23,26 @@ def test_strictly_below_the_limit_passes(
     assert (record.result, record.score, record.threshold) == (result, value, 10)
 
 
-@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+@each_row(("evaluator", "field"), MEASURED)
 def test_negate_turns_the_verdict_and_keeps_the_number(evaluator: type[Evaluator], field: str) -> None:
     record = score(evaluator, {"threshold": 10, "negate": True}, response="x", **{field: 9})
     assert (record.result, record.score) == ("fail", 9)
 
 
-@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+@each_row(("evaluator", "field"), MEASURED)
 def test_without_a_limit_the_number_is_only_shown(evaluator: type[Evaluator], field: str) -> None:
     record = score(evaluator, response="x", **{field: 9})
     assert (record.result, record.score, record.threshold) == (None, 9, None)
 
 
-@pytest.mark.parametrize("evaluator", [Latency, Cost, TimeToFirstToken, TokensPerSecond])
-@pytest.mark.parametrize("negate", [False, True])
+@each_row("evaluator", [Latency, Cost, TimeToFirstToken, TokensPerSecond])
+@each_row("negate", [False, True])
 def test_what_was_not_measured_is_skipped_and_never_zero(evaluator: type[Evaluator], negate: bool) -> None:
     record = score(evaluator, {"threshold": 10, "negate": negate}, response="x")
     assert (record.result, record.score) == ("skipped", None)
 
 
-@pytest.mark.parametrize(("evaluator", "field"), [(Latency, "latency_ms"), (Cost, "cost")])
+@each_row(("evaluator", "field"), [(Latency, "latency_ms"), (Cost, "cost")])
 def test_a_cached_answer_is_judged_by_the_call_that_first_gave_it(evaluator: type[Evaluator], field: str) -> None:
     for value, result in ((1.0, "pass"), (11.0, "fail")):
         record = score(evaluator, {"threshold": 10}, response="x", from_cache=True, **{field: value})
@@ -60,7 +61,7 @@ def test_a_cached_answer_of_which_no_time_was_kept_is_skipped() -> None:
     assert record.result == "skipped" and "cached" in record.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evidence", "tokens", "estimated"),
     [
         ({"response": "abcde", "tokens": 7}, 7, False),
@@ -76,19 +77,19 @@ def test_tokens_are_counted_or_estimated_and_say_which(evidence: dict[str, Any],
     assert ("about" in record.reason) == estimated
 
 
-@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+@each_row(("evaluator", "field"), MEASURED)
 def test_a_measurement_that_is_no_number_is_an_error(evaluator: type[Evaluator], field: str) -> None:
     record = score(evaluator, {"threshold": 10}, response="x", **{field: float("nan")})
     assert record.result == "error"
 
 
-@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+@each_row(("evaluator", "field"), MEASURED)
 def test_no_answer_is_an_error(evaluator: type[Evaluator], field: str) -> None:
     assert score(evaluator, {"threshold": 10}, **{field: 1}).details["code"] == "agentRequestFailed"
 
 
-@pytest.mark.parametrize("evaluator", [Latency, Cost, Tokens])
-@pytest.mark.parametrize(
+@each_row("evaluator", [Latency, Cost, Tokens])
+@each_row(
     "options", [{"threshold": -1}, {"threshold": "10"}, {"threshold": float("nan")}, {"limit": 1}, {"threshold": True}]
 )
 def test_bad_limits_are_refused(evaluator: type[Evaluator], options: dict[str, Any]) -> None:
@@ -96,7 +97,7 @@ def test_bad_limits_are_refused(evaluator: type[Evaluator], options: dict[str, A
         score(evaluator, options, response="x")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "result", "count"),
     [
         ({}, None, 11),

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator
-from tui_evals.evaluators.matching import Citations, ExactMatch, PartialMatch
+from tui_evals.evaluators.references import Citations, ExactMatch, PartialMatch
 
 OAUTH = "You can authenticate using OAuth 2.0 or client credentials flow."
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
@@ -28,7 +29,7 @@ def test_golden_11_citations_below_and_at_the_threshold() -> None:
     assert score(Citations, {"citation_format": "mixed"}, response=response).result == "pass"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "response", "expected", "result"),
     [
         ({}, "It is Kimberly King.", "Kimberly King", "pass"),
@@ -57,7 +58,7 @@ def test_any_reference_will_do() -> None:
     assert score(PartialMatch, response="Oslo", **references).score == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "response", "expected", "f1", "result"),
     [
         ({}, "the cat sat", "the cat", 0.8, "pass"),
@@ -85,7 +86,7 @@ def test_partial_match(options: dict[str, Any], response: str, expected: str, f1
 UNICODE = "Yes \ue200cite\ue202turn0search1\ue201 and \ue200cite\ue202turn0search2\ue201."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "response", "labels"),
     [
         ("oai_unicode", UNICODE, ["cite\ue202turn0search1", "cite\ue202turn0search2"]),
@@ -132,7 +133,7 @@ def test_the_list_of_citations_is_bounded_and_the_count_is_not() -> None:
     assert (record.score, len(citations)) == (999, 100)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "options"),
     [
         (Citations, {"threshold": 0}),
@@ -150,7 +151,7 @@ def test_options_out_of_range_are_refused(evaluator: type[Evaluator], options: d
         score(evaluator, options, response="x", expected="x")
 
 
-@pytest.mark.parametrize("evaluator", [ExactMatch, PartialMatch, Citations])
+@each_row("evaluator", [ExactMatch, PartialMatch, Citations])
 def test_absent_evidence_is_an_error(evaluator: type[Evaluator]) -> None:
     assert score(evaluator, expected="x").details["code"] == "agentRequestFailed"
     if evaluator is not Citations:

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from tests.evaluators.helpers import Judge, golden, score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Score
-from tui_evals.evaluators.choices import INVALID
-from tui_evals.evaluators.grading_specs import load_spec, shipped_specs
+from tui_evals.evaluators.grading_specs import INVALID, load_spec, shipped_specs
 from tui_evals.evaluators.modelgraded import ModelGraded
 
 INLINE = {"prompt": "Q: {input}\nA: {completion}", "choice_strings": ["Yes", "No", "Unsure"]}
@@ -87,7 +87,7 @@ JOINED = {
 }
 
 
-@pytest.mark.parametrize("name", shipped_specs())
+@each_row("name", shipped_specs())
 def test_what_the_judge_is_shown_by_every_shipped_spec(name: str) -> None:
     spec = load_spec(name)
     choices = spec.choices(2)
@@ -113,7 +113,7 @@ def test_what_the_judge_is_shown_by_every_shipped_spec(name: str) -> None:
     assert "}}" in content or "input" not in spec.fields
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "ModelBasedClassify.run"), ids=lambda row: str(row["args"]))
+@each_row("row", golden("openai_evals.json", "ModelBasedClassify.run"))
 def test_golden_runs(row: dict[str, Any], tmp_path: Path) -> None:
     """To the letter of the original with compat, doubled braces and the lowest score included."""
     args, expected = row["args"], row["expected"]
@@ -135,7 +135,7 @@ def test_golden_runs(row: dict[str, Any], tmp_path: Path) -> None:
         assert judge.questions[0].max_tokens == expected["grader_kwargs"]["max_tokens"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("eval_type", "begins", "reply", "choice"),
     [
         (None, "Begin with your reasons", "Yes\nNo", "No"),
@@ -202,7 +202,7 @@ def test_a_variable_that_is_a_chat_is_shown_as_a_conversation() -> None:
     assert "Q: <input|User: hi\nAssistant: ho\n>" in shown(INLINE, variables={"input": chat})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prompt", "evidence", "sentence"),
     [
         (
@@ -247,7 +247,7 @@ def test_one_answer_cannot_pass_for_two() -> None:
 # choices, scores, results ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "reply", "label", "expected", "result"),
     [
         ({}, "Yes", "Yes", None, None),
@@ -277,7 +277,7 @@ def test_scores_and_results(
     assert record.reason.removeprefix("negated: ").startswith(f"the judge chose {label}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "passes"),
     [
         ("fact", None),
@@ -308,7 +308,7 @@ def test_what_passes_by_a_shipped_spec(name: str, passes: str | None) -> None:
     assert results == {choice: passes and ("pass" if choice == passes else "fail") for choice in results}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "expected", "result"),
     [
         ({"choice_scores": SCORES}, None, "error"),
@@ -330,7 +330,7 @@ def test_a_reply_without_a_choice(options: dict[str, Any], expected: float | Non
     assert "makes none of the choices" in record.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "reply", "ours", "original"),
     [
         ({"match_fn": "exact"}, "Yes .", "Yes", INVALID),
@@ -351,7 +351,7 @@ ARGS = {"tone": {"kind": "be kind", "curt": "be curt"}, "form": {"short": "one l
 TWO = {**INLINE, "prompt": "{completion}: {tone}, {form}", "args": ARGS, "choice_scores": SCORES}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("replies", "expected", "result", "label"),
     [
         (("Yes", "Yes"), 1.0, "pass", "Yes/Yes"),
@@ -418,7 +418,7 @@ def test_battle_shows_each_answer_with_its_question() -> None:
     assert order == sorted(order) and "<completion1|one>" in content and "<completion2|two>" in content
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "reply", "label"),
     [
         ({"spec": "best"}, "3", "3"),
@@ -459,7 +459,7 @@ def test_own_names_of_input_and_output() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "completions", "sentence"),
     [
         ({"spec": "battle"}, (), "battle judges 2 answers of a group together, and there are 0"),
@@ -479,7 +479,7 @@ def test_a_group_that_does_not_fit(options: dict[str, Any], completions: tuple[s
 # absent and extreme evidence -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "evidence", "problem"),
     [
         (INLINE, {"response": None}, "agentRequestFailed"),
@@ -494,7 +494,7 @@ def test_evidence_one_cannot_judge(options: dict[str, Any], evidence: dict[str, 
     assert (record.result, code(record), judge.questions) == ("error", problem, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "evidence", "lowest", "result"),
     [
         ({**INLINE, "choice_scores": {**SCORES, "No": 0.25}}, {"response": " \n"}, 0.25, "fail"),
@@ -509,7 +509,7 @@ def test_an_empty_answer_gets_the_lowest_score_unasked(options: Any, evidence: A
     assert judge.questions == []
 
 
-@pytest.mark.parametrize("more", [{"compat": True, "choice_scores": SCORES}, {}])
+@each_row("more", [{"compat": True, "choice_scores": SCORES}, {}])
 def test_where_no_choice_is_the_worst_or_as_the_original_did_the_judge_grades_an_empty_answer(more: Any) -> None:
     judge = Judge("Yes")
     score(ModelGraded, {**INLINE, **more}, judge, **{**ASKED, "response": ""})
@@ -526,7 +526,7 @@ def test_a_huge_reply_is_read() -> None:
     assert (record.label, record.result) == ("Yes", "pass")
 
 
-@pytest.mark.parametrize(("label", "metascore"), [("Yes", 1.0), ("No", 0.0)])
+@each_row(("label", "metascore"), [("Yes", 1.0), ("No", 0.0)])
 def test_metaeval(label: str, metascore: float) -> None:
     record = graded({**INLINE, "metaeval": True}, "Yes", variables={"choice": label})
     assert record.details["metascore"] == metascore
@@ -544,7 +544,7 @@ def test_the_judge_one_names_is_asked() -> None:
     assert [asked.judge for asked in judge.questions] == ["strict"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "sentence"),
     [
         ({}, "needs a spec .a shipped name or a YAML file., or prompt and choice_strings"),

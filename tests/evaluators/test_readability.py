@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
-from tui_evals.evaluators.readability import Readability, flesch_reading_ease, measure_reading, word_count
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators.style import Readability, flesch_reading_ease, measure_reading, word_count
 
 MB = 1_000_000
 
@@ -16,13 +17,13 @@ def text_of(row: dict[str, Any]) -> str:
     return str(row["args"].get("candidate", row["args"].get("text")))
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "readability"), ids=text_of)
+@each_row("row", golden("arthur_bench.json", "readability"))
 def test_the_ease_is_that_of_the_original(row: dict[str, Any]) -> None:
     assert flesch_reading_ease(row["args"]["candidate"]) == row["expected"]["score"]
     assert score(Readability, response=row["args"]["candidate"]).score == row["expected"]["score"]
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "readability.components"), ids=text_of)
+@each_row("row", golden("arthur_bench.json", "readability.components"))
 def test_the_counts_are_those_of_the_original(row: dict[str, Any]) -> None:
     reading = measure_reading(row["args"]["candidate"])
     assert row["expected"] == {
@@ -34,12 +35,12 @@ def test_the_counts_are_those_of_the_original(row: dict[str, Any]) -> None:
     }
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "lexicon_count"), ids=text_of)
+@each_row("row", golden("arthur_bench.json", "lexicon_count"))
 def test_words_are_counted_as_the_original_does(row: dict[str, Any]) -> None:
     assert word_count(row["args"]["text"]) == row["expected"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words", "sentences"),
     [
         ("don't re-enter", 2, 1),
@@ -64,9 +65,7 @@ def test_the_word_count_is_what_is_left_between_white_space(text: str) -> None:
     assert measure_reading(text).syllables >= measure_reading(text).words
 
 
-@pytest.mark.parametrize(
-    ("threshold", "result"), [(None, None), (100, "pass"), (116.15, "pass"), (116.16, "fail"), (-50, "pass")]
-)
+@each_row(("threshold", "result"), [(None, None), (100, "pass"), (116.15, "pass"), (116.16, "fail"), (-50, "pass")])
 def test_a_result_needs_a_threshold(threshold: float | None, result: str | None) -> None:
     record = score(Readability, {"threshold": threshold}, response="The cat sat on the mat.")
     assert (record.score, record.result, record.threshold) == (116.15, result, threshold)
@@ -78,7 +77,7 @@ def test_the_threshold_can_be_negated_and_the_number_stays() -> None:
     assert (record.score, record.result) == (116.15, "fail")
 
 
-@pytest.mark.parametrize("option", ["json_path", "jsonPath"])
+@each_row("option", ["json_path", "jsonPath"])
 def test_a_value_of_a_json_answer(option: str) -> None:
     answer = json.dumps({"id": "antidisestablishmentarianism", "body": ["The cat sat on the mat."]})
     assert score(Readability, {option: "$.body[0]"}, response=answer).score == 116.15
@@ -97,7 +96,7 @@ def test_the_same_words_many_times_are_read_in_full() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         lambda: "a" * 10 * MB,
@@ -105,7 +104,6 @@ def test_the_same_words_many_times_are_read_in_full() -> None:
         lambda: " ".join(f"word{number}" for number in range(MB)),
         lambda: "".join(map(chr, range(0xAC00, 0xD7A3))) * 20,
     ],
-    ids=["one letter", "one word with stops", "a million words", "one word of Hangul"],
 )
 def test_a_text_of_too_long_or_too_many_words_cannot_be_judged(text: Callable[[], str]) -> None:
     record = score(Readability, response=text())
@@ -113,6 +111,6 @@ def test_a_text_of_too_long_or_too_many_words_cannot_be_judged(text: Callable[[]
     assert "too many to look each of them up" in record.reason
 
 
-@pytest.mark.parametrize("text", ["." * 10 * MB, " " * 10 * MB, "-\n" * 5 * MB])
+@each_row("text", ["." * 10 * MB, " " * 10 * MB, "-\n" * 5 * MB])
 def test_ten_megabytes_without_a_word(text: str) -> None:
     assert flesch_reading_ease(text) == 206.84

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import golden, score
-from tui_evals.datasets import samples
-from tui_evals.datasets.problems import LineError
+from tests.evaluators.tables import each_row
+from tui_evals.datasets import rows
+from tui_evals.datasets.paths import LineError
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.references import Includes, Match, MultipleChoice, starting_option
 
@@ -20,7 +21,7 @@ def judged(row: dict[str, Any], evaluator: type[Evaluator], options: dict[str, A
     args = row["args"]
     sample = args["sample"] if "sample" in args else {"input": "?", "ideal": args["ideal"]}
     try:
-        (item,), _ = samples.read_jsonl(json.dumps(sample))
+        (item,), _ = rows.read_jsonl(json.dumps(sample))
     except LineError:
         return "error", None
     evidence = {"expected": item.get("expected_response"), "alternatives": tuple(item.get("ideal", ()))}
@@ -28,7 +29,7 @@ def judged(row: dict[str, Any], evaluator: type[Evaluator], options: dict[str, A
     return str(record.result), record.details.get("picked")
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "Match.eval_sample"))
+@each_row("row", golden("openai_evals.json", "Match.eval_sample"))
 def test_golden_match(row: dict[str, Any]) -> None:
     result, picked = judged(row, Match, {})
     if row["args"].get("ideal") == [] or "error" in row["expected"]:
@@ -38,13 +39,13 @@ def test_golden_match(row: dict[str, Any]) -> None:
     assert picked == row["expected"]["picked"]
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "Includes.eval_sample"))
+@each_row("row", golden("openai_evals.json", "Includes.eval_sample"))
 def test_golden_includes(row: dict[str, Any]) -> None:
     result, _ = judged(row, Includes, {"ignore_case": row["args"]["ignore_case"]})
     assert result == ("error" if "error" in row["expected"] else "pass" if row["expected"]["correct"] else "fail")
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "record_and_check_match"))
+@each_row("row", golden("openai_evals.json", "record_and_check_match"))
 def test_golden_record_and_check_match(row: dict[str, Any]) -> None:
     args = row["args"]
     expected = [args["expected"]] if isinstance(args["expected"], str) else args["expected"]
@@ -53,14 +54,14 @@ def test_golden_record_and_check_match(row: dict[str, Any]) -> None:
     assert {"correct": picked in expected, "picked": picked} == row["expected"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "picked"), [("A", "A"), ("A b", "A"), ("A\nb", "A"), ("Ab", None), ("", None), ("C", None), ("B", "B")]
 )
 def test_pick_with_a_separator(answer: str, picked: str | None) -> None:
     assert starting_option(answer, ["A", "B"], str.isspace) == picked
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "options", "response", "result"),
     [
         (Match, {}, "Paris is it", "pass"),
@@ -85,7 +86,7 @@ def test_match_and_includes(evaluator: type[Evaluator], options: dict[str, Any],
 CHOICES = ["Rome", "Paris", "Oslo"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "expected", "picked", "result"),
     [
         ("B", "B", "B", "pass"),
@@ -136,7 +137,7 @@ def test_numbers_may_be_choices() -> None:
     assert score(MultipleChoice, response="B", expected="42", variables={"choices": [41, 42]}).result == "pass"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expected", "variables"),
     [("Berlin", {"choices": CHOICES}), ("D", {"choices": CHOICES}), ("Berlin", {}), ("A", {"choices": "Rome, Paris"})],
 )
@@ -145,7 +146,7 @@ def test_a_right_choice_that_is_not_there_is_an_error(expected: str, variables: 
     assert (record.result, record.details["code"]) == ("error", "evaluatorConfigurationError")
 
 
-@pytest.mark.parametrize("evaluator", [Match, Includes, MultipleChoice])
+@each_row("evaluator", [Match, Includes, MultipleChoice])
 def test_absent_evidence_is_an_error(evaluator: type[Evaluator]) -> None:
     assert score(evaluator, response="x").details["code"] == "evaluatorConfigurationError"
     assert score(evaluator, expected="x").details["code"] == "agentRequestFailed"

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import Judge, score
+from tests.evaluators.tables import each_row
 from tests.evaluators.test_rubrics import fenced
 from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.evaluators.judging import UnreadableReply, spoken_text
@@ -33,7 +34,7 @@ def judged(evaluator: type[Evaluator], executions: object, judge: Judge | None =
 SALES = "Q4 sales report projections profit"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "code", "missing", "found"),
     [
         ({"selector": "q4 SALES", "includes": ["projections", "profit"]}, "pass", [], []),
@@ -55,7 +56,7 @@ def test_golden_12_retrieval_query(options: dict[str, Any], code: str, missing: 
     assert (record.score, record.result, record.threshold) == (float(passes), "pass" if passes else "fail", 1.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("executions", "options", "code"),
     [
         ([asked_for("a b"), asked_for("a c")], {"includes": ["b", "c"]}, "pass"),
@@ -85,7 +86,7 @@ def test_how_queries_are_judged(executions: object, options: dict[str, Any], cod
 NEEDED = {RetrievalQuery: {"selector": "a"}, RetrievalResult: {"min_expected_count": 1}}
 
 
-@pytest.mark.parametrize("evaluator", [RetrievalQuery, RetrievalResult])
+@each_row("evaluator", [RetrievalQuery, RetrievalResult])
 def test_negate(evaluator: type[Evaluator]) -> None:
     executions = [asked_for("a") | brought((1, "a"))]
     assert judged(evaluator, executions, **NEEDED[evaluator]).result == "pass"
@@ -93,8 +94,8 @@ def test_negate(evaluator: type[Evaluator]) -> None:
     assert judged(evaluator, None, negate=True, **NEEDED[evaluator]).result == "error"
 
 
-@pytest.mark.parametrize("evaluator", [RetrievalQuery, RetrievalResult])
-@pytest.mark.parametrize("diagnostics", [None, {}, {"retrieval_executions": None}, {"retrieval_executions": "x"}])
+@each_row("evaluator", [RetrievalQuery, RetrievalResult])
+@each_row("diagnostics", [None, {}, {"retrieval_executions": None}, {"retrieval_executions": "x"}])
 def test_evidence_that_is_not_known_is_an_error(evaluator: type[Evaluator], diagnostics: Any) -> None:
     options = {"capability": SHARE} | NEEDED[evaluator]
     record = score(evaluator, options, response="done", diagnostics=diagnostics)
@@ -136,7 +137,7 @@ def test_no_shape_of_evidence_breaks_an_evaluator(executions: list[Any]) -> None
     assert {query.result, result.result} <= {"pass", "fail"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "row",
     [
         asked_for(["a"], {"b": 1}, None, 3),
@@ -151,7 +152,7 @@ def test_malformed_queries_count_as_absent(row: object) -> None:
     assert judged(RetrievalQuery, [row], selector="a").details["matched_queries"] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         {"selector": "a"},
@@ -172,7 +173,7 @@ def test_options_that_retrieval_query_refuses(options: dict[str, Any]) -> None:
 A = {"retrievalExtract_contains": "a"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         {"expected_items": [A]},
@@ -218,14 +219,14 @@ def test_golden_13_two_of_three_expected_items() -> None:
     }
 
 
-@pytest.mark.parametrize(("max_rank", "code"), [(1, "not_retrieved"), (20, "pass")])
+@each_row(("max_rank", "code"), [(1, "not_retrieved"), (20, "pass")])
 def test_golden_13_the_rank_turns_the_verdict(max_rank: int, code: str) -> None:
     hits = brought((1, "the budget grew"), (12, "an update"))
     record = judged(RetrievalResult, [hits], max_rank=max_rank, expected_items=expecting("update"))
     assert record.details["diagnostic_code"] == code
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("executions", "options", "code", "rating", "evaluated"),
     [
         ([brought((1, "a"))], {"min_expected_count": 1}, "pass", 1.0, 1),
@@ -279,7 +280,7 @@ def yes(hit: object = 1) -> str:
 NO = '{"reason": "nothing says so", "supported": false, "hit": null}'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "judge", "ran"),
     [
         (None, None, "substring"),
@@ -322,7 +323,7 @@ def test_the_judge_decides_each_item_and_names_the_hit() -> None:
     assert '"supported": <true or false>' in judge.prompt
 
 
-@pytest.mark.parametrize("hit", [0, 2, -1, True, "1", None, 1.5])
+@each_row("hit", [0, 2, -1, True, "1", None, 1.5])
 def test_a_hit_that_is_not_there_is_not_named(hit: object) -> None:
     record = judged(RetrievalResult, [brought((1, "a"))], Judge(yes(hit)), expected_items=expecting("b"))
     assert record.details["matched_items"] == [{"extractMatch": "b", "reason": "it says so"}]
@@ -343,7 +344,7 @@ def test_a_verdict_inside_an_extract_is_not_the_judges() -> None:
     assert record.details["reply"] == f"The extract says {trick}" and len(judge.questions) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         "",
@@ -363,7 +364,7 @@ def test_entailment_that_cannot_be_read(reply: str) -> None:
         read_entailment(reply)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "read"),
     [
         (yes(2), (True, 2, "it says so")),
@@ -376,7 +377,7 @@ def test_entailment_that_can_be_read(reply: str, read: object) -> None:
     assert read_entailment(spoken_text(reply)) == read
 
 
-@pytest.mark.parametrize("size", [10_000_000])
+@each_row("size", [10_000_000])
 def test_huge_evidence_ends_with_a_record(size: int) -> None:
     huge = "ab" * (size // 2)
     options = {"selector": "ba", "includes": ["abc"] * 5}
@@ -386,7 +387,7 @@ def test_huge_evidence_ends_with_a_record(size: int) -> None:
     assert record.details["code"] == "responseTooLarge"
 
 
-@pytest.mark.parametrize("evaluator", [RetrievalQuery, RetrievalResult])
+@each_row("evaluator", [RetrievalQuery, RetrievalResult])
 def test_the_example_passes(evaluator: type[Evaluator]) -> None:
     example: dict[str, Any] = dict(evaluator.example)
     assert score(evaluator, example.pop("options"), **example).result == "pass"

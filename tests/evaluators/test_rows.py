@@ -4,8 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
-
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import ToolCall
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.evaluators.rows import RowScorer, evidence_of, record_of
@@ -30,7 +29,7 @@ def test_ideal_gives_every_reference_and_the_first_is_expected():
     assert evidence_of({"ideal": ["a"], "expected": "b"}).references == ("b", "a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         {"name": "find", "arguments": {"q": "x"}},
@@ -46,7 +45,7 @@ def test_arguments_that_do_not_parse_stay_text():
     assert evidence_of({"tool_calls": [{"name": "f", "arguments": "{oops"}]}).tool_calls == (ToolCall("f", "{oops"),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "said"),
     [
         (3, "not a JSON object"),
@@ -79,9 +78,9 @@ def test_the_reply_of_a_row_stands_in_for_the_judge():
 
 
 def test_the_documented_functions_are_where_scripts_look_for_them():
-    from tui_evals.evaluators.choices import parse_choice
-    from tui_evals.evaluators.readability import flesch_reading_ease
+    from tui_evals.evaluators.grading_specs import parse_choice
     from tui_evals.evaluators.references import normalize
+    from tui_evals.evaluators.style import flesch_reading_ease
 
     assert (
         parse_choice("Because.\nYes", ["Yes", "No"], eval_type="cot_classify", match_fn="starts_or_endswith") == "Yes"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import Judge, score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator, Question
 from tui_evals.evaluators.judging import UnreadableReply, fence_mark, judge_question, spoken_text
 from tui_evals.evaluators.rubrics import Coherence, Groundedness, Relevance, Rubric, Similarity, read_rating
@@ -31,8 +32,8 @@ def fenced(question: Question) -> dict[str, str]:
     return dict(blocks)
 
 
-@pytest.mark.parametrize("evaluator", EVERY)
-@pytest.mark.parametrize(
+@each_row("evaluator", EVERY)
+@each_row(
     ("rating", "threshold", "result"),
     [(3, None, "pass"), (2, None, "fail"), (2.5, 2.5, "pass"), (4, 5, "fail"), (5, 5, "pass"), (1, 1, "pass")],
 )
@@ -43,32 +44,32 @@ def test_the_threshold(evaluator: type[Evaluator], rating: float, threshold: flo
     assert record.reason == "why" and json.loads(str(record.details["reply"]))["score"] == rating
 
 
-@pytest.mark.parametrize("threshold", [0, 0.99, 5.01, "3", True, None, float("nan")])
+@each_row("threshold", [0, 0.99, 5.01, "3", True, None, float("nan")])
 def test_thresholds_outside_the_scale_are_refused(threshold: object) -> None:
     with pytest.raises(ValidationError):
         score(Relevance, {"threshold": threshold}, Judge(GOOD), **EVIDENCE)
 
 
-@pytest.mark.parametrize("criteria", [{}, {"criteria": ""}, {"criteria": " \n"}, {"criteria": ["be kind"]}])
+@each_row("criteria", [{}, {"criteria": ""}, {"criteria": " \n"}, {"criteria": ["be kind"]}])
 def test_rubric_needs_criteria(criteria: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         score(Rubric, criteria, Judge(GOOD), **EVIDENCE)
 
 
-@pytest.mark.parametrize("evaluator", EVERY)
+@each_row("evaluator", EVERY)
 def test_negate_turns_the_verdict_and_keeps_the_rating(evaluator: type[Evaluator]) -> None:
     record = score(evaluator, given_options(evaluator, negate=True), Judge(GOOD), **EVIDENCE)
     assert (record.result, record.score) == ("fail", 4)
 
 
-@pytest.mark.parametrize("evaluator", EVERY)
+@each_row("evaluator", EVERY)
 def test_the_judge_option_goes_with_the_question(evaluator: type[Evaluator]) -> None:
     judge = Judge(GOOD)
     score(evaluator, given_options(evaluator, judge="strict"), judge, **EVIDENCE)
     assert judge.questions[0].judge == "strict" and judge.questions[0].schema is not None
 
 
-@pytest.mark.parametrize("evaluator", EVERY)
+@each_row("evaluator", EVERY)
 def test_without_an_answer_no_judge_is_asked_and_an_empty_one_is_the_worst(evaluator: type[Evaluator]) -> None:
     judge = Judge(GOOD)
     record = score(evaluator, given_options(evaluator, negate=True), judge, **(EVIDENCE | {"response": None}))
@@ -77,7 +78,7 @@ def test_without_an_answer_no_judge_is_asked_and_an_empty_one_is_the_worst(evalu
     assert (empty.score, empty.result, empty.reason, judge.questions) == (1.0, "fail", "the answer is empty", [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "absent"),
     [(Relevance, {"prompt": ""}), (Similarity, {"expected": None}), (Groundedness, {"expected": None, "context": " "})],
 )
@@ -93,7 +94,7 @@ def test_without_a_judge_the_record_says_so() -> None:
     assert "needs a judge" in record.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evidence", "source", "named"),
     [
         ({"context": "the context"}, "the context", "context"),
@@ -126,7 +127,7 @@ SHOWN = {
 ANCHORS = ("Fully", "Nearly fully", "Partly", "Barely", "Not at all")
 
 
-@pytest.mark.parametrize("evaluator", EVERY)
+@each_row("evaluator", EVERY)
 def test_a_prompt_holds_its_inputs_its_anchors_and_the_form_of_the_reply(evaluator: type[Evaluator]) -> None:
     judge = Judge(GOOD)
     history = ({"role": "user", "content": "earlier"}, {"role": "assistant", "content": "reply"})
@@ -189,7 +190,7 @@ READABLE = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "rating", "reason"), READABLE)
+@each_row(("reply", "rating", "reason"), READABLE)
 def test_what_can_be_read(reply: str, rating: float, reason: str) -> None:
     read = read_rating(spoken_text(reply))
     assert (read.score, read.reason) == (rating, reason)
@@ -237,7 +238,7 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize("reply", UNREADABLE, ids=lambda reply: reply[:20])
+@each_row("reply", UNREADABLE)
 def test_what_cannot_be_read(reply: str) -> None:
     with pytest.raises(UnreadableReply, match="from 1 to 5 was expected"):
         read_rating(reply)
@@ -275,8 +276,8 @@ QUOTING = [
 ]
 
 
-@pytest.mark.parametrize("quoting", QUOTING)
-@pytest.mark.parametrize("injection", INJECTIONS)
+@each_row("quoting", QUOTING)
+@each_row("injection", INJECTIONS)
 def test_a_verdict_quoted_from_the_answer_is_never_the_judges(injection: str, quoting: str) -> None:
     judge = Judge(quoting % injection, '{"reason": "in the right form", "score": 1}')
     record = score(Relevance, {}, judge, prompt="the request", response=injection)
@@ -284,8 +285,8 @@ def test_a_verdict_quoted_from_the_answer_is_never_the_judges(injection: str, qu
     assert len(judge.questions) <= 2
 
 
-@pytest.mark.parametrize("injection", INJECTIONS)
-@pytest.mark.parametrize("evaluator", EVERY)
+@each_row("injection", INJECTIONS)
+@each_row("evaluator", EVERY)
 def test_injected_text_stays_inside_its_fence(injection: str, evaluator: type[Evaluator]) -> None:
     known = fence_mark(EVIDENCE)
     texts = {name: f"{value}\n</data-{known}>\n{injection}" for name, value in EVIDENCE.items()}
@@ -302,7 +303,7 @@ def test_any_answer_can_be_read_back_from_its_fence(answer: str) -> None:
     assert fenced(judge_question("coherence_m365", texts, {"examples": ""}))["answer"] == answer
 
 
-@pytest.mark.parametrize("injection", INJECTIONS)
+@each_row("injection", INJECTIONS)
 def test_a_judge_that_repeats_a_verdict_of_the_answer_gives_none(injection: str) -> None:
     judge = Judge(injection)
     record = score(Relevance, {}, judge, prompt="the request", response=f"Say: {injection}.")
@@ -329,15 +330,15 @@ def test_more_than_a_judge_can_be_shown_is_an_error_and_no_call() -> None:
     assert (record.result, record.details["code"], judge.questions) == ("error", "responseTooLarge", [])
 
 
-@pytest.mark.parametrize("text", ["\ud800", "\x00", "{{", "{% raw %}", "‮", "😀" * 1000])
-@pytest.mark.parametrize("evaluator", EVERY)
+@each_row("text", ["\ud800", "\x00", "{{", "{% raw %}", "‮", "😀" * 1000])
+@each_row("evaluator", EVERY)
 def test_no_text_breaks_an_evaluator(evaluator: type[Evaluator], text: str) -> None:
     evidence = {"prompt": text, "response": text, "expected": text, "context": text}
     first, second = (score(evaluator, given_options(evaluator), Judge(GOOD), **evidence) for _ in range(2))
     assert first.result == "pass" and first == second
 
 
-@pytest.mark.parametrize("evaluator", EVERY)
+@each_row("evaluator", EVERY)
 def test_the_example_passes(evaluator: type[Evaluator]) -> None:
     example = dict(evaluator.example)
     record = score(evaluator, example.pop("options", {}), Judge(str(example.pop("judge_reply"))), **example)  # type: ignore[arg-type]

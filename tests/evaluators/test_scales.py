@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evidence, Question, Score, evaluate
 from tui_evals.evaluators.judging import UnreadableReply
 from tui_evals.evaluators.libraries.metric import library_metric
 from tui_evals.evaluators.registry import load_registry
-from tui_evals.evaluators.scales import Scale, WrongScale, parse_scale, read_on_scale
 from tui_evals.evaluators.trust import Trust
+from tui_evals.evaluators.verdicts import Scale, WrongScale, parse_scale, read_on_scale
 from tui_evals.text.measures import common_measure, on_common_scale, parse_measure, score_figures
 
 LABELS = {"good": 1, "fair": 0.5, "bad": 0, "n/a": None}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("declared", "text", "threshold"),
     [
         ([0, 1], "from 0 to 1", 0.5),
@@ -34,7 +35,7 @@ def test_what_a_scale_is(declared: Any, text: str, threshold: float) -> None:
     assert (str(scale), scale.threshold) == (text, threshold)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "declared",
     [
         *([1], [1, 0], [0, 0], [0, "1"], [0, float("nan")], [False, True], "good/bad", 5, None),
@@ -49,7 +50,7 @@ def test_what_no_scale_is(declared: Any) -> None:
 UNIT, WORDS = Scale(0, 1), parse_scale(LABELS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "scale", "found"),
     [
         ('{"score": 0.7, "reason": "so"}', UNIT, (0.7, None)),
@@ -67,7 +68,7 @@ def test_a_reply_is_read_on_a_scale(reply: str, scale: Scale, found: tuple[Any, 
     assert scale.read(read_on_scale(reply, scale)[0]) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "scale", "said"),
     [
         ('{"score": 7}', UNIT, "7 is not on its scale, from 0 to 1"),
@@ -151,7 +152,7 @@ def test_a_scale_that_has_to_be_run_is_said_to_be_none(tmp_path: Path) -> None:
     assert "custom-evaluators/mine/mine.py declares no scale: SCALE has to be plain data" in record.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "result", "found"),
     [
         ({"scale": [1, 5]}, {"score": 4.0}, (4, "pass", 3, None)),

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tests.evaluators.helpers import golden, score
-from tui_evals.evaluators import specificity
-from tui_evals.evaluators.readability import word_count
-from tui_evals.evaluators.specificity import Specificity, names_and_numbers, not_vague, rarity, specificity_score
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators import style
+from tui_evals.evaluators.style import Specificity, names_and_numbers, not_vague, rarity, specificity_score, word_count
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.non_vague"), ids=lambda row: str(row["args"]))
+@each_row("row", golden("arthur_bench.json", "specificity.non_vague"))
 def test_vagueness_is_that_of_the_original(row: dict[str, Any]) -> None:
     text = row["args"]["candidate"]
     if row["expected"] == {"error": "ZeroDivisionError"}:
@@ -19,7 +19,7 @@ def test_vagueness_is_that_of_the_original(row: dict[str, Any]) -> None:
         assert not_vague(text, word_count(text)) == row["expected"]
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.adj_freq"), ids=lambda row: str(row["args"]))
+@each_row("row", golden("arthur_bench.json", "specificity.adj_freq"))
 def test_rarity_is_that_of_the_original(row: dict[str, Any]) -> None:
     pytest.importorskip("wordfreq", reason="the extra [specificity] is not installed")
     assert rarity(row["args"]["candidate"]) == pytest.approx(row["expected"])
@@ -29,7 +29,7 @@ _SHAPED_OTHERWISE = {"Berlin is the capital.": 0.0, "she bought three apples.": 
 """Names that begin a sentence or are in lower case, and numbers in words, which only a tagger finds."""
 
 
-@pytest.mark.parametrize("row", golden("arthur_models.json", "specificity"), ids=lambda row: str(row["args"]))
+@each_row("row", golden("arthur_models.json", "specificity"))
 def test_scores_are_those_of_the_original_but_for_what_only_a_tagger_finds(row: dict[str, Any]) -> None:
     pytest.importorskip("wordfreq", reason="the extra [specificity] is not installed")
     text, expected = row["args"]["candidate"], row["expected"]
@@ -43,13 +43,13 @@ def test_scores_are_those_of_the_original_but_for_what_only_a_tagger_finds(row: 
         assert record.score == pytest.approx(expected["score"])
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.aggregate"), ids=lambda row: str(row["args"]))
+@each_row("row", golden("arthur_bench.json", "specificity.aggregate"))
 def test_the_parts_are_combined_as_in_the_original(row: dict[str, Any]) -> None:
     args = row["args"]
     assert specificity_score(args["non_vague"], args["adj_freq"], args["pn"]) == row["expected"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("one two three four", 1.0),
@@ -63,7 +63,7 @@ def test_vague_words_count_inside_words_and_most_counts_twice(text: str, expecte
     assert not_vague(text, word_count(text)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "count"),
     [
         ("the meeting is in Oslo with Anna", 2),
@@ -95,11 +95,11 @@ def test_names_and_numbers_are_at_most_all() -> None:
 @pytest.fixture
 def fixed_frequencies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     frequencies = {"the": 0.05, "cat": 0.0005, "ran": 0.0006}
-    monkeypatch.setattr(specificity, "_load_word_frequency", lambda: lambda word: frequencies.get(word, 0.0))
+    monkeypatch.setattr(style, "_load_word_frequency", lambda: lambda word: frequencies.get(word, 0.0))
     yield
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("", 0.0),
@@ -117,9 +117,7 @@ def test_rarity_is_the_mean_of_capped_frequencies(text: str, expected: float) ->
     assert rarity(text) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "result"), [({}, None), ({"threshold": 0.6}, "pass"), ({"threshold": 0.7}, "fail")]
-)
+@each_row(("options", "result"), [({}, None), ({"threshold": 0.6}, "pass"), ({"threshold": 0.7}, "fail")])
 @pytest.mark.usefixtures("fixed_frequencies")
 def test_a_third_of_each_part_and_a_result_with_a_threshold(options: dict[str, Any], result: str | None) -> None:
     record = score(Specificity, options, response="an axolotl swam past")
@@ -140,7 +138,7 @@ def test_an_answer_without_words_is_not_specific() -> None:
 
 
 def test_without_the_extra_the_record_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    specificity._load_word_frequency.cache_clear()
+    style._load_word_frequency.cache_clear()
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     record = score(Specificity, response="an axolotl")
     assert record.details["code"] == "evaluatorConfigurationError"
@@ -149,7 +147,7 @@ def test_without_the_extra_the_record_says_what_to_install(monkeypatch: pytest.M
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("fixed_frequencies")
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [("the axolotl A1 " * 600_000, 0.99), ("most" * 2_500_000, None)],
 )

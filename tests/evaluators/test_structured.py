@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import golden, score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator, Evidence, evaluate
 from tui_evals.evaluators.structured import ContainsJson, JsonMatch, JsonSchema, JsonValid
 from tui_evals.evaluators.values import PatternBudget
@@ -19,7 +20,7 @@ LONG = "1" * 6_000
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "JsonMatch.eval_sample"))
+@each_row("row", golden("openai_evals.json", "JsonMatch.eval_sample"))
 def test_golden_json_match(row: dict[str, Any]) -> None:
     record = score(JsonMatch, response=row["args"]["completion"], expected=row["args"]["ideal"])
     if "error" in row["expected"]:
@@ -29,13 +30,13 @@ def test_golden_json_match(row: dict[str, Any]) -> None:
     assert record.score == row["expected"]["accuracy"]
 
 
-@pytest.mark.parametrize("row", golden("openai_evals.json", "JsonValidator.eval_sample"))
+@each_row("row", golden("openai_evals.json", "JsonValidator.eval_sample"))
 def test_golden_json_validator(row: dict[str, Any]) -> None:
     record = score(JsonValid, {"compat": True}, response=row["args"]["completion"])
     assert record.result == ("pass" if row["expected"]["correct"] else "fail")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "ours", "python"),
     [
         ('{"a": [1, null]}', "pass", "pass"),
@@ -72,7 +73,7 @@ def test_negate_turns_validity() -> None:
     assert score(JsonValid, {"negate": True}, response="no").result == "pass"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "expected", "result"),
     [
         ('{"a": 1, "b": [2, {"c": "x"}]}', '{"b":[2,{"c":"x"}],"a":1.0}', "pass"),
@@ -99,7 +100,7 @@ def test_json_match_takes_any_reference_and_a_path() -> None:
     assert score(JsonMatch, {"json_path": "$.b"}, response='{"a": [2]}', **references).result == "fail"
 
 
-@pytest.mark.parametrize("reference", ["not json", "NaN", DEEP])
+@each_row("reference", ["not json", "NaN", DEEP])
 def test_a_reference_that_is_not_json_is_an_error(reference: str) -> None:
     record = score(JsonMatch, {"negate": True}, response="1", expected="1", alternatives=(reference,))
     assert (record.result, record.details["code"]) == ("error", "evaluatorConfigurationError")
@@ -112,12 +113,12 @@ PERSON = {
 }
 
 
-@pytest.mark.parametrize("response", ["not json", "", DEEP, LONG, "NaN"])
-@pytest.mark.parametrize(
+@each_row("response", ["not json", "", DEEP, LONG, "NaN"])
+@each_row(
     ("evaluator", "options", "evidence"),
     [(JsonMatch, {}, {"expected": "1"}), (JsonSchema, {"schema": PERSON}, {})],
 )
-@pytest.mark.parametrize("path", [{}, {"json_path": "$"}])
+@each_row("path", [{}, {"json_path": "$"}])
 def test_an_answer_that_is_not_json_fails_and_negate_does_not_turn_it(
     evaluator: type[Evaluator], options: dict[str, Any], evidence: dict[str, Any], path: dict[str, str], response: str
 ) -> None:
@@ -125,7 +126,7 @@ def test_an_answer_that_is_not_json_fails_and_negate_does_not_turn_it(
         assert score(evaluator, {**options, **path, "negate": negate}, response=response, **evidence).result == "fail"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "path"),
     [
         ('{"name": "Ada", "age": 36}', None),
@@ -160,7 +161,7 @@ def test_the_first_ten_violations_are_listed() -> None:
     assert [violation["path"] for violation in violations] == [f"$[{place}]" for place in range(10)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "response", "result"),
     [
         ({"pattern": r"^\d+$"}, '"12"', "pass"),
@@ -197,7 +198,7 @@ def test_keywords(schema: dict[str, Any], response: str, result: str) -> None:
     assert score(JsonSchema, {"schema": schema}, response=response).result == result
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "sentence"),
     [
         ({"type": "strin"}, "not a JSON Schema"),
@@ -315,7 +316,7 @@ def test_any_unicode_gets_a_verdict(response: str, name: str) -> None:
     assert score(JsonMatch, response=response, expected="1").result in ("pass", "fail")
 
 
-@pytest.mark.parametrize("evaluator", [JsonValid, JsonMatch, JsonSchema])
+@each_row("evaluator", [JsonValid, JsonMatch, JsonSchema])
 def test_no_answer_is_an_error(evaluator: type[Evaluator]) -> None:
     options = {"schema": {}} if evaluator is JsonSchema else {}
     assert score(evaluator, options, expected="1").details["code"] == "agentRequestFailed"
@@ -325,7 +326,7 @@ def test_json_match_without_a_reference_is_an_error() -> None:
     assert score(JsonMatch, response="1").details["code"] == "evaluatorConfigurationError"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "options", "result"),
     [
         ('Sure:\n```json\n{"a": 1}\n```', {}, "pass"),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import golden, score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.text import ContainsAll, ContainsAny, Equals, Regex, StartsWith
 from tui_evals.evaluators.values import PatternBudget, quoted, same_json
@@ -21,7 +22,7 @@ ALL: list[tuple[type[Evaluator], dict[str, Any]]] = [
 USER = '{"user": {"name": "Ada", "age": 36, "tags": ["red", "Blue"], "ok": true, "note": null, "at": {"x": 1, "y": 2}}}'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "response", "result"),
     [
         ({"value": "Paris"}, "Paris", "pass"),
@@ -49,7 +50,7 @@ def test_equals(options: dict[str, Any], response: str, result: str) -> None:
     assert (record.result, record.score) == (result, float(result == "pass"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "options", "result"),
     [
         ("$.user.name", "Ada", {}, "pass"),
@@ -83,8 +84,8 @@ def test_without_a_path_json_is_text() -> None:
     assert score(Equals, {"value": '{"a": 1}'}, response='{"a":1}').result == "fail"
 
 
-@pytest.mark.parametrize(("evaluator", "options"), ALL)
-@pytest.mark.parametrize("response", ["not json", "{}", ""])
+@each_row(("evaluator", "options"), ALL)
+@each_row("response", ["not json", "{}", ""])
 def test_a_path_without_a_value_fails_and_negate_does_not_turn_it(
     evaluator: type[Evaluator], options: dict[str, Any], response: str
 ) -> None:
@@ -92,13 +93,13 @@ def test_a_path_without_a_value_fails_and_negate_does_not_turn_it(
     assert (record.result, record.score) == ("fail", 0.0)
 
 
-@pytest.mark.parametrize(("evaluator", "options"), ALL)
+@each_row(("evaluator", "options"), ALL)
 def test_a_path_that_cannot_be_read_is_an_error(evaluator: type[Evaluator], options: dict[str, Any]) -> None:
     record = score(evaluator, {**options, "json_path": "$[["}, response="{}")
     assert (record.result, record.details["code"]) == ("error", "evaluatorConfigurationError")
 
 
-@pytest.mark.parametrize("evaluator", [Equals, StartsWith, ContainsAny, ContainsAll])
+@each_row("evaluator", [Equals, StartsWith, ContainsAny, ContainsAll])
 def test_references_stand_in_for_the_value(evaluator: type[Evaluator]) -> None:
     assert score(evaluator, response="Rome", expected="Rome").result == "pass"
     assert score(evaluator, response="Rome", expected="Paris").result == "fail"
@@ -106,18 +107,18 @@ def test_references_stand_in_for_the_value(evaluator: type[Evaluator]) -> None:
     assert both.result == ("fail" if evaluator is ContainsAll else "pass")
 
 
-@pytest.mark.parametrize("evaluator", [Equals, StartsWith, ContainsAny, ContainsAll])
+@each_row("evaluator", [Equals, StartsWith, ContainsAny, ContainsAll])
 def test_nothing_to_compare_with_is_an_error_even_negated(evaluator: type[Evaluator]) -> None:
     record = score(evaluator, {"negate": True}, response="Rome")
     assert (record.result, record.details["code"]) == ("error", "evaluatorConfigurationError")
 
 
-@pytest.mark.parametrize(("evaluator", "options"), ALL)
+@each_row(("evaluator", "options"), ALL)
 def test_no_answer_is_an_error(evaluator: type[Evaluator], options: dict[str, Any]) -> None:
     assert score(evaluator, options).details["code"] == "agentRequestFailed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "response", "result"),
     [
         ({"value": "Yes"}, "Yes, sir", "pass"),
@@ -136,7 +137,7 @@ def test_starts_with(options: dict[str, Any], response: str, result: str) -> Non
     assert score(StartsWith, options, response=response).result == result
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "response", "every", "some"),
     [
         ({"values": ["red", "blue"]}, "red and blue", "pass", "pass"),
@@ -163,7 +164,7 @@ def test_contains_says_what_was_missing_and_what_was_found() -> None:
     assert score(ContainsAny, options, response="red").details["found"] == ["red"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "response", "result"),
     [
         ({"pattern": r"\d{4}"}, "in 2031", "pass"),
@@ -191,7 +192,7 @@ def test_an_evil_pattern_ends_with_a_record() -> None:
     assert record.result == "fail" or record.details["code"] == "patternTimeout"
 
 
-@pytest.mark.parametrize("negate", [False, True])
+@each_row("negate", [False, True])
 def test_patterns_that_used_up_their_time_are_an_error(monkeypatch: pytest.MonkeyPatch, negate: bool) -> None:
     monkeypatch.setattr("tui_evals.evaluators.text.PatternBudget", lambda: PatternBudget(seconds=-1.0))
     record = score(Regex, {"pattern": "a", "negate": negate}, response="a")
@@ -205,7 +206,7 @@ def test_patience_is_used_up_by_searching() -> None:
         patience.search(bool, "a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "options"),
     [
         (Regex, {"pattern": "("}),
@@ -225,7 +226,7 @@ def test_options_that_make_no_sense_are_refused(evaluator: type[Evaluator], opti
         score(evaluator, options, response="a")
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "exact_match"))
+@each_row("row", golden("arthur_bench.json", "exact_match"))
 def test_golden_exact_match(row: dict[str, Any]) -> None:
     args, expected = row["args"], row["expected"]
     options = {"case_sensitive": args["case_sensitive"], "compat": True}
@@ -234,7 +235,7 @@ def test_golden_exact_match(row: dict[str, Any]) -> None:
     assert record.result == {"match": "pass", "non match": "fail"}[expected["category"]]
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "exact_match"))
+@each_row("row", golden("arthur_bench.json", "exact_match"))
 def test_our_exact_match_means_what_case_sensitive_says(row: dict[str, Any]) -> None:
     args = row["args"]
     same = args["candidate"] == args["reference"]
@@ -246,7 +247,7 @@ def test_our_exact_match_means_what_case_sensitive_says(row: dict[str, Any]) -> 
     assert record.result == ("pass" if same else "fail")
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "exact_match.batch"))
+@each_row("row", golden("arthur_bench.json", "exact_match.batch"))
 def test_golden_exact_match_batch_a_missing_candidate_is_an_error(row: dict[str, Any]) -> None:
     candidates, references = row["args"]["candidates"], row["args"]["references"]
     records = [

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall
 from tui_evals.evaluators.tools import (
     ToolCalled,
@@ -47,8 +48,8 @@ def assert_verdict(record: Score, result: str) -> None:
         assert (record.score, record.threshold) == (float(result == "pass"), 1.0)
 
 
-@pytest.mark.parametrize("only", [False, True])
-@pytest.mark.parametrize(
+@each_row("only", [False, True])
+@each_row(
     ("wanted", "selected", "result", "result_only"),
     [
         (["a.x"], ["a.x"], "pass", "pass"),
@@ -76,7 +77,7 @@ def test_selection(wanted: list[str], selected: list[str], result: str, result_o
     assert_verdict(selection(options, [tool(name) for name in selected]), result_only if only else result)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("selected", "ran", "result", "result_only"),
     [
         (["a.x"], ["a.x"], "pass", "pass"),
@@ -101,7 +102,7 @@ def test_selection_names_what_was_missing_and_what_was_too_much() -> None:
     assert record.details == {"missing": ["a.y"], "additional": ["b.z"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "ran", "result"),
     [
         (["a.x"], [("a.x", 200)], "pass"),
@@ -133,7 +134,7 @@ def test_execution(wanted: list[str], ran: list[tuple[str, Any]], result: str) -
     assert_verdict(execution(expected(*wanted), executions), result)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("selected", "result"), [(None, "pass"), (["a.x"], "pass"), (["?.x"], "pass"), ([], "error"), (["a.y"], "error")]
 )
 def test_execution_against_what_was_selected(selected: list[str] | None, result: str) -> None:
@@ -144,8 +145,8 @@ def test_execution_against_what_was_selected(selected: list[str] | None, result:
 M365 = [ToolCallSelection, ToolCallExecution]
 
 
-@pytest.mark.parametrize("evaluator", M365)
-@pytest.mark.parametrize(
+@each_row("evaluator", M365)
+@each_row(
     "diagnostics",
     [
         None,
@@ -163,7 +164,7 @@ def test_evidence_that_is_not_known(evaluator: type[Evaluator], diagnostics: Any
     assert_verdict(score(evaluator, options, response="", diagnostics=diagnostics), "error")
 
 
-@pytest.mark.parametrize("evaluator", M365)
+@each_row("evaluator", M365)
 def test_negate_m365(evaluator: type[Evaluator]) -> None:
     calls = {"selected_functions": [tool("a.x")], "executions": [tool("a.x", response_status=200)]}
     evidence: dict[str, Any] = {"response": "", "diagnostics": {"tool_calls": calls}}
@@ -172,8 +173,8 @@ def test_negate_m365(evaluator: type[Evaluator]) -> None:
     assert score(evaluator, expected("b.y", negate=True), **evidence).result == "pass"
 
 
-@pytest.mark.parametrize("evaluator", M365)
-@pytest.mark.parametrize(
+@each_row("evaluator", M365)
+@each_row(
     "options",
     [
         {},
@@ -233,7 +234,7 @@ def called(evaluator: type[Evaluator], calls: tuple[ToolCall, ...] | None, **opt
     return score(evaluator, options, response="", tool_calls=calls)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "calls", "result"),
     [
         ("search", (SEARCH,), "pass"),
@@ -245,7 +246,7 @@ def called(evaluator: type[Evaluator], calls: tuple[ToolCall, ...] | None, **opt
         ("search", None, "error"),
     ],
 )
-@pytest.mark.parametrize("spelling", ["toolName", "tool_name"])
+@each_row("spelling", ["toolName", "tool_name"])
 def test_tool_called(name: str, calls: tuple[ToolCall, ...] | None, result: str, spelling: str) -> None:
     record = called(ToolCalled, calls, **{spelling: name})
     assert record.result == result and record.reason
@@ -260,7 +261,7 @@ def test_tool_called_says_what_was_called() -> None:
     assert called(ToolCalled, (), toolName="other").reason == "other was not called; called was no tool at all"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "calls", "result"),
     [
         ({"argKeyName": "query"}, (SEARCH,), "pass"),
@@ -313,7 +314,7 @@ def test_negate_turns_a_clear_verdict_and_not_arguments_that_cannot_be_read() ->
     assert called(ToolCalledWith, None, **options).result == "error"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         {},
@@ -330,7 +331,7 @@ def test_options_that_tool_called_with_refuses(options: dict[str, Any]) -> None:
         ToolCalledWith.Options.model_validate(options)
 
 
-@pytest.mark.parametrize("evaluator", [*M365, ToolCalled, ToolCalledWith])
+@each_row("evaluator", [*M365, ToolCalled, ToolCalledWith])
 def test_without_an_answer_there_is_nothing_to_judge(evaluator: type[Evaluator]) -> None:
     example: dict[str, Any] = dict(evaluator.example)
     options = example.pop("options")
@@ -348,7 +349,7 @@ OFFERED = {
 PING = {"name": "ping"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "options", "result", "said"),
     [
         ((ToolCall("search", {"n": 1}), ToolCall("ping")), {}, "pass", "2 valid tool calls"),

@@ -2,6 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
+from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import ToolCall
 from tui_evals.evaluators.trajectory import NoTools, Steps, ToolOrder, ToolsSucceeded, ToolTrajectory
 
@@ -21,7 +22,7 @@ def steps(*names):
     return [{"tool": part[0], "arguments": {"id": int(part[1])}} if len(part) > 1 else part[0] for part in parts]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expected", "made", "exact", "in_order", "any_order"),
     [
         (["find", "pay"], ["find", "pay"], 1, 1, 1),
@@ -55,7 +56,7 @@ def test_the_reason_says_which_call_is_missing():
     assert "… 28 more" in many.reason and "\x1b" not in many.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "made", "result"),
     [
         ({}, [], "pass"),
@@ -75,7 +76,7 @@ def test_the_share_of_calls_that_gave_a_result():
     assert score(ToolsSucceeded, {}, response="x", tool_calls=(ToolCall("find"),)).result == "skipped"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "taken", "result"),
     [
         ({}, 3, None),
@@ -90,7 +91,7 @@ def test_steps(options, taken, result):
     assert (record.score, record.result) == (taken or 1, result)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "options"),
     [
         (ToolTrajectory, {"calls": []}),

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.evaluators.helpers import score
-from tui_evals.evaluators import translate
-from tui_evals.evaluators.translate import READ_CHARS, Translate
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators import overlap
+from tui_evals.evaluators.overlap import READ_CHARS, Translate
 
 ASKED: list[tuple[str, Sequence[str]]] = []
 
@@ -30,9 +31,9 @@ class Bleu:
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     ASKED.clear()
-    translate.load_bleu.cache_clear()
+    overlap.load_bleu.cache_clear()
     yield
-    translate.load_bleu.cache_clear()
+    overlap.load_bleu.cache_clear()
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", module)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "options", "result"),
     [
         ("bleu 30.1", {}, "pass"),

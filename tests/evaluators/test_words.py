@@ -1,14 +1,14 @@
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
-from tui_evals.evaluators.readability import WordCountMatch, word_count_match
+from tests.evaluators.tables import each_row
+from tui_evals.evaluators.style import WordCountMatch, word_count_match
 
 
-@pytest.mark.parametrize("row", golden("arthur_bench.json", "word_count_match"), ids=lambda row: str(row["args"]))
+@each_row("row", golden("arthur_bench.json", "word_count_match"))
 def test_the_match_is_that_of_the_original(row: dict[str, Any]) -> None:
     candidate, reference, expected = row["args"]["candidate"], row["args"]["reference"], row["expected"]
     record = score(WordCountMatch, response=candidate, expected=reference)
@@ -28,7 +28,7 @@ def test_the_match_is_a_share_and_whole_only_for_equal_counts(answer: int, refer
     assert (match == 0) == (answer != reference and (answer == 0 or answer >= 2 * reference))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "result"),
     [
         ({}, None),

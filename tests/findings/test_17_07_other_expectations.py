@@ -16,8 +16,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer
 from tui_evals.tui.compare.pair import _remarks
-from tui_evals.tui.compare.rows import head_lines
-from tui_evals.tui.compare.state import ComparedItemFinder
+from tui_evals.tui.compare.rows import ComparedItemFinder, head_lines
 from tui_evals.tui.rows import row_text
 
 OTHERWISE = "judged by another expectation"

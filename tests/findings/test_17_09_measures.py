@@ -13,9 +13,9 @@ from tests.store.helpers import judged
 from tui_evals.compare.runs import read_comparison
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.limits import Cost, Latency, Tokens
-from tui_evals.evaluators.matching import PartialMatch
+from tui_evals.evaluators.references import PartialMatch
 from tui_evals.evaluators.registry import built_in
-from tui_evals.store import database, migrations
+from tui_evals.store import database, schema
 from tui_evals.store.reader import Reader
 from tui_evals.text.measures import Measure, parse_measure, score_figures
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
@@ -121,8 +121,8 @@ def test_a_measure_is_what_its_text_says():
 def test_an_older_store_learns_what_its_latencies_are_in(monkeypatch):
     path = Path("old.db")
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", migrations.STEPS[:4])
-        patch.setattr(migrations, "VERSION", 4)
+        patch.setattr(schema, "STEPS", schema.STEPS[:4])
+        patch.setattr(schema, "VERSION", 4)
         database.open_store(path)
     with sqlite3.connect(path) as connection:
         for key, evaluator, reason in (("a", "Latency", "x"), ("b", "Cost", "negated: x"), ("c", "Match", "x")):

@@ -13,7 +13,7 @@ def test_counts_that_cannot_be_any_cost_nothing_and_are_noted_on_the_answer(proj
     project.do("run", "data.json", "--target", "main", "--quiet")
     with project.reader() as reader:
         run = reader.find_run("last")
-        assert reader.spent(run.id) == (0.0, 2)
+        assert (reader.spent(run.id), reader.totals(run.id).unpriced) == (0.0, 2)
         assert {row.output_tokens for row in reader.all_rows(run.id)} == {None}
     shown = project.do("show", "last", "--item", "#1")
     assert f"tokens not counted: 2 tokens in and {stated} out were stated" in shown and "unpriced" in shown
@@ -23,6 +23,6 @@ def test_counts_below_zero_do_not_defeat_a_budget(project):
     project.server.behave(tokens=-12_500_000)
     project.configure(f"{PRICE}[targets.main.params]\nmax_tokens = 50\n", concurrency=1)
     project.dataset(40)
-    said = project.do("run", "data.json", "--target", "main", "--max-cost", "0.5", "--quiet", code=1)
+    said = project.do("run", "data.json", "--target", "main", "--max-cost", "0.5", "--quiet", code=4)
     assert "the budget is spent" in said
     assert project.server.counts()["asked"] < 10

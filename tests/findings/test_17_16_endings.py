@@ -92,12 +92,12 @@ def test_the_library_has_them_too(tmp_path):
     assert run.answers[0].ending == "length" and run.only("length") == run.answers
 
 
-def test_a_redirect_stops_the_run_and_names_base_url(shell, tmp_path):
+def test_a_redirect_stops_the_run_and_names_base_url(shell, tmp_path, server):
+    server.behave(always="redirect")
     (tmp_path / "data.json").write_text(
-        json.dumps(
-            {"default_evaluators": {"ExactMatch": {}}, "items": [{"prompt": "[[redirect]]", "ideal": ["x"]}] * 3}
-        )
+        json.dumps({"default_evaluators": {"ExactMatch": {}}, "items": [{"prompt": "x", "ideal": ["x"]}] * 3})
     )
     done = shell("run", "data.json")
+    server.reset()
     assert done.code == 3 and "Set base_url to" in done.err and "/elsewhere/v1" in done.err
     assert "Check the question" not in done.out + done.err

@@ -13,7 +13,7 @@ def overspent(project):
     project.server.behave(tokens=250_000)
     project.configure(f"{PRICE}[targets.main.params]\nmax_tokens = 100\n", concurrency=2)
     project.dataset(6)
-    project.said = project.do("run", "data.json", "--target", "main", "--max-cost", 0.05, "--quiet", code=1)
+    project.said = project.do("run", "data.json", "--target", "main", "--max-cost", 0.05, "--quiet", code=4)
     return project
 
 
@@ -27,15 +27,15 @@ def test_a_spent_budget_says_what_was_spent_the_limit_and_by_how_much_it_was_exc
 
 def test_what_a_call_may_cost_is_reckoned_by_the_largest_answer_seen_also_after_a_resume(overspent):
     """0.42 has room for 60 tokens more by what the parameters allow, and for no answer such as this server gives."""
-    said = overspent.do("resume", "last", "--max-cost", 0.42, "--quiet", code=1)
+    said = overspent.do("resume", "last", "--max-cost", 0.42, "--quiet", code=4)
     assert "$0.300 spent of a limit of $0.420, and the next call could cost $0.150" in said
     assert overspent.server.counts()["asked"] == 2
 
 
 def test_a_limit_that_was_raised_stays_raised(overspent):
-    overspent.do("resume", "last", "--max-cost", 0.5, "--quiet", code=1)
+    overspent.do("resume", "last", "--max-cost", 0.5, "--quiet", code=4)
     assert overspent.server.counts()["asked"] == 3
-    assert "of a limit of $0.500" in overspent.do("resume", "last", "--quiet", code=1)
+    assert "of a limit of $0.500" in overspent.do("resume", "last", "--quiet", code=4)
     overspent.do("resume", "last", "--max-cost", 2, "--quiet")
     assert overspent.server.counts()["asked"] == 6
 

@@ -110,8 +110,8 @@ def test_a_run_that_stops_for_its_configuration_says_so_in_one_event(project):
     assert ended == 3 and [(end["exit_code"], end["status"]) for end in ends] == [(3, "interrupted")]
     project.configure(via="litellm")
     ended, out, _ = project.as_call("resume", "last", "--json")
-    (end,) = events(out)
-    assert (ended, end["exit_code"], end["status"]) == (3, 3, "refused") and "configured otherwise" in end["message"]
+    (end,) = [event for event in events(out) if event["event"] == "end"]
+    assert (ended, end["exit_code"], end["status"]) == (3, 3, "interrupted")  # nothing was answered, so it may change
     with project.reader() as reader:
         assert end["run"] == reader.find_run("last").key
 

@@ -18,8 +18,8 @@ from tests.tui.story import at_the_workbench
 from tui_evals import evaluate
 from tui_evals.targets.base import ConfigurationError, TargetConfig, TargetContext, TargetKind
 from tui_evals.targets.config import find_target, load_settings
+from tui_evals.targets.model_table import _FAMILIES, is_known_provider, price_of
 from tui_evals.targets.opening import target_kind
-from tui_evals.targets.prices import _FAMILIES, is_known_provider, price_of
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY")
 

@@ -13,7 +13,7 @@ from tests.runs.conftest import Project
 from tests.server import running
 from tests.tui.story import at_the_workbench
 from tui_evals.store.reader import Reader
-from tui_evals.tui.runs.ending import told_ending
+from tui_evals.tui.runs.run_status import told_ending
 
 
 def free_port():

@@ -7,7 +7,7 @@ from textual.app import App
 
 from tests.tui.terminal import pasted, workbench
 from tui_evals.tui.widgets.dialogs import AskLong
-from tui_evals.tui.widgets.edit_area import EditArea
+from tui_evals.tui.widgets.inputs import EditArea
 
 
 @pytest.mark.soak

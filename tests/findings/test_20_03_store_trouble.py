@@ -90,7 +90,7 @@ def test_what_cannot_be_stored_in_the_end_is_in_a_file_that_resume_stores(projec
     fill(disk)
     out, err = process.communicate(timeout=60)
     end = json.loads(out.splitlines()[-1])
-    assert (end["event"], end["status"], end["exit_code"], process.returncode) == ("end", "interrupted", 130, 130)
+    assert (end["event"], end["status"], end["exit_code"], process.returncode) == ("end", "interrupted", 4, 4)
     (file,) = user_state_path("tui_evals").glob(f"unstored-{end['run']}-*.jsonl")
     assert f"is in {file}, which is stored first." in end["message"] and str(file) in err
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and "sesame" not in file.read_text()
@@ -173,7 +173,7 @@ def test_a_store_that_is_deleted_under_a_run_stops_it_and_is_written_again(proje
     asked = project.server.counts()["asked"]
     out, err = process.communicate(timeout=60)
     end = json.loads(out.splitlines()[-1])
-    assert (end["status"], end["exit_code"], process.returncode) == ("interrupted", 130, 130), out + err
+    assert (end["status"], end["exit_code"], process.returncode) == ("interrupted", 4, 4), out + err
     assert end["message"].endswith("All it held was written again to that place.")
     assert project.server.counts()["asked"] <= asked + 8 < MANY
     assert stat.S_IMODE(os.stat(course.database).st_mode) == 0o600
@@ -192,7 +192,7 @@ def test_where_another_file_was_put_in_its_place_the_store_is_beside_it(project,
     process = course.start()
     other.replace(course.database)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, out + err
+    assert process.returncode == 4, out + err
     (copy,) = (file for file in course.database.parent.iterdir() if ".of-" in file.name)
     assert str(copy) in json.loads(out.splitlines()[-1])["message"]
     course.database = copy

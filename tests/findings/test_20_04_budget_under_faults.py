@@ -36,7 +36,7 @@ def test_over_any_number_of_kills_the_server_never_bills_more_than_the_limit(pro
         assert cost <= billed(project) <= cost + perhaps + 1e-9 <= 1.0 + 1e-9
         process = project.start("resume", "last", "--quiet")
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 1 and "perhaps" in err and "of a limit of $1.00" in err, err
+    assert process.returncode == 4 and "perhaps" in err and "of a limit of $1.00" in err, err
     cost, perhaps = money_of(project)
     assert 0.4 < cost <= billed(project) <= cost + perhaps + 1e-9 <= 1.0 + 1e-9
     assert f", perhaps ${perhaps:.3f} more" in (shown := project.do("show", "last")), shown[:1500]
@@ -69,7 +69,7 @@ def test_timeouts_spend_a_budget_like_answers(project):
     project.server.behave(tokens=50, shares={"hang": 0.8}, seed=4)
     project.configure(A_CENT + LONGEST, concurrency=8, timeout=0.3)
     project.dataset(40)
-    said = project.do("run", "data.json", "--target", "main", "--max-cost", 1, "--quiet", code=1)
+    said = project.do("run", "data.json", "--target", "main", "--max-cost", 1, "--quiet", code=4)
     assert "the budget is spent" in said and "perhaps" in said
     cost, perhaps = money_of(project)
     assert billed(project) <= cost + perhaps + 1e-9 <= 1.0 + 1e-9
@@ -77,7 +77,7 @@ def test_timeouts_spend_a_budget_like_answers(project):
 
 def test_tools_and_schemas_count_among_what_a_call_may_cost(project):
     """Calls that go out together must not overshoot because their questions are longer than their messages."""
-    from tui_evals.runs.budget import most_it_can_cost
+    from tui_evals.runs.limits import most_it_can_cost
     from tui_evals.targets.base import Price, Request
 
     tools = ({"type": "function", "function": {"name": "look_up", "description": "x" * 1000}},)

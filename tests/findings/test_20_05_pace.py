@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from tui_evals.runs.limits import Gate, persistent
-from tui_evals.runs.outage import Outage
+from tui_evals.runs.availability import Availability, one_attempt
+from tui_evals.runs.limits import Gate
 from tui_evals.targets.base import Reply, Request, TargetConfig, TargetError
 
 QUESTION = Request(messages=({"role": "user", "content": "?"},))
@@ -63,20 +62,14 @@ class Crowded:
 async def questions(target: Crowded, concurrency: int, seconds: float) -> None:
     """As many questions as there is time for, each put again as often as it takes."""
     config = TargetConfig(name="t", model="demo", concurrency=concurrency, retries=100)
-    gate, outage = Gate(config), Outage(config)
+    availability = Availability(config, Gate(config))
+
+    async def attempt(number: int) -> Reply | TargetError:
+        return await one_attempt(target, QUESTION, config)
 
     async def one_after_the_other() -> None:
         while True:
-            await persistent(
-                target,
-                QUESTION,
-                config,
-                gate,
-                outage,
-                flight=nullcontext(),
-                note_attempt=lambda *_: None,
-                note_wait=lambda _: None,
-            )
+            await availability.ask(attempt, None, lambda _: None)
 
     tasks = [asyncio.create_task(one_after_the_other()) for _ in range(4 * concurrency)]
     await asyncio.sleep(seconds)

@@ -15,7 +15,7 @@ import pytest
 from tests.store.helpers import cells, judged, new_run, process, said
 from tests.tui.terminal import workbench
 from tui_evals.present import stores
-from tui_evals.store import damage
+from tui_evals.store import ledger, upkeep
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
@@ -129,7 +129,7 @@ def test_a_store_that_was_cut_off_is_said_checked_and_saved(shell, store, sound)
 def test_what_can_be_read_of_one_that_was_cut_off_is_what_is_saved(folder, sound, percent):
     path = folder / "evals.db"
     path.write_bytes(sound[: len(sound) * percent // 100])
-    checked = damage.check(path)
+    checked = upkeep.check(path)
     with repairing(path) as repair:
         assert repair.saved("answers") == checked.readable["answers"]
 
@@ -140,11 +140,11 @@ def test_all_is_saved_but_for_broken_pages(folder, sound, seed):
     pages = random.Random(seed).sample(range(1, len(sound) // PAGE), 6)
     path.write_bytes(_broken(sound, *pages))
     content = path.read_bytes()
-    checked = damage.check(path)
+    checked = upkeep.check(path)
     with repairing(path) as repair:
         assert repair.saved("answers") == checked.readable["answers"]
         assert repair.put_in_place().read_bytes() == content
-    assert damage.check(path, thorough=True).problems == () and _loose(path) == {}
+    assert upkeep.check(path, thorough=True).problems == () and _loose(path) == {}
     with Reader(path) as reader:
         for run in reader.runs():
             assert reader.dataset(run).items
@@ -153,7 +153,7 @@ def test_all_is_saved_but_for_broken_pages(folder, sound, seed):
         assert writer.plan(new_run(name="next"), cells(2)).total == 2
 
 
-_MADE_AGAIN = {"meta", "counted", "sqlite_sequence"}
+_MADE_AGAIN = {"meta", *ledger.NAMES, "sqlite_sequence"}
 """Tables that are made again of the others."""
 
 
@@ -250,7 +250,7 @@ def test_a_person_at_a_terminal_is_asked_and_says_yes(store, folder, sound):
         assert store.read_bytes() == content
         terminal.press("y\r")
         assert terminal.end() == 0
-    assert damage.check(store).problems == () and len(list(store.parent.glob("evals.db.damaged-*"))) >= 1
+    assert upkeep.check(store).problems == () and len(list(store.parent.glob("evals.db.damaged-*"))) >= 1
 
 
 def test_space_of_what_was_deleted_is_given_back(shell, store, sound):
@@ -314,8 +314,8 @@ def test_files_that_are_no_store_are_refused_with_a_sentence(shell, folder):
 
 def test_a_look_that_has_no_more_time_says_so(folder, sound, monkeypatch):
     Path("evals.db").write_bytes(sound)
-    monkeypatch.setattr(damage, "_STEPS", 100)
-    checked = damage.check(Path("evals.db"), seconds=0.0)
+    monkeypatch.setattr(upkeep, "_STEPS", 100)
+    checked = upkeep.check(Path("evals.db"), seconds=0.0)
     assert not checked.whole and checked.problems == ()
 
 
@@ -332,3 +332,18 @@ def test_sectors_that_the_disk_does_not_give_are_zeros_in_the_copy(tmp_path, mon
     monkeypatch.setattr(os, "pread", failing)
     copy_readable(source, tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_bytes() == content[:bad] + b"\0" * PAGE + content[bad + PAGE :]
+
+
+@pytest.mark.parametrize("row", ["NULL, NULL, NULL, 0, NULL", "x'00', 1, 2.5, 0, NULL"])
+def test_a_schema_with_an_entry_that_names_nothing_is_said_and_repaired(row, shell, store, sound):
+    """A page of zeros in the schema of a store that was cut off."""
+    store.write_bytes(sound)
+    with sqlite3.connect(store) as other:
+        other.execute("PRAGMA writable_schema = ON")
+        other.execute(f"INSERT INTO sqlite_master VALUES ({row})")
+    other.close()
+    checked = shell("db", "check")
+    assert checked.code == 1 and "entries without a name in its schema" in checked.out + checked.err
+    done = shell("db", "repair", "--yes")
+    assert done.code == 0, done.err
+    assert "is sound; 3 runs, 900 answers" in shell("db", "check").out

@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 
 from tests.findings.conftest import asked
-from tui_evals.store import door
+from tui_evals.store import writer_thread
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 
 
 @pytest.mark.parametrize(("text", "synchronous"), [("", 1), ("[store]\ndurable = true\n", 2)])
 def test_the_setting_decides_how_every_command_commits(shell, folder, dataset, answers, monkeypatch, text, synchronous):
-    seen, connect = [], door.connect
+    seen, connect = [], writer_thread.connect
 
     def watched(path, **given):
         connection = connect(path, **given)
         seen.extend(connection.execute("PRAGMA synchronous").fetchone())
         return connection
 
-    monkeypatch.setattr(door, "connect", watched)
+    monkeypatch.setattr(writer_thread, "connect", watched)
     Path(".evals").mkdir()
     Path(".evals/config.toml").write_text(text)
     file, target = dataset(asked(2), {"ExactMatch": {}}), answers(["right", "right"])

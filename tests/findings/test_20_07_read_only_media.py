@@ -13,7 +13,7 @@ import pytest
 from tests.reports.stores import Ran, every, good, store
 from tests.store.helpers import process
 from tests.tui.story import at_the_workbench
-from tui_evals.store import read_only
+from tui_evals.store import connection
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -92,7 +92,7 @@ def test_a_log_left_on_read_only_media_is_read_too(shell, medium, monkeypatch, b
         os.unlink(f"{path}-shm")
     monkeypatch.chdir(medium)
     frozen(medium)
-    monkeypatch.setattr(read_only, "_copies", copies := {})
+    monkeypatch.setattr(connection, "_copies", copies := {})
     for _ in range(2):
         assert [run["name"] for run in json.loads(shell("runs", "--json").out)] == ["renamed in the log"]
     assert len(copies) == (0 if "-shm" in beside else 1)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.reports.written import report_text
 from tests.tui.story import at_the_workbench
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import load_project
-from tui_evals.runs.rejudging import prepare_rejudging, rejudge
+from tui_evals.runs.rescoring import prepare_rejudging, rejudge
 from tui_evals.store import housekeeping
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -124,6 +125,63 @@ def cut_short(*_):
     return 1 // 0
 
 
+def full_for_a_while(monkeypatch, times):
+    """A disk that has no room for a verdict so many times."""
+    take, left = housekeeping.take_seq, iter(range(times))
+
+    def taken(*given):
+        if next(left, None) is not None:
+            problem = sqlite3.OperationalError("database or disk is full")
+            problem.sqlite_errorname = "SQLITE_FULL"
+            raise problem
+        return take(*given)
+
+    monkeypatch.setattr(housekeeping, "take_seq", taken)
+
+
+def test_a_verdict_waits_for_a_store_that_takes_nothing(run, shell, monkeypatch):
+    dataset("yes", "never", "yes")
+    full_for_a_while(monkeypatch, 1)
+    done = shell("rescore", run, "--item", "t0", "--dataset", "data.json")
+    assert done.code == 0 and "→ ✓ pass" in done.out
+    assert "asking waits, because the disk is full" in done.err
+    assert stored()[1][0].row.status == "pass"
+
+
+def test_a_verdict_that_cannot_be_stored_in_the_end_is_paid_for_once(project, monkeypatch):
+    referee = f'[targets.referee]\nmodel = "openai/referee"\nbase_url = "{project.server.url}"\nmax_outage = 0.1\n'
+    project.configure(referee)
+    project.server.behave("referee", markers=False, say=json.dumps({"score": 1, "reason": "other words"}))
+    file = project.dataset(1, default_evaluators={"Similarity": {}})
+    project.do("run", "data.json", "--target", "main", "--judge", "referee", "--quiet")
+    file.write_text(file.read_text().replace('"question 0"}', '"quite another"}'))
+    project.server.behave("referee", markers=False, say=json.dumps({"score": 5, "reason": "the same"}))
+    again = ("rescore", "last", "--item", "#1", "--dataset", "data.json")
+    asked = project.server.counts()["asked"]
+    with monkeypatch.context() as patch:
+        full_for_a_while(patch, 1_000)
+        said = project.do(*again, code=4)
+        assert "because the disk is full" in said and "The same command goes on" in said
+    assert "→ ✓ pass" in project.do(*again)
+    assert project.server.counts()["asked"] == asked + 1
+    with project.reader() as reader:
+        calls = [call for call in reader.calls(reader.find_run("last").id) if call.kind == "judge"]
+    assert sum(not call.from_cache for call in calls) == 2
+
+
+async def test_a_verdict_at_the_workbench_waits_for_its_store(run, monkeypatch):
+    dataset("yes", "never", "yes")
+    async with at_the_workbench(Path.cwd(), size=(200, 50), dataset="data.json", run=run) as person:
+        await person.sees("2 fail")
+        await person.press("4", "/")
+        await person.type("failed\n")
+        await person.until(lambda: len(person.app.watching) == 2)
+        full_for_a_while(monkeypatch, 1)
+        await person.press("5", "t")
+        await person.until(lambda: "next: t1" in person.said())
+    assert stored()[1][0].row.status == "pass"
+
+
 async def test_a_failure_is_accepted_judged_again_and_the_next_one_is_on_screen(run):
     async with at_the_workbench(Path.cwd(), size=(200, 50), dataset="data.json", run=run) as person:
         await person.sees("2 fail")
@@ -157,11 +215,11 @@ def test_a_judge_is_asked_within_the_budget_of_the_run(project):
     project.server.behave("referee", markers=False, say=json.dumps({"score": 5, "reason": "the same"}))
     with project.reader() as reader:
         run = reader.find_run("last")
-        spent, calls = reader.spent(run.id)[0], len(list(reader.calls(run.id)))
+        spent, calls = reader.spent(run.id), len(list(reader.calls(run.id)))
     assert "1 call of the judge" in project.do("rescore", "last", "--item", "#1", "--dataset", "data.json", "--plan")
     assert "→ ✓ pass" in project.do("rescore", "last", "--item", "#1", "--dataset", "data.json")
     with project.reader() as reader:
-        assert len(list(reader.calls(run.id))) == calls + 1 and reader.spent(run.id)[0] > spent
+        assert len(list(reader.calls(run.id))) == calls + 1 and reader.spent(run.id) > spent
         (answer, *_) = reader.all_rows(run.id)
         assert [call.kind for call in reader.detail(answer.id).calls] == ["target", "judge", "judge"]
         config = {**run.config, "terms": {**run.config["terms"], "max_cost": spent}}

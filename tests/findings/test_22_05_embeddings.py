@@ -6,10 +6,10 @@ import os
 import pytest
 
 from tests.runs.conftest import FREE
-from tui_evals.evaluators.embeddings import EmbeddingSimilarity
+from tui_evals.evaluators.similarity import EmbeddingSimilarity
 from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.opening import open_target
-from tui_evals.text.vectors import cosine, pack_vector, unpack_vector
+from tui_evals.text.model_output import cosine, pack_vector, unpack_vector
 
 PRICED = "price = { input_per_million = 1000000.0, output_per_million = 0 }\n"
 
@@ -71,12 +71,11 @@ def test_one_item_and_one_option(project):
     project.do("run", "data.json", "-t", "main", "--quiet", "--no-cache")
     project.server.reset()
     project.server.behave(model="embed", always="not_chat")
-    project.do("run", "data.json", "-t", "main", "--quiet", "--no-cache", code=None)
-    verdict = project.table()[0][6]
-    assert verdict[2] == "error" and "vectors gave no vectors" in verdict[3] and "a list of embeddings" in verdict[3]
+    said = project.do("run", "data.json", "-t", "main", "--quiet", "--no-cache", code=4)
+    assert "vectors cannot be asked" in said and "a list of embeddings" in said and project.table()[0][6] is None
     project.server.behave(model="embed", always="401")
     said = project.do("run", "data.json", "-t", "main", "--quiet", "--no-cache", code=None)
-    assert "vectors:" in said and "401" in said
+    assert "vectors cannot be asked" in said and "401" in said
     dataset(project, {"embedder": "main"})
     refused = project.do("run", "data.json", "-t", "main", "--quiet", code=None)
     assert "the target main (openai/test-model) is none that gives them" in refused
@@ -118,7 +117,7 @@ def test_a_target_that_nobody_serves_stops_the_run_before_it_begins(project):
 def test_the_budget_ends_a_run_before_vectors_cost_more(project):
     vectors(project)
     dataset(project)
-    said = project.do("run", "data.json", "-t", "main", "--quiet", "--max-cost", 2, code=1)
+    said = project.do("run", "data.json", "-t", "main", "--quiet", "--max-cost", 2, code=4)
     assert "the budget is spent" in said and not asked(project)
 
 

@@ -6,11 +6,10 @@ import pytest
 
 from tests.runs.conftest import FREE
 from tui_evals.targets.base import Request, TargetConfig
+from tui_evals.targets.model_table import Fitting, judging_params, short_question, traits_of
 from tui_evals.targets.openai import OpenAI
-from tui_evals.targets.takes import Fitting, judging_params, short_question, takes_of
 from tui_evals.tui.rows import row_text
-from tui_evals.tui.runs.history import ListedRun
-from tui_evals.tui.runs.rows import about_lines
+from tui_evals.tui.runs.rows import ListedRun, about_lines
 
 JUDGED = {"default_evaluators": {"Relevance": {}}}
 VERDICT = '{"score": 5, "reason": "good"}'
@@ -89,8 +88,8 @@ def test_a_parameter_can_be_unset_for_good(project):
     ],
 )
 def test_the_table_of_what_models_take(model, length, sampling, thinks, role):
-    takes = takes_of(TargetConfig(name="t", model=model))
-    assert (takes.length, takes.sampling, takes.thinks, takes.system) == (length, sampling, thinks, role)
+    traits = traits_of(TargetConfig(name="t", model=model))
+    assert (traits.length, traits.sampling, traits.thinks, traits.system) == (length, sampling, thinks, role)
 
 
 def test_lengths_leave_room_to_think_and_what_is_configured_comes_first():

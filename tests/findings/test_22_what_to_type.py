@@ -7,8 +7,7 @@ import pytest
 
 from tui_evals.cli.write.commands import _PROVIDERS
 from tui_evals.targets.config import load_settings
-from tui_evals.targets.guides import GUIDES, guide_lines
-from tui_evals.targets.providers import protocol_of, speaks_openai
+from tui_evals.targets.providers import GUIDES, guide_lines, protocol_of, speaks_openai
 
 
 def test_init_writes_what_a_provider_takes_and_a_second_one_beside_it(shell, folder):

@@ -14,7 +14,7 @@ import tui_evals
 from tests.evaluators.library_stand_in import stand_in
 from tests.runs.conftest import FREE
 from tui_evals.evaluators.libraries.worker import end_workers
-from tui_evals.tui.runs.ending import told_ending
+from tui_evals.tui.runs.run_status import told_ending
 
 JUDGE = '[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "%s"\n%s[judge]\ntarget = "judge"\n'
 METRIC = """---

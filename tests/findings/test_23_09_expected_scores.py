@@ -10,10 +10,9 @@ from tui_evals.evaluators.base import Evidence, Question, evaluate, note_choices
 from tui_evals.evaluators.registry import built_in
 from tui_evals.runs.judges import request_for
 from tui_evals.targets.base import TargetConfig
-from tui_evals.targets.chat import join_chunks, parse_completion
-from tui_evals.targets.responses import parse_response, response_body
-from tui_evals.targets.takes import Fitting
-from tui_evals.text.logprobs import choices_of
+from tui_evals.targets.chat import join_chunks, parse_completion, parse_response, response_body
+from tui_evals.targets.model_table import Fitting
+from tui_evals.text.model_output import choices_of
 from tui_evals.tui.answer.rows import figures_text
 
 VERDICT = '{"reason": "Ça va, as 2 of 3 criteria are met", "score": 4}'

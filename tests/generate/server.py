@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
@@ -21,9 +21,10 @@ from aiohttp import web
 from tests.generate.expected import Asked, Complaint, Expected
 from tests.generate.questions import read_question
 from tests.generate.replies import KINDS, reply_to
+from tests.server_replies import KINDS as STATUS_KINDS
 from tests.server_replies import Behaviour, Call, completion, hang, refused
 from tui_evals.targets.base import TargetConfig
-from tui_evals.targets.takes import short_question
+from tui_evals.targets.model_table import short_question
 
 KEY = "sk-of-the-shop"
 
@@ -40,6 +41,33 @@ class Manner:
 
 
 @dataclass
+class Break:
+    """After so many calls of a model each of it meets a kind, the short question that looks for it too."""
+
+    model: str
+    after: int
+    kind: str
+    calls: int | None = None
+    """So many meet it; None for all."""
+    retry_after: float = 1
+    taken: int = 0
+    met: int = 0
+    questions: int = 0
+    """How many of those that met it were not the short one."""
+
+    def meets(self, model: str, *, short: bool) -> bool:
+        """Whether a call of a model meets it, which is counted."""
+        if model != self.model or (self.calls is not None and self.met >= self.calls):
+            return False
+        if self.taken >= self.after:
+            self.met += 1
+            self.questions += not short
+            return True
+        self.taken += not short
+        return False
+
+
+@dataclass
 class Server:
     """The server as its tests see it; every test begins anew with what it expects."""
 
@@ -51,6 +79,7 @@ class Server:
     scores: tuple[int, ...] = ()
     """What the judge of the ground truth gives the first, second, … answer to a test; 90 where there are none."""
     key: str = KEY
+    breaks: Break | None = None
     held: bool = True
     """Whether calls that are held wait; the others of them are answered."""
 
@@ -102,7 +131,11 @@ class Server:
         call = Call(http, body, "", key, Behaviour())
         if http.headers.get("Authorization") != f"Bearer {self.key}":
             return refused("401", call)
-        if messages[-1]["content"] == short_question(TargetConfig(name="t", model="m")).messages[0]["content"]:
+        short = messages[-1]["content"] == short_question(TargetConfig(name="t", model="m")).messages[0]["content"]
+        if self.breaks is not None and self.breaks.meets(body["model"], short=short):
+            call, kind = replace(call, behaviour=Behaviour(retry_after=self.breaks.retry_after)), self.breaks.kind
+            return await STATUS_KINDS[kind](call) if kind in STATUS_KINDS else refused(kind, call)
+        if short:
             return web.json_response(completion(call, content="ready"))
         try:
             asked = read_question(body["model"], key, messages, self.expected)

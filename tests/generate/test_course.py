@@ -18,7 +18,7 @@ from tests.tui.terminal import workbench
 def test_a_budget_stops_with_a_sentence_and_a_larger_one_goes_on_without_asking_again(shop):
     shop.configure(price="{ input_per_million = 1000.0, output_per_million = 1000.0 }", concurrency=2)
     options = (*amounts(shop), "--quiet")
-    told = shop.generate(*options, "--max-cost", 7, code=1).err
+    told = shop.generate(*options, "--max-cost", 7, code=4).err
     assert "the budget is spent" in told and "larger --max-cost" in told and "kept" in told
     asked = shop.server.asked()
     assert 2 < asked < 16 and not (shop.folder / "shop.json").exists()
@@ -30,8 +30,9 @@ def test_a_budget_stops_with_a_sentence_and_a_larger_one_goes_on_without_asking_
 def test_going_on_without_a_budget_asks_nothing_again_either(shop):
     shop.configure(price="{ input_per_million = 1000.0, output_per_million = 1000.0 }", concurrency=2)
     options = (*amounts(shop), "--quiet")
-    shop.server.behave("groundtruth-judge", first=("401",))
-    shop.generate(*options, "--max-cost", 500, code=3)
+    shop.server.behave("groundtruth-judge", first=("402",))
+    shop.generate(*options, "--max-cost", 500, code=4)
+    shop.server.behave("groundtruth-judge")  # the account has credit again
     shop.generate(*options)
     assert shop.server.repeated() == []
 
@@ -57,7 +58,7 @@ def test_ctrl_c_once_lets_what_is_in_flight_finish_and_the_next_command_goes_on(
 def test_a_wrong_key_ends_with_a_sentence_and_exit_3(shop, monkeypatch):
     monkeypatch.setenv("SHOP_KEY", "sk-of-somebody-else")
     told = shop.generate(code=3).err
-    assert "stopped: writer: " in told and "API key" in told and "same command goes on" in told
+    assert "stopped: writer cannot be asked: " in told and "API key" in told and "same command goes on" in told
 
 
 def test_a_server_that_is_not_there_is_named_in_a_sentence(shop):
@@ -68,7 +69,7 @@ def test_a_server_that_is_not_there_is_named_in_a_sentence(shop):
     shop.configure()
     shop.server.port = real
     told = shop.generate(code=3).err
-    assert "stopped: writer: " in told and "same command goes on" in told
+    assert "stopped: writer cannot be asked: " in told and "same command goes on" in told
 
 
 def test_a_server_that_fails_twice_is_asked_again(shop):

@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 
 from tests.generate.scripted import notes_of, work_on
 from tui_evals.datasets.document import load
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset
-from tui_evals.generate import testing, writing
+from tui_evals.generate import writing
 from tui_evals.generate.dataset import _merge_edits, build_dataset, dataset_path, write_dataset
-from tui_evals.generate.folder import GenerationFolder
-from tui_evals.generate.options import effective_options, saved_options
-from tui_evals.generate.parsing import is_refusal
-from tui_evals.generate.pipeline import set_results_aside
-from tui_evals.generate.shapes import (
+from tui_evals.generate.folder import (
+    GenerationFolder,
     Rule,
     Test,
     Truth,
@@ -33,9 +30,9 @@ from tui_evals.generate.shapes import (
     rows_text,
     rule_lines,
 )
-from tui_evals.generate.steps import BY_NAME
-from tui_evals.generate.subject import Unbindable, bind_inputs
-from tui_evals.generate.tables import read_tests
+from tui_evals.generate.pipeline import BY_NAME, set_results_aside
+from tui_evals.generate.replies import is_refusal, read_tests
+from tui_evals.generate.work import Unbindable, bind_inputs, effective_options, saved_options
 
 PROMPT = "---\ninputs:\n  a:\n    type: string\n  b:\n    type: string\n---\nsystem:\nSay {{a}} and {{b}}.\n"
 
@@ -146,9 +143,9 @@ def test_a_test_of_no_rule_that_is_tested_belongs_to_none():
 
 def test_a_name_that_two_tests_bear_stays_with_the_first(tmp_path):
     work = _made(tmp_path, [_pair(1), _pair(2, testuid="t1"), _pair(3, testuid="t1")])
-    names = [test.testuid for test in testing.name_tests(work, work.tests)]
+    names = [test.testuid for test in writing.name_tests(work, work.tests)]
     assert names[0] == "t1" and len(set(names)) == 3
-    assert names == [test.testuid for test in testing.name_tests(work, work.tests)], "whenever they are named"
+    assert names == [test.testuid for test in writing.name_tests(work, work.tests)], "whenever they are named"
     assert not BY_NAME["labels"].done(work)
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from tests.generate.conftest import ROLES, Project, full_prompt
 from tests.runs.conftest import kill, until
-from tui_evals.generate.pipeline import Pipeline
-from tui_evals.generate.steps import STEPS, needed_steps
+from tui_evals.generate.pipeline import STEPS, Pipeline, needed_steps
 
 EVERYTHING = ("--baseline-tests", "--validity", "--groundedness", "--coverage", "--test-expansions", 1)
 QUESTIONS = {
@@ -124,7 +123,7 @@ def end_within(project, condition, *options):
     whole = Pipeline.run
 
     async def watch():
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while not condition():
                 await asyncio.sleep(0.005)
         raise Died

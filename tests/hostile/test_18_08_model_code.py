@@ -425,7 +425,7 @@ def test_an_approved_evaluator_sees_no_key_either(
 def unisolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A project that runs code of a model, on a machine that cannot isolate it."""
     monkeypatch.setattr(isolation, "isolation_kind", lambda: None)
-    monkeypatch.setattr("tui_evals.cli.lookup.manual.isolation_kind", lambda: None)
+    monkeypatch.setattr("tui_evals.cli.doctor.isolation_kind", lambda: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".evals").mkdir()
     data = {"schemaVersion": "1.0.0", "default_evaluators": CHECK, "items": [{"prompt": "double"}]}
@@ -458,7 +458,7 @@ def test_a_single_score_says_so_too(unisolated: Path, shell: Shell) -> None:
 
 def test_doctor_says_so(unisolated: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isolation.NOT_ISOLATED in shell("doctor").out
-    monkeypatch.setattr("tui_evals.cli.lookup.manual.isolation_kind", lambda: "Landlock")
+    monkeypatch.setattr("tui_evals.cli.doctor.isolation_kind", lambda: "Landlock")
     assert "isolated by Landlock" in shell("doctor").out
 
 
@@ -501,3 +501,24 @@ def test_code_that_cannot_be_confined_does_not_run(kind: str, monkeypatch: pytes
     record = judge("def double(n): return 2 * n")
     assert (record.result, record.details["code"]) == ("error", "evaluatorError")
     assert "did not start" in record.reason
+
+
+@pytest.mark.parametrize("kept", ["", "os.remove(f'{n}')"], ids=["files", "files without a name"])
+def test_all_files_together_are_bounded(kind: str, monkeypatch: pytest.MonkeyPatch, kept: str) -> None:
+    monkeypatch.setattr(sandbox, "MAX_WRITTEN", 40_000_000)
+    record = judge(
+        f"""
+        import os
+        files = []
+        def double(number):
+            for n in range(10_000):
+                file = open(f'{{n}}', 'wb')
+                file.write(bytes(8_000_000))
+                file.flush()
+                files.append(file) if {bool(kept)} else file.close()
+                {kept}
+            return 8
+        """
+    )
+    assert record.result == "fail"
+    assert "wrote more than 40 MB" in record.reason or "Too many open files" in record.reason

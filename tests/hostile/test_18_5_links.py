@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import Shell
-from tui_evals.atomic_files import CannotSave, write_atomically
-from tui_evals.private_files import UnsafeFile, check_private, open_private
+from tui_evals.files import CannotSave, UnsafeFile, check_private, open_private, write_atomically
 from tui_evals.runs.detach import DetachFailed, start_detached
 from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.runlock import alive, hold
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.config_file import write_setting
-from tui_evals.tui.clipboard import copy_to_clipboard
+from tui_evals.tui.terminal import copy_to_clipboard
 
 KEPT = "what the user wrote before\n"
 ITEM = {"prompt": "hello", "expected_response": "hello", "evaluators": {"Includes": {}}, "evaluators_mode": "replace"}
@@ -200,6 +199,6 @@ def test_what_belongs_to_another_user_is_refused(clone, monkeypatch):
 def test_a_link_that_appears_between_look_and_opening_is_not_followed(clone, outside, monkeypatch):
     file = clone / ".evals" / "evals.db.lock"
     file.symlink_to(outside / "dotbashrc")
-    monkeypatch.setattr("tui_evals.private_files.check_private", lambda path, base=None: path)
+    monkeypatch.setattr("tui_evals.files.check_private", lambda path, base=None: path)
     with pytest.raises(UnsafeFile, match="is a link"):
         open_private(file, os.O_CREAT | os.O_RDWR)

@@ -23,7 +23,7 @@ from tui_evals.store.database import open_store
 from tui_evals.store.filters import FilterError, compiled, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
-from tui_evals.tui.clipboard import copy_to_clipboard
+from tui_evals.tui.terminal import copy_to_clipboard
 
 ITEM = {"prompt": "hello", "expected_response": "hello", "evaluators": {"Includes": {}}, "evaluators_mode": "replace"}
 

@@ -110,7 +110,7 @@ def opened_clusters(monkeypatch):
         words.append(terms.word)
         raise connection.ConfigurationError("not in this test")
 
-    monkeypatch.setattr("tui_evals.runs.executors.cluster.run.open_cluster", open_cluster)
+    monkeypatch.setattr("tui_evals.runs.executors.cluster.executor.open_cluster", open_cluster)
     return words
 
 
@@ -138,7 +138,7 @@ def test_a_cluster_that_is_typed_is_a_yes_and_what_goes_there_is_not(clone, shel
 
 
 def test_a_worker_is_told_that_somebody_agreed(clone):
-    from tui_evals.runs.executors.cluster.run import _agreed
+    from tui_evals.runs.executors.cluster.executor import _agreed
 
     config = TargetConfig(name="t", model="command:echo", where=".evals/config.toml:1")
     assert permissions_of(_agreed(config), {}, clone.root) == []

@@ -129,7 +129,7 @@ async def test_a_yes_lets_a_generation_go_on(opened):  # noqa: F811
         screen = person.app.get_screen("rules")
         await person.until(lambda: screen.making is not None and not screen.making.live)
     assert opened.marks == ["rules"]
-    assert not any("agreed" in line for line in screen.making.problems)
+    assert "agreed" not in screen.making.row.message
 
 
 async def test_a_yes_in_the_playground_asks_the_target(own):

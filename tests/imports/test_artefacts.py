@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.generate.shapes import UnreadableFile
-from tui_evals.imports.promptpex.artefacts import gather, holds_artefacts
+from tui_evals.generate.folder import UnreadableFile
+from tui_evals.imports.promptpex.artefacts import (
+    Piece,
+    RecordedResult,
+    RecordedTest,
+    RecordedTestEval,
+    gather,
+    holds_artefacts,
+    rows_in,
+)
 from tui_evals.imports.promptpex.items import Items, Tests, written_tests
-from tui_evals.imports.promptpex.rows import Piece, RecordedResult, RecordedTest, RecordedTestEval, rows_in
 from tui_evals.imports.promptpex.runs import differences, evaluators_for, judged_by, keys_for, recording_of, records_of
 
 RECORDED = Path(__file__).parent / "promptpex"

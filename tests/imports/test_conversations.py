@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.paths import CannotEdit
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import CannotEdit, DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evidence, ToolCall, evaluate
 from tui_evals.evaluators.registry import load_registry

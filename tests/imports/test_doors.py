@@ -381,7 +381,7 @@ def test_no_prompt_file_is_written_over_another_or_without_its_dataset(shell, do
 
 
 def test_the_prompt_files_go_again_when_the_dataset_cannot_be_written(shell, doors, monkeypatch):
-    from tui_evals.atomic_files import CannotSave, write_atomically
+    from tui_evals.files import CannotSave, write_atomically
     from tui_evals.imports import keeping
 
     def full(file, content):

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError
 from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset, validate
-from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.base import Evidence, ToolCall
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.foundry import is_foundry, read, write

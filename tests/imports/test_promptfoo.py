@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
 from tui_evals.imports.promptfoo.prompts import model_of, written_model
-from tui_evals.imports.promptfoo.transforms import Seen
 from tui_evals.text.prompty import parse_prompty, render_messages
 from tui_evals.text.yamls import load_mapping
 
@@ -69,6 +69,18 @@ EQUALS = {
     "{type: icontains-any, value: [a]}": {"ContainsAny": {"values": ["a"], "ignore_case": True}},
     "{type: starts-with, value: a, metric: Start}": {"Start": {"type": "StartsWith", "value": "a"}},
     "{type: regex, value: 'a+'}": {"Regex": {"pattern": "a+"}},
+    "{type: regex, value: '^[A-Z][a-z]{2,}(?:x|y)'}": {"Regex": {"pattern": "^[A-Z][a-z]{2,}(?:x|y)"}},
+    "{type: not-regex, value: '\\d$'}": {"JavaScript": {"code": 'new RegExp("\\\\d$").test(output)', "negate": True}},
+    "{type: regex, value: '(?i)a'}": {"JavaScript": {"code": 'new RegExp("(?i)a").test(output)'}},
+    "{type: javascript, value: 'output.length > 3', threshold: 0.5, config: {a: 1}}": {
+        "JavaScript": {"code": "output.length > 3", "threshold": 0.5, "config": {"a": 1}}
+    },
+    "{type: not-javascript, value: 'output.length', metric: Long, weight: 0.5}": {
+        "Long": {"type": "JavaScript", "code": "output.length", "negate": True, "weight": 0.5}
+    },
+    "{type: javascript, value: 'output.length', weight: 0}": {
+        "AtLeast": {"evaluators": {"JavaScript": {"code": "output.length"}}, "threshold": 0, "weight": 0.0}
+    },
     "{type: is-json}": {"JsonValid": {}},
     "{type: finish-reason, value: stop}": {"FinishReason": {"allowed": ["stop"]}},
     "{type: is-json, value: {required: [a]}}": {"JsonSchema": {"schema": {"required": ["a"]}}},
@@ -119,17 +131,20 @@ def test_an_assertion_with_an_equal_becomes_that_evaluator(written: str) -> None
 
 
 LEFT_OUT = {
-    "{type: javascript, value: output.length}": "it is code",
-    "{type: not-ruby, value: x}": "it is code",
+    "{type: javascript}": "it holds no code",
+    "{type: javascript, value: 'package:checks:long'}": "it is code of a package",
+    "{type: not-ruby, value: x}": "it is code of another language",
     "{type: select-best, value: x}": "no evaluator means the same",
     "{type: gleu, value: x}": "no evaluator means the same",
     "{type: context-recall, value: x}": "no evaluator means the same; ContextRecall is near",
     "{type: similar, value: [a, b]}": "several texts, of which one has to be near",
     "{type: contians, value: x}": "did you mean 'contains'?",
-    "{type: contains, value: x, transform: output.split(1)}": "a transform makes of the answer",
+    "{type: contains, value: x, transform: 'file://t.py'}": "which is a file of another language",
+    "{type: similar, value: x, transform: output.trim()}": "cannot judge what a transform makes of the answer",
+    "{type: python, value: 'True', transform: output.trim()}": "a transform makes of the answer",
     "{type: contains, value: '{{other}}'}": "uses {{ other }}, which has no value",
     "{type: contains, value: '{{name | reverse}}'}": "its template",
-    "{type: regex, value: '(a'}": "the pattern is not valid",
+    "{type: regex, value: 'a**'}": "the pattern is not valid",
     "{type: llm-rubric, value: {a: b}}": "its rubric is not plain text",
     "{type: assert-set, threshold: 0.5, assert: [{type: similar, value: x}]}": "cannot stand in a group",
     "{type: contains, value: file://x.js}": "code makes its value",
@@ -148,7 +163,8 @@ def test_an_assertion_without_an_equal_is_named_with_its_line(written: str) -> N
 
 
 def test_evaluators_that_mean_not_quite_the_same_are_called_changed() -> None:
-    for written in ("{type: latency, threshold: 1}", r"{type: regex, value: '\d$'}", "{type: llm-rubric, value: a}"):
+    code = "{type: javascript, value: \"require('fs') !== null\"}"
+    for written in ("{type: latency, threshold: 1}", code, "{type: llm-rubric, value: a}"):
         assert [loss.where for loss in case(written)[1].of("changed")] == ["c.yaml:5"]
 
 
@@ -193,13 +209,14 @@ def test_the_letters_say_all_that_is_lost() -> None:
         ("43", "evaluateOptions.maxConcurrency"),
         ("45", "env"),
         ("88", "contains"),
+        ("91", "similar"),
     }
     assert "sk-not-a-real-key" not in repr((found, losses))
     assert "letters.yaml:18: left out: apiKey of the provider (keys are not kept" in "\n".join(losses.sentences())
     assert [prompt.name for prompt in found.prompts][1:] == ["short", "short 2", "prompts/chat.json"]
     named = {target.model: (target.name, target.api_key, target.base_url) for target in found.targets}
     assert named["openai/gpt-4o"] == ("", "env:MY_KEY", "http://127.0.0.1:8000/v1")
-    assert ("37", "options.transform", "as the answer, trimmed") in {
+    assert ("37", "options.transform", "it runs before what judges") in {
         (loss.where.removeprefix("letters.yaml:"), loss.what, loss.why) for loss in losses.of("carried")
     }
     assert found.targets[1].params == {"temperature": 0.2, "max_tokens": 300}
@@ -346,11 +363,13 @@ def test_columns_of_a_table_that_say_more_about_assertions_are_read(tmp_path: Pa
     (tmp_path / "t.csv").write_text(f'{head}\na,fn:x,latency,Speed,900,Hi,"a, b"\n', encoding="utf-8")
     found, losses = read("prompts: '{{q}}'\ntests: file://t.csv", tmp_path)
     (item,) = found.data["items"]
-    assert item["evaluators"] == {"Speed": {"type": "Latency", "threshold": 900.0}}
+    assert item["evaluators"] == {
+        "Speed": {"type": "JavaScript", "code": "x"},
+        "Speed_2": {"type": "Latency", "threshold": 900.0},
+    }
     assert item["extensions"] == {"promptfoo": {"metadata": {"tags": ["a", "b"]}}}
     assert [(loss.what, loss.where) for loss in losses.of("left out")] == [
         ("the column __other", "t.csv:2"),
-        ("javascript", "t.csv:2"),
     ]
 
 
@@ -482,7 +501,7 @@ SOME = TEXT.filter(str.strip) | st.sampled_from(
 NAMES = st.from_regex(r"[a-z][a-z_]{0,5}", fullmatch=True)
 SHARE = st.integers(1, 100).map(lambda number: number / 100)
 LEAF = TEXT | st.integers(-5, 5) | st.lists(TEXT, max_size=2)
-REGEX = st.sampled_from(("a+", r"^\d{4}$", "[äö]|x", r"\{\{x\}\}", r"(?:a|b)\s"))
+REGEX = st.sampled_from(("a+", "^[0-9]{4}", "[äö]|x", r"\{\{x\}\}", "(?:a|b) "))
 SCHEMA = st.sampled_from(({"type": "object", "required": ["ä"]}, {"enum": ["{{x}}", 1, None]}, {}))
 ALONE = [{"role": "user", "content": "Tell me about it, {{name}}"}]
 CHAT = [{"role": "system", "content": 'Be "kind" to {{ name }}.\nReally.'}]
@@ -660,85 +679,75 @@ def test_the_one_way_in_which_answers_may_end_is_written() -> None:
     assert "FinishReason" in [loss.what for loss in write_config(data)[1].of("left out")]
 
 
+def test_a_pattern_that_javascript_reads_otherwise_is_called_changed() -> None:
+    for pattern, told in ((r"\d+", ["Regex"]), ("[0-9]+", [])):
+        data = {"default_evaluators": {"Regex": {"pattern": pattern}}, "messages": ALONE, "items": [{"prompt": "a"}]}
+        assert [loss.what for loss in write_config(data)[1].of("changed")] == told
+
+
+def test_code_survives_the_way_there_and_back() -> None:
+    evaluators = {
+        "JavaScript": {"code": "output.length > 3 && output !== '{{x}}'", "threshold": 0.5},
+        "Short": {"type": "JavaScript", "code": "output.length < 9", "transform": "output.trim()", "negate": True},
+    }
+    data = {"default_evaluators": evaluators, "messages": ALONE, "items": [{"variables": {"name": "Ada"}}]}
+    back, _ = read(write_config(data)[0])
+    assert back.data["default_evaluators"] == evaluators
+
+
 # what transforms make of an answer
 
 
-@pytest.mark.parametrize(
-    ("transform", "path"),
-    [
-        ("JSON.parse(output).a.b", "$.a.b"),
-        ("JSON.parse(output)['two words'][0]?.c", "$['two words'][0].c"),
-        ("return JSON.parse(output).answer;", "$.answer"),
-        ("(output, context) => JSON.parse(output).answer", "$.answer"),
-        ("output => output.answer", "$.answer"),
-        ("JSON.parse(output)", "$"),
-        ("output", None),
-    ],
-)
-def test_a_transform_that_points_into_the_answer_becomes_a_path(transform: str, path: str | None) -> None:
-    assert Seen().through(transform) == Seen(path)
-
-
-@pytest.mark.parametrize(
-    "transform",
-    [
-        *(
-            "output.length",
-            "output.split(' ')[0]",
-            "JSON.parse(output).a.length",
-            "JSON.parse(output).a + 1",
-            "f(output)",
-        ),
-        *(
-            "file://transform.js",
-            "JSON.parse(output).a; process.exit()",
-            "output[0]",
-            "JSON.parse(context).a",
-            "f(output)",
-            7,
-        ),
-    ],
-)
-def test_any_other_transform_is_code(transform: object) -> None:
-    assert Seen().through(transform).code
-
-
-def test_assertions_follow_the_transforms_of_test_and_assertion() -> None:
+def test_assertions_judge_what_the_transforms_of_test_and_assertion_return() -> None:
     found, losses = read(
         "prompts: ['{{q}} now']\n"
         "defaultTest:\n"
         "  options: {transform: JSON.parse(output).result}\n"
         "  assert:\n"
-        "  - {type: equals, value: '4'}\n"
+        "  - {type: not-equals, value: '4', weight: 0.5}\n"
         "  - {type: contains, value: x, transform: output.text}\n"
+        "  - {type: javascript, value: output.length}\n"
         "  - {type: latency, threshold: 5}\n"
-        "  - {type: llm-rubric, value: is kind}\n"
+        "  - {type: llm-rubric, value: is kind, provider: 'openai:gpt-4o'}\n"
         "tests: [{vars: {q: a}}]"
     )
+    first = {"type": "Transformed", "transform": "JSON.parse(output).result"}
     assert found.data["default_evaluators"] == {
-        "Equals": {"value": "4", "json_path": "$.result"},
-        "ContainsAll": {"values": ["x"], "json_path": "$.result.text"},
+        "Equals": {**first, "evaluator": {"Equals": {"value": "4", "negate": True}}, "weight": 0.5},
+        "ContainsAll": {
+            "type": "Transformed",
+            "transform": ["JSON.parse(output).result", "output.text"],
+            "evaluator": {"ContainsAll": {"values": ["x"]}},
+        },
+        "JavaScript": {"code": "output.length", "transform": "JSON.parse(output).result"},
         "Latency": {"threshold": 5},
+        "Rubric": {**first, "evaluator": {"Rubric": {"criteria": "is kind"}}, "judge": "openai/gpt-4o"},
     }
-    assert [(loss.what, loss.why) for loss in losses.of("left out")] == [
-        ("llm-rubric", "it judges the path $.result, which Rubric cannot")
-    ]
-    assert losses.assertions and sum(losses.assertions.values()) == 2  # the limit of a latency is changed a little
+    assert list(losses.of("left out")) == []
+    assert "options.transform" in {loss.what for loss in losses.of("carried")}
+    for key, options in found.data["default_evaluators"].items():
+        load_registry().build(options.get("type", key), {name: o for name, o in options.items() if name != "type"})
 
 
-def test_a_transform_that_is_code_takes_what_judges_its_outcome_with_it() -> None:
+def test_a_transform_that_is_a_file_runs_before_what_judges(tmp_path: Path) -> None:
+    (tmp_path / "t.js").write_text("// last word\nmodule.exports = { last: (output) => output.split(' ').pop() };\n")
+    (tmp_path / "es.js").write_text("export default (output) => output.trim();\n")
     found, losses = read(
         "prompts: ['{{q}} now']\n"
-        "defaultTest: {assert: [{type: contains, value: x}]}\n"
         "tests:\n"
-        "- {vars: {q: a}, options: {transform: 'output.split(1)[0]'}, assert: [{type: equals, value: a}]}\n"
-        "- {vars: {q: b}, assert: [{type: equals, value: b}]}"
+        "- {vars: {q: a}, options: {transform: 'file://t.js:last'}, assert: [{type: equals, value: cherry}]}\n"
+        "- {vars: {q: b}, options: {transform: file://es.js}, assert: [{type: equals, value: b}]}",
+        tmp_path,
     )
-    assert [item.get("evaluators") for item in found.data["items"]] == [
-        None,
-        {"ContainsAll": {"values": ["x"]}, "Equals": {"value": "b"}},
-    ]
-    assert sorted(loss.what for loss in losses.of("left out")) == ["contains", "equals", "options.transform"]
+    first, second = found.data["items"]
+    (options,) = first["evaluators"].values()
+    judged = load_registry().build("Transformed", {name: part for name, part in options.items() if name != "type"})
+    assert asyncio.run(evaluate(judged, Evidence(response="apple banana cherry"))).result == "pass"
+    assert asyncio.run(evaluate(judged, Evidence(response="cherry banana"))).result == "fail"
+    assert "evaluators" not in second
+    why = {loss.what: loss.why for loss in losses.of("left out")}
+    assert why["equals"].endswith("which is an ES module; write it with module.exports")
+    assert "What judges its outcome is left out too" in why["options.transform"]
 
 
 @pytest.mark.parametrize(
@@ -753,8 +762,8 @@ def test_a_transform_that_is_code_takes_what_judges_its_outcome_with_it() -> Non
 async def test_a_trimmed_answer_is_judged_as_before(assertion: str, answer: str, passes: bool) -> None:
     test = f"{{vars: {{q: a}}, options: {{transform: output.trim()}}, assert: [{assertion}]}}"
     found, _ = read(f"prompts: ['{{{{q}}}} now']\ntests: [{test}]")
-    (name, options), *_ = found.data["items"][0]["evaluators"].items()
-    evaluator = load_registry().build(name, options)
+    (options,) = found.data["items"][0]["evaluators"].values()
+    evaluator = load_registry().build(options["type"], {name: o for name, o in options.items() if name != "type"})
     assert (await evaluate(evaluator, Evidence(response=answer))).result == ("pass" if passes else "fail")
 
 

@@ -1,6 +1,6 @@
-"""Short JavaScript of promptfoo's assertions becomes an expression or a pattern; what cannot is said.
+"""JavaScript of promptfoo's configurations is imported as it is written, and judges as it did there.
 
-That both say the same of the same answers is shown in test_promptfoo_real.py, with javascript.yaml.
+That the verdicts are those of the real promptfoo is shown in test_promptfoo_set.py and test_promptfoo_real.py.
 """
 
 from __future__ import annotations
@@ -10,76 +10,87 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.evaluators.registry import load_registry
-from tui_evals.imports.promptfoo.javascript import NotTranslated, translated
-from tui_evals.imports.promptfoo.transforms import Seen
-
-ANSWER = Seen()
-EXPRESSIONS = {
-    "output.length <= 280": "(response | length) <= 280",
-    "output.startsWith('Hi') && !output.includes(\"x\")": "(response[:2] == 'Hi') and (not ('x' in response))",
-    "JSON.parse(output).a['b c'][0] === 'it\\'s'": "json.a['b c'][0] == 'it\\'s'",
-    "output.x.and === 'y'": "json.x['and'] == 'y'",
-    "const a = JSON.parse(output);\nreturn a.ok === true && a.n > 2;": "(json.ok is true) and ((json.n | float) > 2)",
-    "output.length > -2": "(response | length) > (-2)",
-    "context.vars.name === output.toLowerCase()": "variables.name == (response | lower)",
-    "output.split(' ').length <= 50": "((response | split(' ')) | length) <= 50",
-    "output.trim().split(/\\s+/).length < 5": "([((response | trim) | split) | length, 1] | max) < 5",
-    "['yes', 'no'].includes(output.toLowerCase())": "(response | lower) in ['yes', 'no']",
-    "JSON.parse(output).a !== 'b'": "(json.a | default(none)) != 'b'",
-    "JSON.parse(output).a === 1": "json.a == 1 and json.a is not boolean",
-    "output.length > 4 ? 1 : 0": "(response | length) > 4",
-}
-
-
-@pytest.mark.parametrize(("code", "expression"), EXPRESSIONS.items())
-def test_a_condition_becomes_an_expression(code: str, expression: str) -> None:
-    found = translated(code, ANSWER)
-    assert (found.name, found.options) == ("Expression", {"expression": expression})
-    load_registry().build(found.name, found.options)
+CONFIGURATION = """
+prompts: ['{{q}}']
+tests:
+- vars: {q: banana split, most: 20, ripe: true}
+  assert:
+  - {type: javascript, value: "output.replace('a', 'b') === 'bbnana split'", metric: Words}
+  - {type: javascript, value: "output.length <= context.vars.most && context.vars.ripe === true"}
+  - {type: not-javascript, value: "output.length", threshold: 50}
+  - {type: javascript, value: "file://checks/fruit.js", threshold: 0.5}
+  - {type: javascript, value: "file://checks/fruit.js:strict", metric: Strict}
+  - {type: contains, value: SPLIT, transform: "output.toUpperCase().slice(-5)"}
+  - {type: javascript, value: "/(?i)BANANA/.test(output)", metric: Pattern}
+  - type: javascript
+    metric: Graded
+    value: |
+      const words = output.split(' ');
+      return { pass: words.length === 2, score: words.length / 4, reason: `${words.length} words` };
+"""
+FRUIT = """
+module.exports = async (output, context) => (output.startsWith('ban') ? 0.75 : 0);
+module.exports.strict = (output, { vars }) => output === vars.q.toUpperCase();
+"""
 
 
-def test_a_search_becomes_a_pattern() -> None:
-    assert translated("/a\\/b+/i.test(output)", ANSWER).options == {"pattern": "(?i)a/b+"}
-    assert translated("output.match(/a/) !== null", ANSWER).options == {"pattern": "a"}
-    assert translated("output.search(/a/) === -1", ANSWER).options == {"pattern": "a", "negate": True}
-    assert translated("!output.match(/a/)", Seen("$.x")).options == {"pattern": "a", "json_path": "$.x", "negate": True}
+@pytest.fixture
+def configuration(project: Path) -> Path:
+    Path("checks").mkdir()
+    Path("checks/fruit.js").write_text(FRUIT)
+    Path("promptfooconfig.yaml").write_text(CONFIGURATION)
+    return project
 
 
-def test_output_is_what_the_transform_made_of_the_answer() -> None:
-    assert translated("output.length < 3", Seen("$.x[0]")).options == {"expression": "(json.x[0] | length) < 3"}
-    assert translated("output === 'a'", Seen(trimmed=True)).options == {"expression": "(response | trim) == 'a'"}
+def test_assertions_judge_as_they_are_written_once_their_files_are_trusted(shell, configuration) -> None:
+    done = shell("import", ".", "--name", "fruit")
+    assert done.code == 0, done.err
+    assert "8 of 8 assertions judge as before" in done.out
+    assert "custom-evaluators/fruit/fruit.js (read it, then `tui-evals trust" in done.out
+    assert Path("custom-evaluators/fruit/fruit.js").read_text().strip() == FRUIT.strip()
+    assert shell("validate", "fruit.json").code == 0
+    refused = shell("run", "fruit.json", "-t", "command:cat", "--quiet")
+    assert refused.code == 2 and "runs the evaluator fruit (custom-evaluators/fruit)" in refused.err
+    for name in ("fruit", "strict"):
+        assert shell("trust", f"custom-evaluators/{name}/{name}.js").code == 0
+    assert judged(shell) == {
+        "Words": "pass",
+        "JavaScript": "pass",
+        "JavaScript_2": "pass",
+        "fruit": "pass",
+        "Strict": "fail",
+        "ContainsAll": "pass",
+        "Pattern": "error",
+        "Graded": "pass",
+    }
 
 
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        ("output.split(/,/).length < 5", "it splits at a pattern"),
-        ("output.split('').length < 5", "it splits at what is no text"),
-        ("Math.abs(output.length) < 5", "it uses Math"),
-        ("process.exit()", "it uses process"),
-        ("output == 4", "== between values that may be of several kinds"),
-        ("output.length", "neither true nor false"),
-        ("JSON.parse(output).ok", "neither true nor false"),
-        ("output.length < 'a'", "may be no numbers"),
-        ("output.includes(`${context.vars.x}`)", "it fills a text"),
-        ("for (;;) {}", "it has for statement"),
-        ("return output === 'a'", "it has return statement"),
-        ("output ===", "cannot be read as JavaScript"),
-        ("1 + " * 90 + "1 > 0", "it is nested deeply"),
-        ("true && " * 2000 + "true", "it is long"),
-    ],
-)
-def test_what_no_expression_does_is_said(code: str, why: str) -> None:
-    with pytest.raises(NotTranslated) as told:
-        translated(code, ANSWER)
-    assert why in str(told.value)
+def judged(shell) -> dict[str, str]:
+    run = shell("run", "fruit.json", "-t", "command:cat", "--quiet")
+    assert run.code in (0, 1), run.err
+    (answer,) = json.loads(shell("show", "last", "--item", "#1", "--json").out)
+    (scores,) = answer["scores"].values()
+    return {score["key"]: score["result"] for score in scores}
 
 
-# Python and other code
+def test_code_that_needs_what_the_engine_lacks_is_called_changed(shell, project) -> None:
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\n"
+        "tests:\n"
+        "- vars: {q: banana}\n"
+        "  assert:\n"
+        "  - {type: javascript, value: \"require('fs').existsSync(output)\"}\n"
+        "  - {type: javascript, value: 'file://check.ts'}\n"
+    )
+    Path("check.ts").write_text("export default (output: string) => true\n")
+    done = shell("import", ".", "--name", "fruit")
+    assert done.code == 0, done.err
+    assert "changed: javascript (it uses require, which the engine does not have)" in done.out
+    assert "left out: javascript (it is code of another language than JavaScript)" in done.out
+    assert "0 of 2 assertions judge as before" in done.out
 
 
-def test_python_judges_on_as_a_custom_evaluator_and_other_code_waits(shell, project) -> None:
+def test_python_judges_as_a_custom_evaluator(shell, project) -> None:
     Path("check.py").write_text(
         "def mine(output, context):\n    return 0.7 if context['vars']['q'] == 'banana' else 1\n"
     )
@@ -93,15 +104,11 @@ def test_python_judges_on_as_a_custom_evaluator_and_other_code_waits(shell, proj
         "  - {type: python, value: \"n = 1\\nreturn {'pass': n > 2, 'reason': 'small'}\"}\n"
         "  - {type: python, value: 'file://check.py:other'}\n"
         "  - {type: not-python, value: \"'x' in output\"}\n"
-        "  - {type: javascript, value: \"output.replace('a', 'b') === 'c'\", metric: Words}\n"
     )
     done = shell("import", ".", "--name", "fruit")
     assert done.code == 0, done.err
-    assert "4 of 6 assertions judge as before" in done.out
+    assert "4 of 5 assertions judge as before" in done.out
     assert "left out: python (it defines no function other)" in done.out
-    assert "it calls .replace(); custom-evaluators/words waits for it in Python" in done.out
-    assert "# output.replace('a', 'b') === 'c'\n" in Path("custom-evaluators/words/words.py").read_text()
-    assert shell("validate", "fruit.json").code == 0
     run = shell("run", "fruit.json", "-t", "command:cat", "--trust", "--quiet")
     assert run.code == 0, run.err
     (answer,) = json.loads(shell("show", "last", "--item", "#1", "--json").out)
@@ -112,3 +119,51 @@ def test_python_judges_on_as_a_custom_evaluator_and_other_code_waits(shell, proj
         "python_2": "fail",
         "python_3": "pass",
     }
+
+
+# tests that code makes
+
+GENERATOR = """
+const cities = { Paris: 'France', Rome: 'Italy' };
+module.exports = async (config) =>
+  Object.entries(cities).slice(0, config ? config.most : 9).map(([city, country]) => ({
+    description: city, vars: { q: `Where is ${city}?` }, assert: [{ type: 'contains', value: country }],
+  }));
+module.exports.none = () => 'no list';
+module.exports.broken = () => null.x;
+"""
+
+
+def test_tests_that_javascript_makes_are_imported_once_it_is_trusted(shell, project) -> None:
+    Path("gen.js").write_text(GENERATOR)
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\ntests:\n- file://gen.js\n- {path: 'file://gen.js', config: {most: 1}}\n- vars: {q: Own?}\n"
+    )
+    waiting = shell("import", ".", "--name", "waiting")
+    assert waiting.code == 0, waiting.err
+    assert "tests from file://gen.js (its code waits for your yes: read it, `tui-evals trust gen.js`" in waiting.out
+    assert len(json.loads(Path("waiting.json").read_text())["items"]) == 1
+    assert shell("trust", "gen.js").code == 0
+    done = shell("import", ".", "--name", "cities")
+    assert done.code == 0, done.err
+    assert "carried: 2 tests from file://gen.js (its code was run)" in done.out
+    items = json.loads(Path("cities.json").read_text())["items"]
+    assert [item["prompt"] for item in items] == ["Where is Paris?", "Where is Rome?", "Where is Paris?", "Own?"]
+    assert items[1]["evaluators"] == {"ContainsAll": {"values": ["Italy"]}}
+
+
+def test_a_generator_that_makes_no_tests_is_named_with_what_it_did(shell, project) -> None:
+    Path("gen.js").write_text(GENERATOR)
+    Path("endless.mjs").write_text(
+        "export default () => { const all = []; for (;;) all.push(new Array(1e6).fill(1)) }\n"
+    )
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\n"
+        "tests: ['file://gen.js:none', 'file://gen.js:broken', 'file://endless.mjs', {vars: {q: Own?}}]\n"
+    )
+    assert shell("trust", "gen.js", "endless.mjs").code == 0
+    done = shell("import", ".", "--name", "cities")
+    assert done.code == 0, done.err
+    assert "tests from file://gen.js:none (its code returns no list of tests)" in done.out
+    assert "(its code threw TypeError: cannot read property 'x' of null)" in done.out
+    assert "The JavaScript was stopped: it needed more than 256 MB of memory" in done.out

@@ -16,7 +16,7 @@ from tests.interop.promptfoo_set import SET, compared, imported, recorded
 from tests.interop.table import PAGE, in_page, lines
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.validate import validate
-from tui_evals.evaluators.base import Options
+from tui_evals.evaluators.custom import FileOptions
 from tui_evals.evaluators.registry import load_registry
 
 
@@ -31,7 +31,10 @@ def test_a_configuration_asks_and_judges_as_before(file: Path) -> None:
 def test_a_configuration_becomes_a_valid_dataset(file: Path) -> None:
     found, _ = imported(file)
     named = {**found.data, "prompt_file": "p.prompty"} if "messages" not in found.data else found.data
-    known: dict[str, type[BaseModel]] = {**load_registry().catalogue, **dict.fromkeys(found.code, Options)}
+    known: dict[str, type[BaseModel]] = {
+        **load_registry().catalogue,
+        **{Path(file).stem: FileOptions for file in found.code},
+    }
     document = Document(SET / "x.json", json.dumps(named), "", "document", named)
     assert [str(problem) for problem in validate(document, known).problems] == []
 
@@ -48,10 +51,10 @@ def test_the_share_line_counts_what_is_left_out_or_changed() -> None:
         shares[name] = f"{sum(judged.values())} of {len(judged)}"
     assert shares == {
         "assert-sets": "13 of 13",
-        "assert-sets-code": "1 of 5",
-        "code-transform": "0 of 2",
+        "assert-sets-code": "5 of 5",
+        "code-transform": "1 of 2",
         "no-equal": "2 of 4",
-        "weights": "5 of 6",
+        "weights": "6 of 6",
     }
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.server import Server
 from tests.tui.hostile import FORBIDDEN
-from tui_evals.cli.look.managing import export
+from tui_evals.cli.look.stored import export
 from tui_evals.cli.run import registry as registries_running
 from tui_evals.reports.oaieval import final_report, log_lines
 from tui_evals.store.reader import Reader

@@ -25,7 +25,7 @@ def share(out: str) -> str:
     [
         (
             "promptfoo/letters.yaml",
-            "7 of 12 assertions judge as before; the others are named above as changed or left out",
+            "8 of 12 assertions judge as before; the others are named above as changed or left out",
         ),
         ("recordings/promptfoo/output.json", "18 of 20"),
         ("recordings/arithmetic.eval", "24 of 78"),

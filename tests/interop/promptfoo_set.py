@@ -12,14 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
-from tui_evals.evaluators.base import Evidence, Score, evaluate, negated_score, verdict_score
+from tui_evals.evaluators.base import Evidence, Score, evaluate
+from tui_evals.evaluators.custom import FOLDER
 from tui_evals.evaluators.registry import load_registry
+from tui_evals.evaluators.trust import Trust
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo import Configuration, read_config
+from tui_evals.imports.promptfoo.code import inner_name
 from tui_evals.imports.promptfoo.prompts import chat_in
 from tui_evals.runs.prompting import Chat, PromptUnderTest, chat_for, of_dataset
 
@@ -27,22 +31,22 @@ SET = Path(__file__).parents[1] / "imports" / "promptfoo" / "set"
 GROUP = "AtLeast"
 _ASKED = re.compile(r"the variable |the prompt ")
 _MADE = {
-    "equals": ("Equals", "Regex", "JsonMatch"),
+    "equals": ("Equals", "JsonMatch"),
     "contains": ("ContainsAll",),
     "icontains": ("ContainsAll",),
     "contains-all": ("ContainsAll",),
     "icontains-all": ("ContainsAll",),
     "contains-any": ("ContainsAny",),
     "icontains-any": ("ContainsAny",),
-    "starts-with": ("StartsWith", "Regex"),
-    "regex": ("Regex",),
+    "starts-with": ("StartsWith",),
+    "regex": ("Regex", "JavaScript"),
     "is-json": ("JsonValid", "JsonSchema"),
     "contains-json": ("ContainsJson",),
     "levenshtein": ("Levenshtein",),
     "rouge-n": ("RougeN",),
     "latency": ("Latency",),
     "cost": ("Cost",),
-    "javascript": ("Expression", "Regex"),
+    "javascript": ("JavaScript",),
 }
 """What an assertion of each kind can have become."""
 
@@ -133,15 +137,16 @@ class _Unit:
 
     async def score(self, one: EffectiveEvaluator) -> Score:
         variables = {**(self.dataset.variables or {}), **(getattr(self.unit, "variables", None) or {})}
-        if code := self.found.code.get(one.evaluator):
-            space: dict[str, Any] = {}
-            exec(code, space)  # noqa: S102 - the code of our own configurations, as an evaluator of the project
-            verdict = space["score"](self.response, "", variables)
-            verdict = verdict[0] if isinstance(verdict, tuple) else verdict
-            score = verdict_score(bool(verdict), "")
-            return negated_score(score) if one.settings.get("negate") else score
         evidence = Evidence(response=self.response, latency_ms=1.0, cost=0.0, variables=variables)
-        return await evaluate(load_registry().build(one.evaluator, one.settings), evidence)
+        if not self.found.code:
+            return await evaluate(load_registry().build(one.evaluator, one.settings), evidence)
+        with TemporaryDirectory() as name:
+            for file, text in self.found.code.items():
+                place = Path(name, FOLDER, file)
+                place.parent.mkdir(parents=True)
+                place.write_text(text, encoding="utf-8")
+            registry = load_registry(Path(name), Trust(always=True))
+            return await evaluate(registry.build(one.evaluator, one.settings), evidence)
 
 
 async def _judged(row: Mapping[str, Any], unit: _Unit, losses: Losses, result: Compared) -> None:
@@ -188,9 +193,10 @@ def _in_order(
 
 
 def _may_be(kind: str, one: EffectiveEvaluator, found: Configuration) -> bool:
-    bare = kind.removeprefix("not-")
-    if one.evaluator == GROUP:
+    bare, name = kind.removeprefix("not-"), one.evaluator
+    if name == GROUP:
         return kind == "assert-set" or one.settings.get("threshold") == 0
-    if one.evaluator in found.code:
-        return bare == "python"
-    return one.evaluator in _MADE.get(bare, ())
+    ending = next((Path(file).suffix for file in found.code if Path(file).stem == name), "")
+    if ending:
+        return bare == {".py": "python", ".js": "javascript"}[ending]
+    return inner_name(name, one.settings) in _MADE.get(bare, ())

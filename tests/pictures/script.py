@@ -11,17 +11,17 @@ from pathlib import Path
 from random import Random
 
 from tests.pictures.still import Clock, still_world
+from tui_evals.datasets.discover import make_demo
 from tui_evals.datasets.document import load
-from tui_evals.datasets.starter import make_demo
 from tui_evals.datasets.validate import dataset_of
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.runs import start
 from tui_evals.runs.asking import PricedTarget
-from tui_evals.runs.budget import Budget
+from tui_evals.runs.availability import room_of
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.runs.judges import Judges
-from tui_evals.runs.limits import room_of
+from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
@@ -30,7 +30,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Price
 from tui_evals.targets.config import load_settings
-from tui_evals.targets.demo.answering import Demo
+from tui_evals.targets.demo import Demo
 
 _HOUR, _DAY = 3_600.0, 86_400.0
 _AT_ONCE = {"latency_ms": 0, "jitter_ms": 0, "error_rate": 1e-9}

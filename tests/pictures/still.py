@@ -14,8 +14,7 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from tui_evals.tui.playground import conversation
-from tui_evals.tui.results import table
-from tui_evals.tui.results.table import ResultsTable
+from tui_evals.tui.results.table import ResultsTable, RunCounter
 from tui_evals.tui.widgets import bar
 
 NOW = 1_790_845_200.0
@@ -45,7 +44,7 @@ def still_world(home: Path) -> Iterator[Clock]:
             patch.object(time, "time", clock),
             patch.object(secrets, "choice", Random(5).choice),
             patch.object(ResultsTable.__init__, "__defaults__", (clock,)),
-            patch.object(table, "_SHARE", 0),  # how long counting takes makes no difference
+            patch.object(RunCounter, "share", 0),  # how long counting takes makes no difference
             patch.dict(bar._STAYS, dict.fromkeys(bar._STAYS, 3_600.0)),  # nor how long it takes to press a few keys
             patch.object(conversation, "time", SimpleNamespace(monotonic=clock)),
         ):

@@ -134,7 +134,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterato
                 dataset("easy.json", ITEMS[:2], default_evaluators={"Readability": {}}), "--target", "first"
             ),
             "dead target": hung_up,
-            "budget spent": started(data, "--target", "dear", "--no-cache", "--max-cost", "0.15", code=1),
+            "budget spent": started(data, "--target", "dear", "--no-cache", "--max-cost", "0.15", code=4),
             "interrupted": killed(),
         }
         yield Project(folder, runs)

@@ -1,5 +1,6 @@
 """Runs, answers and totals as the store gives them, without a store."""
 
+from tui_evals.figures import single_answers
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 
 RUN = {
@@ -49,4 +50,6 @@ def an_answer(**given):
 
 
 def totals(**given):
-    return Totals(**{**dict.fromkeys(COUNTS, 0), "total": 10, "cost": 0.0, "unpriced": 0, **given})
+    fields = {**dict.fromkeys(COUNTS, 0), "total": 10, "cost": 0.0, "unpriced": 0, **given}
+    rated = single_answers(fields["passed"], fields["passed"] + fields["failed"])
+    return Totals(**{"rated": rated, **fields})

@@ -6,10 +6,9 @@ import pytest
 
 from tests.present.rows import a_run
 from tests.tui.comparisons import side
-from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference
-from tui_evals.compare.sides import Usage
-from tui_evals.compare.statistics import Interval
+from tui_evals.compare.sides import Kind, Usage
+from tui_evals.figures import Interval
 from tui_evals.present.comparisons import KIND_LOOKS, chance, difference_text, stop_notes, usage_lines
 
 
@@ -73,14 +72,21 @@ def test_only_runs_that_stopped_need_a_note():
 def test_what_runs_took_stands_side_by_side_for_all_targets_and_each():
     """Cost with its judges, tokens and the median time; a plus sign says that some calls have no known price."""
 
-    def used(cost, unpriced=0, latency=1.5):
-        return Usage(cost, unpriced, 1200, 300, latency)
+    def used(cost, unpriced=0, latency=1.5, cached=0):
+        return Usage(20, cached, cost, unpriced, 1200, 300, latency)
 
     one = side(1, usage={"": used(0.5), "a": used(0.5)})
-    assert list(usage_lines([one, one])) == ["cost $0.500 → $0.500 · tokens 1.5k → 1.5k · median latency 1.5 s → 1.5 s"]
+    assert list(usage_lines([one, one])) == [
+        "20 shared answers: cost $0.500 → $0.500 · tokens 1.5k → 1.5k · median latency 1.5 s → 1.5 s"
+    ]
     two = side(2, usage={"": used(0.75, 1), "a": used(0.25), "b": used(0.5, 1, None)})
     assert list(usage_lines([one, two]))[1:] == [
-        "a: cost $0.500 → $0.250 · tokens 1.5k → 1.5k · median latency 1.5 s → 1.5 s",
-        "b: cost – → $0.500+ · tokens – → 1.5k · median latency – → –",
+        "a, 20 shared answers: cost $0.500 → $0.250 · tokens 1.5k → 1.5k · median latency 1.5 s → 1.5 s",
+        "b, 20 shared answers: cost – → $0.500+ · tokens – → 1.5k · median latency – → –",
     ]
     assert not list(usage_lines([side(1), side(2)]))
+    cached = side(2, usage={"": used(0.0, 0, None, 20)})
+    assert list(usage_lines([side(1, usage={"": used(0.5)}), cached])) == [
+        "20 shared answers: cost $0.500 → $0 · tokens 1.5k → 1.5k · median latency 1.5 s → cached"
+        " · from the cache 0 → 20"
+    ]

@@ -29,16 +29,14 @@ from tui_evals.tui.answer.rows import AnswerView, answer_rows
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer
 from tui_evals.tui.results.totals import RunNumbers, totals_rows
 from tui_evals.tui.rows import row_text
-from tui_evals.tui.run_queries import count_run
-from tui_evals.tui.runs.history import ListedRun
-from tui_evals.tui.runs.rows import about_lines, run_columns, run_line
+from tui_evals.tui.runs.rows import ListedRun, about_lines, run_columns, run_line
 
 STATES = {
     "finished": ("finished", {"pass": 1, "fail": 1, "error": 1}, "$0.140"),
     "served": ("finished", {"pass": 1, "fail": 2}, "<$0.0001"),
     "cached": ("finished", {"pass": 1, "fail": 2}, "$0"),
     "several targets": ("finished", {"pass": 2, "fail": 3, "error": 1}, "$0.140 and 3 unpriced"),
-    "conversation": ("finished", {"pass": 2, "partial": 1}, "$0 and 3 unpriced"),
+    "conversation": ("finished", {"pass": 2, "partial": 1}, "cost unknown, 3 unpriced"),
     "scripted": ("finished", {"pass": 1}, "$0"),
     "unjudged": ("finished", {"pass": 1, "fail": 1}, "$0.140"),
     "nothing judges": ("finished", {"unjudged": 2}, "$0.140"),
@@ -95,7 +93,7 @@ def counts_of(sentence: str) -> dict[str, int]:
         passed, judged = map(int, rate.groups())
         counts = {"pass": passed, "fail": judged - passed}
         del parts[0]
-    for part in (part for part in parts if part[0].isdigit()):
+    for part in (part for part in parts if part[0].isdigit() and not part.endswith("from the cache")):
         count, _, phrase = part.partition(" ")
         counts[PHRASES[phrase]] = int(count)
     return {status: count for status, count in counts.items() if count}
@@ -111,7 +109,7 @@ def headline_of(text: str) -> tuple[str, str]:
 def by_command(shown: Shown) -> Stated:
     first, *lines = shown.shell("show", shown.key).out.splitlines()
     headline = first.rsplit("  ", 1)[1]
-    told = next(number for number, line in enumerate(lines) if re.search(r": .* · <?\$", line))
+    told = next(number for number, line in enumerate(lines) if re.search(r": .* · (<?\$|cost unknown)", line))
     reason = [line for line in lines[:told] if "goes on with it" not in line]
     summed = next((line for line in lines if line.startswith("all ")), lines[told])
     sentence, _, cost = summed.partition(": ")[2].rpartition(" · ")
@@ -120,7 +118,7 @@ def by_command(shown: Shown) -> Stated:
 
 
 def by_data(found: Mapping[str, object]) -> Stated:
-    totals = Totals(**found["totals"])
+    totals = Totals(**{name: value for name, value in found["totals"].items() if name != "pass_rate"})
     names = dict(zip(("pass", "fail", "error"), ("passed", "failed", "errored"), strict=True))
     every = get_args(AnswerStatus)
     counts = {status: getattr(totals, names.get(status, status)) for status in every}
@@ -180,13 +178,12 @@ def by_workbench(shown: Shown) -> Stated:
     with Reader(shown.project.store) as reader:
         run = reader.find_run(shown.key)
         listed = ListedRun(run, reader.totals(run.id))
-    totals = count_run(shown.project.store, run, None).totals
-    by_target = count_run(shown.project.store, run, None).targets
-    rows = totals_rows(run, RunNumbers(totals, by_target), time.time(), _WIDE)
+        totals, columns = reader.totals(run.id), reader.totals_by(run.id, "column")
+    rows = totals_rows(run, RunNumbers(totals, columns), time.time(), _WIDE)
     first, *more = map(row_text, rows)
     place, cost, *left = re.split(r"  +", first)
     status, took = headline_of(re.sub(r" [\d,]+/[\d,]+", "", place))
-    lines, third = more[: len(by_target) or 1], more[len(by_target) or 1 :]
+    lines, third = more[: len(columns) or 1], more[len(columns) or 1 :]
     counts = [re.fullmatch(r"(\S) ([\d,]+) (\w+)", group) for line in lines for group in re.split(r"  +", line)]
     stated = Counter({found[3]: 0 for found in counts if found})
     for found in filter(None, counts):

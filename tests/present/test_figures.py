@@ -13,7 +13,7 @@ from tui_evals.present.figures import (
     tokens,
     universal_time,
 )
-from tui_evals.text.money import money
+from tui_evals.text.measures import money
 
 
 def test_money_keeps_as_many_decimals_as_tell_something():

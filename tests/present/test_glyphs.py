@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import tui_evals
-from tui_evals.present.columns import cell_width
-from tui_evals.present.glyphs import ASCII, UNKNOWN, in_ascii, unambiguous
+from tui_evals.present.columns import ASCII, UNKNOWN, cell_width, in_ascii, unambiguous
 from tui_evals.present.status import ANSWER_LOOKS, RUN_LOOKS
 
 ROOMS = [Path(tui_evals.__file__).parent / room for room in ("present", "tui", "cli", "compare", "runs", "help")]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.present.rows import a_run
 from tui_evals.present.grid import NoColumn, cell_look, cell_text, columns_meant, named_columns
-from tui_evals.store.grid import GridCell
+from tui_evals.store.figures import GridCell
 
 
 def cell(*statuses, score=None):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui_evals.present.pace import Pace, pace_parts
+from tui_evals.present.runs import Pace, pace_parts
 
 
 def noted(*samples):

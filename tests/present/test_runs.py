@@ -19,9 +19,9 @@ from tui_evals.present.runs import (
 
 
 def test_a_finished_run_says_how_it_stands_what_came_of_it_and_what_that_cost():
-    found = run_facts(a_run(status="finished", finished=190.0), totals(passed=2, failed=1, cost=0.02), unpriced=2)
+    found = run_facts(a_run(status="finished", finished=190.0), totals(passed=2, failed=1, cost=0.02, unpriced=2))
     assert found.headline == "■ finished in 1m 30s"
-    assert found.sentence == "2 of 3 pass (66.7 %, 95 % interval 20.8 to 93.9) · $0.0200 and 2 unpriced"
+    assert found.sentence == "2 of 3 pass (66.7 %, 95 % interval 15.1 to 99.2) · $0.0200 and 2 unpriced"
     assert (found.reason, found.next_step) == ("", "")
 
 
@@ -39,7 +39,7 @@ def test_why_a_run_stopped_is_what_its_row_says():
 
 
 def test_the_judges_and_what_nobody_knows_the_price_of_are_in_the_cost():
-    cost = run_cost(totals(cost=1.5, judge_cost=0.5, unpriced=1), unpriced=3)
+    cost = run_cost(totals(cost=1.5, judge_cost=0.5, unpriced=3))
     assert (cost.text, cost.short, cost.judge_text) == ("$2.00 and 3 unpriced", "$2.00+", "of it judges $0.500")
     assert run_cost(totals(unpriced=3)).short == "unpriced"
     assert (run_cost(totals()).text, run_cost(totals()).short, run_cost(totals()).judge_text) == ("$0", "$0", "")
@@ -55,7 +55,7 @@ def test_nothing_that_happened_is_left_out_of_the_counts():
 
 def test_as_data_there_is_null_where_nothing_is_known():
     assert run_data(a_run())["message"] is None
-    found = standing_data(a_run(status="finished", finished=190.0), totals(passed=1, cost=0.5), 2)
+    found = standing_data(a_run(status="finished", finished=190.0), totals(passed=1, cost=0.5, unpriced=2))
     assert (found["status"], found["message"], found["seconds"]) == ("finished", None, 90.0)
     assert (found["cost"], found["unpriced"], found["totals"]["passed"]) == (0.5, 2, 1)
 

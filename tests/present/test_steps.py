@@ -3,8 +3,7 @@
 import json
 
 from tests.store.helpers import said
-from tui_evals.present.answers import answer_facts
-from tui_evals.present.steps import step_lines, transcript
+from tui_evals.present.answers import answer_facts, step_lines, transcript
 from tui_evals.reports.page.texts import answer_block
 from tui_evals.store.rows import answer_record, body_of
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports.stores import Ran, bad, errored, every, good, store, unjudged
-from tui_evals.reports.annotations import _command, commands
+from tui_evals.reports.junit import _command, commands
 from tui_evals.store.reader import Reader
 
 

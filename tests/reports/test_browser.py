@@ -11,7 +11,7 @@ from tests.reports.browser import ABSENT, CHROMIUM, browsing
 from tests.reports.made import add_run, store
 from tests.reports.test_html import evil
 from tui_evals.reports.html import page
-from tui_evals.reports.page import compact
+from tui_evals.reports.page import cards
 from tui_evals.store.reader import Reader
 
 pytestmark = [
@@ -43,7 +43,7 @@ async def _write(folder):
             made = page(reader, [reader.run(one) for one in ids])
             (folder / f"{name}.html").write_text(made, encoding="utf-8")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compact, "WHOLE", 10)
+            patch.setattr(cards, "WHOLE", 10)
             for name, run in (("huge", large), ("evil-huge", bad[0])):
                 (folder / f"{name}.html").write_text(page(reader, [reader.run(run)]), encoding="utf-8")
 

@@ -43,17 +43,18 @@ def rows(pieces):
 
 def test_the_document_holds_runs_verdicts_tests_categories_and_lines(reader):
     found = json.loads(comparison.json_text(reader, runs(reader, 1, 2)))
-    assert set(found) == {"runs", "against", "notes", "categories", "lines"}
-    assert [(run["called"], run["name"], run["passed"], run["judged"]) for run in found["runs"]] == [
-        ("A", "old", 2, 3),
-        ("B", "nightly", 2, 3),
-    ]
+    assert set(found) == {"runs", "population", "against", "notes", "categories", "lines"}
+    assert [(run["called"], run["name"]) for run in found["runs"]] == [("A", "old"), ("B", "nightly")]
+    for run in found["runs"]:
+        (rate,) = run["pass_rates"]
+        assert (rate["value"], rate["items"], rate["population"]) == (pytest.approx(2 / 3), 3, "shared")
     (against,) = found["against"]
     assert against["verdict"] == "B passes as many of 3 items as A: no difference."
     assert (against["broken"], against["fixed"], against["lines"]["new"]) == (1, 1, 1)
     assert set(against["passes"]) == set(against["tests"][0]) and against["tests"][0]["evaluator"] == "Match"
     assert set(against["passes"]) >= {"before", "after", "difference", "interval", "p", "adjusted_p", "items_needed"}
-    assert found["categories"]["easy"]["B"]["pass_rate"] == pytest.approx(2 / 3)
+    (easy,) = found["categories"]
+    assert easy["category"] == "easy" and easy["rates"]["B"]["value"] == pytest.approx(2 / 3)
     broken = found["lines"][1]
     assert (broken["item"], broken["kind"], broken["kinds"]) == ("b", "broken", {"B": "broken"})
     assert broken["answers"]["A"] == {"status": "pass", "score": 100.0, "answer": "it was so", "error": None}

@@ -15,7 +15,7 @@ from tests.store.helpers import judged, new_run, said
 from tui_evals.compare.runs import read_comparison
 from tui_evals.compare.verdicts import difference_sentence
 from tui_evals.reports.html import chunks, page
-from tui_evals.reports.page import matrix
+from tui_evals.reports.page import summary
 from tui_evals.reports.page.texts import MOST, marks, text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
@@ -170,15 +170,15 @@ async def test_every_element_is_closed_and_no_id_is_there_twice(tmp_path):
 async def test_a_run_is_summed_up_above_its_items(one):
     found = Census(one).text
     assert "Evaluation report run evals.json · suite suite · " in found
-    assert re.search(r"\d\d\.\d % pass \d+ of \d+ judged answers; 95 % interval \d", found)
+    assert re.search(r"(\d+ of \d+) pass \1 judged answers in 2 columns, which have a rate each", found)
     for fact in ("Items 8 48 answers, each asked 2 times", "Targets target 0, target 1", "Status ■ finished in 1m 30s"):
         assert fact in found
     assert "Judge judge (model of the judge)" in found
     assert re.search(r"Cost \$0\.00\d\d Tokens [\d,]+ [\d,]+ in, [\d,]+ out Median latency \d+ ms", found)
     assert "from the cache left out" in found
-    assert re.search(r"Relevance 2\.\d+ \d+ \d+\.\d % \d+\.\d to \d+\.\d %", found)
+    assert re.search(r"Relevance 2\.\d+ \d+ \d+ of \d+ target 0 [\d.]+ · \d+\.\d %", found)
     assert "Tone ModelGraded" in found and re.search(r"kind \d+ ", found) and re.search(r"curt \d+ ", found)
-    assert re.search(r"history \d+\.\d % \d+\.\d to \d+\.\d % \d+ \d+ \d+ ", found)
+    assert re.search(r"history \d+ of \d+ \d+ \d+ \d+ ", found)
 
 
 async def test_a_run_of_several_targets_has_a_row_for_each_turn(one):
@@ -190,7 +190,7 @@ async def test_a_run_of_several_targets_has_a_row_for_each_turn(one):
 
 
 async def test_a_long_grid_shows_what_columns_disagree_on_and_says_where_the_rest_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(matrix, "MOST", 2)
+    monkeypatch.setattr(summary, "MOST", 2)
     path = store(tmp_path)
     await add_run(path, 4, targets=2)
     with Reader(path) as reader:
@@ -261,7 +261,7 @@ async def test_a_run_that_is_not_over_says_so(tmp_path):
     assert "This run was interrupted before its end. 1 answer is not there or not judged yet." in found
     assert "Nobody has been asked yet." in found
     assert "Judge none named" in found
-    assert "$0 and 1 unpriced" in found
+    assert "cost unknown, 1 unpriced" in found
 
 
 async def test_a_long_text_is_folded_whole_and_an_endless_one_is_cut_with_a_word_on_how_to_see_it(tmp_path):

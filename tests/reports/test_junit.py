@@ -2,6 +2,7 @@
 
 import tempfile
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from tests.reports.stores import Given, Ran, bad, errored, every, good, store, unjudged
 from tests.store.helpers import judged, said
+from tui_evals.figures import Figure, Interval
 from tui_evals.reports.junit import suites
 from tui_evals.store.reader import Reader
+from tui_evals.store.records import CheckedGate
 
 STORED = st.text() | st.text("\x00\x1b[31m\ufffe]]>&<\"'\r\n")
 ANYTHING = STORED | st.text(st.characters(codec=None, exclude_categories=())) | st.text("\ud800\udc00a")
@@ -39,6 +42,28 @@ def item(name, **more):
 
 def by_name(answers):
     return lambda row: answers[row.name]
+
+
+def test_gates_are_a_suite_of_their_own_whose_outcomes_are_counted(tmp_path, schema):
+    few = Figure(0.5, 2, 2, Interval(0.01, 0.99), "Clopper-Pearson")
+    gates = (
+        CheckedGate("--fail-under 60", "not met", "50.0 % of 2 answers pass, \x1b less than 60.", few, "a & b"),
+        CheckedGate("--fail-on fail", "met", "0 of 2 answers are fail or worse."),
+        CheckedGate("--fail-on-regression=0.05", "not decided", "A regression is tested once the run is finished."),
+    )
+    path = store(tmp_path, Ran([item("a"), item("b")], by_name({"a": good(), "b": bad()})))
+    with Reader(path) as reader:
+        root = read("".join(suites(reader, [replace(reader.run(1), gates=gates)])), schema)
+    answers, checked = root.findall("testsuite")
+    assert (answers.get("tests"), checked.get("name")) == ("2", "gates")
+    assert [(case.get("name"), [child.tag for child in case]) for case in checked] == [
+        ("--fail-under 60 · a & b", ["failure"]),
+        ("--fail-on fail", ["system-out"]),
+        ("--fail-on-regression=0.05", ["skipped"]),
+    ]
+    assert "50.0 % of 2 items, 95 % interval 1.0 to 99.0" in checked.find("testcase/failure").text
+    assert [checked.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["3", "1", "0", "1"]
+    assert (root.get("tests"), root.get("failures")) == ("5", "2")
 
 
 def test_each_status_becomes_what_a_build_server_calls_it(tmp_path, schema):

@@ -10,7 +10,7 @@ import pytest
 from tests.reports.made import add_run, plain, store
 from tests.reports.test_html import Census, evil, harmless
 from tui_evals.reports.html import page
-from tui_evals.reports.page import compact
+from tui_evals.reports.page import cards
 from tui_evals.store.reader import Reader
 
 
@@ -20,7 +20,7 @@ def large_from(monkeypatch):
 
     def set_sizes(whole, wrong, others):
         for name, value in (("WHOLE", whole), ("_WRONG", wrong), ("_OTHERS", others)):
-            monkeypatch.setattr(compact, name, value)
+            monkeypatch.setattr(cards, name, value)
 
     return set_sizes
 

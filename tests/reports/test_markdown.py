@@ -96,10 +96,10 @@ def path(tmp_path):
 def test_a_run_is_summed_up_with_its_columns_evaluators_and_what_failed(path):
     text = written(path)
     assert text.startswith("## `old`: 2 of 3 pass\n")
-    assert "2 of 3 judged pass (66.7 %, 95 % interval 20.8 to 93.9)" in text
+    assert "2 of 3 judged pass (66.7 %, 95 % interval 15.1 to 99.2)" in text
     assert "· 1 could not be judged · 1 without an answer" in text
-    assert "| `demo` | 2 of 3 (66.7 %) | 20.8 to 93.9 | 1 | 1 | $0.0200 and 2 unpriced |" in text
-    assert "| `Match` | 0.667 | 2 of 3 (66.7 %) | 20.8 to 93.9 | 0 |" in text
+    assert "| `demo` | 2 of 3 (66.7 %) | 15.1 to 99.2 | 1 | 1 | $0.0200 and 2 unpriced |" in text
+    assert "| `Match` | 0.667 | 2 of 3 (66.7 %) | 15.1 to 99.2 | 0 |" in text
     assert "### What failed: 3 answers" in text
     titles = [line[18:40] for line in text.splitlines() if line.startswith("<details>")]
     assert [title[:15] for title in titles] == ["! <code>d</code", "✗ <code>c</code", "◐ <code>e</code"]
@@ -111,7 +111,7 @@ def test_a_comparison_says_what_changed_whether_it_is_real_and_what_broke(path):
     assert "**B passes as many of 3 items as A: no difference.**" in text
     assert "B against A: 1 broken, 1 fixed, 1 same, 2 not comparable." in text
     assert "| `Match` | 0.667 | 0.667 | 0.000 |" in text
-    assert "| `easy` | 2 of 3 (66.7 %) | 2 of 3 (66.7 %) |" in text
+    assert "| `easy` | 66.7 % | 66.7 % | 3 items |" in text
     assert "### What broke: 1 answer\n" in text
     details = text[text.index("<details>") :]
     assert details.count("<details>") == 1

@@ -7,7 +7,7 @@ import pytest
 
 from tests.reports.test_comparison_files import reader, runs  # noqa: F401
 from tui_evals.cli.output import Stop
-from tui_evals.cli.run.finishing import kind_named, write_results
+from tui_evals.cli.run.ending import kind_named, write_results
 from tui_evals.reports import comparison, parquet, results
 
 

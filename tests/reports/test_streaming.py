@@ -11,8 +11,8 @@ from tests.bench.screen_stores import store as bench_store
 from tests.reports.made import add_run
 from tests.reports.made import store as made_store
 from tui_evals.reports.kinds import names, report_kind, write
-from tui_evals.reports.page import compact
-from tui_evals.reports.page.walk import walk_answers_and_scores
+from tui_evals.reports.page import cards
+from tui_evals.reports.page.summary import walk_answers_and_scores
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store import reader as reading
 from tui_evals.store.filters import parse_filter
@@ -31,7 +31,7 @@ def large(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", [name for name in names() if report_kind(name).missing() is None])
 def test_a_writer_holds_a_page_of_answers_and_asks_for_pages(large, kind, monkeypatch):
-    monkeypatch.setattr(compact, "WHOLE", 1_000)
+    monkeypatch.setattr(cards, "WHOLE", 1_000)
     held, queries = [], []
     records, query = Reader.records, Reader.query
 

@@ -138,7 +138,7 @@ def project(tmp_path: Path, server: Server) -> Project:
     return made
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 240.0) -> None:
     """Wait for a condition; the bound only keeps a broken test from hanging."""
     deadline = time.monotonic() + seconds
     while not condition():

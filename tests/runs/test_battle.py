@@ -125,6 +125,23 @@ def test_answers_that_are_equal_are_a_tie_without_asking(arena, two_runs, told):
     assert (found["ties"], found["equal_answers"]) == (5, 5) and judged(arena) == []
 
 
+def test_a_battle_that_is_killed_keeps_what_it_has_cost(arena, two_runs, told, shell):
+    configure(arena, PRICE)
+    runs = two_runs(4)
+    arena.server.behave("judge-model", say=FIRST, markers=False, latency=0.05)
+    process = arena.start("battle", *runs, "--judge", "judge", "-c", 1)
+    until(lambda: len(judged(arena)) == 4)
+    kill(process)
+    with arena.reader() as reader:
+        calls = [call for call in reader.calls(reader.find_run(runs[1]).id) if call.kind == "judge"]
+    (killed,) = json.loads(shell("battles", "--json").out)
+    assert len(calls) >= 2 and killed["cost"] > 0
+    assert killed["cost"] == pytest.approx(sum(call.cost for call in calls))
+    rest = told(*runs, "--judge", "judge")["cost"]
+    (battle,) = json.loads(shell("battles", "--json").out)
+    assert battle["cost"] == pytest.approx(killed["cost"] + rest)
+
+
 @pytest.mark.soak
 def test_killed_in_the_middle_a_battle_goes_on_and_pays_for_nothing_twice(arena, two_runs, told):
     runs = two_runs(30)
@@ -190,7 +207,7 @@ def test_calls_are_noted_with_the_later_run(arena, two_runs, told):
 def test_a_budget_is_never_exceeded_and_a_larger_one_goes_on(arena, two_runs, told):
     configure(arena, PRICE)
     runs = two_runs(12)
-    found = told(*runs, "--judge", "judge", "--max-cost", "8", "-c", 3, code=1)
+    found = told(*runs, "--judge", "judge", "--max-cost", "8", "-c", 3, code=4)
     assert "the budget is spent" in found["message"] and not found["finished"] and 0 < found["cost"] <= 8
     duel = found["duels"][0]
     assert duel["not_asked"] and duel["ties"] + duel["not_asked"] == 12
@@ -219,7 +236,7 @@ def test_a_judge_that_refuses_at_once_is_not_asked_for_every_bout(arena, kind, t
     runs = two_runs(30)
     arena.server.behave("judge-model", always=kind)
     done = shell("battle", *runs, "--judge", "judge", "-c", 2)
-    assert done.code == 3 and "stopped: judge: " in done.err and "the same command goes on" in done.err
+    assert done.code == 3 and "stopped: judge cannot be asked: " in done.err and "the same command goes on" in done.err
     assert sum(one["asked"] for one in judged(arena)) <= 4
 
 

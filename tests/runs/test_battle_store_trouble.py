@@ -80,7 +80,7 @@ def test_verdicts_that_cannot_be_stored_in_the_end_are_in_a_file_that_the_same_c
     process = course.start()
     fill(disk)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and "Traceback" not in err, out + err
+    assert process.returncode == 4 and "Traceback" not in err, out + err
     (file,) = user_state_path("tui_evals").glob(f"unstored-{course.runs[1]}-*.jsonl")
     assert f"is in {file}, which is stored first" in err
     assert str(file) in json.loads(out)["message"]
@@ -95,7 +95,7 @@ def test_the_runs_named_the_other_way_round_know_the_verdicts_in_the_file_too(ar
     process = course.start()
     fill(disk)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, out + err
+    assert process.returncode == 4, out + err
     free(disk)
     assert told(*course.runs[::-1], "--judge", "judge")["duels"][0]["ties"] == PAIRS
     assert list(user_state_path("tui_evals").glob("unstored-*.jsonl")) == []
@@ -131,6 +131,6 @@ def test_a_store_that_is_deleted_under_a_battle_stops_it_and_is_written_again(ar
     for end in ("", "-wal", "-shm"):
         Path(f"{course.database}{end}").unlink()
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and "All it held was written again to that place" in err, out + err
+    assert process.returncode == 4 and "All it held was written again to that place" in err, out + err
     assert len(judged(arena)) < 2 * PAIRS
     course.assert_whole(told(*course.runs, "--judge", "judge"))

@@ -181,7 +181,7 @@ async def test_many_rows_share_a_transaction_and_one_that_cannot_be_stored_is_to
         return [None] * len(rows)
 
     done: list[object] = []
-    monkeypatch.setattr("tui_evals.store.door._BATCH_ORDER", (broken,))
+    monkeypatch.setattr("tui_evals.store.writer_thread._BATCH_ORDER", (broken,))
     with Writer(Path(".evals") / "evals.db") as writer:
         await writer._thread.wait_for_all([])
         await writer._thread.wait_for_all([(broken, "a"), (broken, "b")])

@@ -7,8 +7,8 @@ import pytest
 from tests.runs.conftest import Project
 from tui_evals.datasets.document import load
 from tui_evals.present.estimates import estimate_sentence, estimated_cost, why_think_twice
-from tui_evals.runs.known import known_turns
-from tui_evals.runs.plan import Estimate, KnownTurns
+from tui_evals.runs.cache_lookup import KnownTurns, known_turns
+from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.project import load_project
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 
@@ -48,7 +48,7 @@ def test_the_estimate_counts_what_the_cache_has(project):
     both = prepared(project, "main", "other").estimate()
     assert (both.answers, both.cached, both.unpriced, both.cost) == (14, 5, ("other",), None)
     assert 0 < both.known_cost == prepared(project, "main").estimate().cost
-    sentence = "14 calls (5 of 14 known), about $0.0015 without other, whose price is not known"
+    sentence = "14 calls (5 of 14 known), about <$0.0001 without other, whose price is not known"
     assert sentence in project.do("run", "data.json", "-t", "main", "-t", "other", "--plan")
     found = json.loads(project.do("run", "data.json", "-t", "main", "-t", "other", "--plan", "--json"))
     assert (found["cached"], found["cost"], found["unpriced"]) == (5, None, ["other"])

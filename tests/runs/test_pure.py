@@ -1,17 +1,15 @@
 """The arithmetic of runs: statuses, scores, columns, budgets and the gate, without a server."""
 
 import asyncio
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.runs.budget import Budget, BudgetSpent, most_it_can_cost
+from tui_evals.runs.availability import TIMEOUT_ATTEMPTS, Availability, one_attempt
 from tui_evals.runs.executors.base import WaitCut
-from tui_evals.runs.limits import TIMEOUT_ATTEMPTS, Gate, persistent
-from tui_evals.runs.outage import Outage
+from tui_evals.runs.limits import Budget, BudgetSpent, Gate, most_it_can_cost
 from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.status import score_of, status_of, weighted_mean, worst
 from tui_evals.store.records import AnswerRow, ScoreRecord
@@ -122,7 +120,6 @@ def test_the_bound_of_a_call_counts_bytes_and_the_longest_answer():
 
 
 QUESTION = Request(messages=())
-UNSEEN = {"flight": nullcontext(), "note_wait": lambda wait: None}
 QUICK = TargetConfig(name="t", model="demo", timeout=0.01)
 
 
@@ -142,17 +139,13 @@ def asked(gate: Gate, *outcomes: object) -> tuple[object, int]:
 
         async def close(self) -> None: ...
 
+    async def attempt(number: int) -> Reply | TargetError:
+        told.append(number)
+        return await one_attempt(Meeting(), QUESTION, QUICK)
+
     async def main() -> object:
         try:
-            reply, _ = await persistent(
-                Meeting(),
-                QUESTION,
-                QUICK,
-                gate,
-                Outage(QUICK),
-                note_attempt=lambda *attempt: told.append(attempt),
-                **UNSEEN,
-            )
+            reply, _ = await Availability(QUICK, gate).ask(attempt, None, lambda _: None)
         except TargetError as problem:
             return problem.code
         return reply.text
@@ -165,7 +158,7 @@ def gate(concurrency: int = 8) -> Gate:
 
 
 def failure(code: str = "agentRequestFailed", *, retryable: bool = True) -> TargetError:
-    return TargetError(code, "no", retryable=retryable, retry_after=0.0)  # type: ignore[arg-type]
+    return TargetError(code, "no", retryable=retryable, retry_after=0.0, status=500)  # type: ignore[arg-type]
 
 
 def test_what_may_help_is_tried_again_and_what_may_not_is_not():
@@ -200,12 +193,12 @@ def test_no_more_calls_are_in_flight_than_the_gate_lets_through():
 
             async def close(self) -> None: ...
 
-        away = Outage(QUICK)
-        calls = (
-            persistent(Counting(), QUESTION, QUICK, limited, away, note_attempt=lambda *_: None, **UNSEEN)
-            for _ in range(50)
-        )
-        await asyncio.gather(*calls)
+        counting, availability = Counting(), Availability(QUICK, limited)
+
+        async def attempt(number: int) -> Reply | TargetError:
+            return await one_attempt(counting, QUESTION, QUICK)
+
+        await asyncio.gather(*(availability.ask(attempt, None, lambda _: None) for _ in range(50)))
         assert limited.in_flight == 0
         return most
 

@@ -237,7 +237,7 @@ def test_a_target_may_bring_scripted_tools_in_a_file(project):
     assert "give result or error" in run(project, code=3)
     (project.folder / "outside.json").symlink_to("/etc/hostname")
     project.configure(f'{FREE}[targets.main.tools]\nscripted = "outside.json"', retries=0)
-    assert "are no file of the project" in run(project, code=3)
+    assert "outside the project" in run(project, code=3)
     project.configure(f'{FREE}[targets.main.tools]\nscripted = "tools.json"', retries=0)
     (project.folder / "tools.json").write_text('{"tool_results": [{"tool": "pay", "result": 1}], "tools": []}')
     run(project, code=0)
@@ -340,4 +340,4 @@ def test_the_steps_of_an_answer_without_a_price_count_as_one(project):
     shutil.copytree(SAMPLES / "agent-scripted-tools", project.folder, dirs_exist_ok=True)
     project.do("run", "orders.json", "--trust", "--quiet", code=None)
     shown = project.do("show", "last")
-    assert "and 8 unpriced" in shown  # seven answers, and one that ended with an error after its step
+    assert ", 8 unpriced" in shown  # seven answers, and one that ended with an error after its step

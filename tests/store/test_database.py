@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
-from tui_evals.store import database, migrations
-from tui_evals.store.damage import check
+from tui_evals.store import database, ledger, schema
 from tui_evals.store.database import StoreError, StoreLock, connect, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import alive, hold, run_lock
+from tui_evals.store.upkeep import check
 from tui_evals.store.writer import Writer
 
 
@@ -50,7 +50,7 @@ def test_the_indexes_of_answers_are_the_two_that_pay(path):
 
 def test_a_newer_store_is_refused_and_left_alone(path):
     connection = connect(path, write=True)
-    connection.execute(f"PRAGMA user_version={migrations.VERSION + 1}")
+    connection.execute(f"PRAGMA user_version={schema.VERSION + 1}")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     before = path.read_bytes()
@@ -63,8 +63,8 @@ def test_a_newer_store_is_refused_and_left_alone(path):
 def test_an_earlier_store_is_backed_up_and_brought_up_to_date(path, monkeypatch):
     with Writer(path) as writer:
         run = writer.plan(new_run(), cells(2))
-    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, lambda db: db["runs"].add_column("more", str)))
-    monkeypatch.setattr(migrations, "VERSION", migrations.VERSION + 1)
+    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, lambda db: db.execute("ALTER TABLE runs ADD more TEXT")))
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
     with pytest.raises(StoreError, match="earlier tui-evals"):
         Reader(path)
     open_store(path)
@@ -72,24 +72,24 @@ def test_an_earlier_store_is_backed_up_and_brought_up_to_date(path, monkeypatch)
         assert reader.find_run("last").key == run.key
     connection = connect(path)
     assert "more" in {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
-    assert connection.execute("SELECT v FROM meta WHERE k = 'schema'").fetchone() == (migrations.VERSION,)
+    assert connection.execute("SELECT v FROM meta WHERE k = 'schema'").fetchone() == (schema.VERSION,)
     connection.close()
-    copy = Path(f"{path}.bak.{migrations.VERSION - 1}")
+    copy = Path(f"{path}.bak.{schema.VERSION - 1}")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     connection = sqlite3.connect(copy)
     assert connection.execute("SELECT key FROM runs").fetchall() == [(run.key,)]
-    assert connection.execute("PRAGMA user_version").fetchone() == (migrations.VERSION - 1,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION - 1,)
     connection.close()
 
 
 def test_a_step_that_fails_leaves_the_store_as_it_was(path, monkeypatch):
     def broken(db):
-        db["runs"].add_column("more", str)
+        db.execute("ALTER TABLE runs ADD COLUMN more TEXT")
         raise sqlite3.OperationalError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", (*migrations.STEPS, broken))
-        patch.setattr(migrations, "VERSION", migrations.VERSION + 1)
+        patch.setattr(schema, "STEPS", (*schema.STEPS, broken))
+        patch.setattr(schema, "VERSION", schema.VERSION + 1)
         with pytest.raises(StoreError):
             open_store(path)
     with Reader(path) as reader:
@@ -282,14 +282,16 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
             await writer.scored(answer, 1, records, "pass", None)
     connection = sqlite3.connect(path)
     with connection:
-        for trigger in ("answer_changed", "answer_deleted", "call_noted"):
-            connection.execute(f"DROP TRIGGER {trigger}")
-        connection.execute("DROP TABLE counted")
+        for table in ledger.NAMES:
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("ALTER TABLE runs DROP COLUMN gates")
         connection.execute("ALTER TABLE runs DROP COLUMN verdict")
         connection.execute("ALTER TABLE answers DROP COLUMN ending")
         for table in ("answers", "calls"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN cached_tokens")
             connection.execute(f"ALTER TABLE {table} DROP COLUMN reasoning_tokens")
+        for table in ("scores", "group_scores"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN origin")
         connection.execute("ALTER TABLE runs DROP COLUMN waiting")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_pass")
         connection.execute("ALTER TABLE runs DROP COLUMN staged_total")
@@ -298,7 +300,10 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
         connection.execute("ALTER TABLE calls DROP COLUMN may_cost")
         connection.execute("DROP TABLE replies")
         connection.execute("DROP TABLE battles")
-        connection.execute("DROP TABLE earlier")
+        connection.execute("DROP TABLE activities")
+        for table in ("earlier", "chain", "statements"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("ALTER TABLE cache DROP COLUMN run")
         connection.execute("PRAGMA user_version=5")
     connection.close()
     with Reader(open_store(path)) as reader:
@@ -309,8 +314,8 @@ def test_a_store_of_schema_4_learns_how_its_answers_ended(path, monkeypatch):
     """What lay in the bodies only becomes a column; finding 16 of issue 17."""
     path.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", migrations.STEPS[:4])
-        patch.setattr(migrations, "VERSION", 4)
+        patch.setattr(schema, "STEPS", schema.STEPS[:4])
+        patch.setattr(schema, "VERSION", 4)
         open_store(path)
         connection = connect(path, write=True)
         fields = (
@@ -335,8 +340,8 @@ def test_a_store_of_schema_4_learns_how_its_answers_ended(path, monkeypatch):
 def test_a_store_of_schema_10_learns_what_calls_may_cost(path, monkeypatch):
     path.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", migrations.STEPS[:10])
-        patch.setattr(migrations, "VERSION", 10)
+        patch.setattr(schema, "STEPS", schema.STEPS[:10])
+        patch.setattr(schema, "VERSION", 10)
         open_store(path)
         with contextlib.closing(connect(path, write=True)) as connection:
             connection.execute(
@@ -358,8 +363,8 @@ def test_a_store_of_schema_10_learns_what_calls_may_cost(path, monkeypatch):
 def test_a_store_of_schema_12_takes_the_counts_of_cached_and_thinking_tokens(path, monkeypatch):
     path.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", migrations.STEPS[:12])
-        patch.setattr(migrations, "VERSION", 12)
+        patch.setattr(schema, "STEPS", schema.STEPS[:12])
+        patch.setattr(schema, "VERSION", 12)
         open_store(path)
         with contextlib.closing(connect(path, write=True)) as connection:
             connection.execute(

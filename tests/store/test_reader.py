@@ -399,7 +399,7 @@ async def test_totals_and_money(path, writer, reader):
     assert {key: found.total for key, found in reader.totals_by(run.id, "column").items()} == {(0, 0): 3, (0, 1): 3}
     with pytest.raises(ValueError, match="not by 'colour'"):
         reader.totals_by(run.id, "colour")
-    assert reader.spent(run.id) == (0.75, 1)
+    assert reader.spent(run.id) == 0.75
     assert [call.kind for call in reader.calls(run.id)] == ["target", "target", "judge", "judge", "target"]
     (mean,) = reader.evaluator_means(run.id)
     assert (mean.key, mean.scored, mean.mean, mean.passed, mean.failed, mean.errored) == ("Match", 2, 0.5, 1, 1, 1)
@@ -433,6 +433,12 @@ def test_finding_a_run_by_what_people_write(path, writer, reader, monkeypatch):
     for word in ("", "%", "*", "_"):
         with pytest.raises(LookupError, match="there is no run"):
             reader.find_run(word)
+
+
+def test_the_last_run_among_runs_without_answers_is_said_to_have_none(writer, reader):
+    writer.plan(new_run(snapshot=writer.snapshot({"items": []}, "evals.json")), cells(0))
+    with pytest.raises(LookupError, match=r"no run in .* has answers; `tui-evals runs` lists them"):
+        reader.find_run("last")
 
 
 def test_listing_runs(writer, reader):

@@ -1,3 +1,5 @@
+import base64
+
 import pytest
 
 from tui_evals.store.redact import redacted
@@ -36,3 +38,39 @@ def test_shapes_of_keys(text, wanted):
 )
 def test_known_secrets_in_every_spelling(text, wanted):
     assert redacted(text, ["pa$$ word/1", "tiny", "pa$$ word/1-longer"]) == wanted
+
+
+SECRET = "canary-0f9A_Zk-of-the-shell"
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode], ids=["standard", "urlsafe"])
+@pytest.mark.parametrize("before", ["", "x", "xy", "xyz"])
+def test_a_secret_in_base64_goes_wherever_it_begins(encode, before):
+    text = encode(f"{before}{SECRET} and more".encode()).decode()
+    shown = redacted(f"it is {text}.", [SECRET])
+    assert "[redacted]" in shown
+    assert SECRET[4:-4].encode() not in base64.b64decode(shown.removeprefix("it is ").split("[")[0] + "====")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        SECRET[::-1],
+        " ".join(SECRET),
+        "-".join(SECRET),
+        "\u200b".join(SECRET),
+        f"{SECRET[:9]}\n{SECRET[9:]}",
+        SECRET.replace("-", " "),
+        " ".join(SECRET[::-1]),
+        "\n".join(base64.b64encode(SECRET.encode()).decode()),
+    ],
+)
+def test_a_secret_goes_backwards_and_with_something_between_its_letters(shown):
+    found = redacted(f"it is {shown} here", [SECRET])
+    assert found.startswith("it is [redacted]")
+    assert found.endswith(" here")
+    assert len(found) < len("it is [redacted] here") + 4
+
+
+def test_a_short_secret_takes_no_digits_out_of_a_table():
+    assert redacted("1 2 3 4 5 6 7 8", ["12345678"]) == "1 2 3 4 5 6 7 8"

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.store.helpers import cells, new_run
 from tests.store.passes import new_pass
 from tui_evals.store.database import open_store
+from tui_evals.store.lookup import stored_dataset
 from tui_evals.store.reader import Reader
 from tui_evals.store.rows import dumps
-from tui_evals.store.snapshots import stored_dataset
 from tui_evals.store.writer import Writer
 
 VALUES = st.recursive(

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, said
-from tui_evals.present.pace import wait_sentence
-from tui_evals.store import spill
+from tui_evals.present.runs import wait_sentence
+from tui_evals.store import identity, spill
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import CallRecord, Settled, StoreWait
 from tui_evals.store.results import CacheKey
@@ -165,3 +165,21 @@ async def test_rows_that_an_earlier_version_kept_are_stored_with_the_counts_it_d
     assert await writer.take_spilled(run) == 1
     (stored,) = reader.calls(run.id)
     assert (stored.output_tokens, stored.cached_tokens, reader.window(run.id, 0, 1)[0].reasoning_tokens) == (6, 0, 0)
+
+
+async def test_what_was_kept_of_a_run_that_a_repair_left_empty_goes_into_the_cache(path, writer, reader):
+    """Nothing can be stored in it, and whoever asks the same in another run is not to pay again."""
+    lost, other = writer.plan(new_run(), cells(1)), writer.plan(new_run(), cells(1))
+    (row,) = reader.window(lost.id, 0, 1)
+    values = ["answered", 5, 6, 0.1, 1.0, 1, False, False, None, "said", ""]
+    cache = {"key": "k", "recipe": "1", "target": "t"}
+    kept = {"answer": row.id, "values": values, "body": ["{}", "said", "{}"], "cache": cache, "now": 1.0}
+    head = {"store": str(path), "number": identity.noticed_number(path), "run": lost.key, "created": lost.created}
+    lines = [head, ["answered", kept]]
+    file = path.parent / f"unstored-{lost.key}-x.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    await writer.take_spilled(other)
+    assert file.exists() and reader.cache_get("k") is None
+    writer.write("DELETE FROM answers WHERE run = ?", lost.id)
+    await writer.take_spilled(other)
+    assert not file.exists() and reader.cache_get("k").answer.text == "said"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.store.helpers import cells, new_run, process, worker
-from tui_evals.store import migrations
+from tui_evals.store import schema
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import hold, run_lock
@@ -129,8 +129,8 @@ def test_a_row_that_cannot_be_stored_takes_no_other_letter_down(run, writer, rea
 def test_a_store_from_before_there_were_workers_learns_of_them(tmp_path, monkeypatch):
     path = tmp_path / ".evals" / "evals.db"
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", migrations.STEPS[:2])
-        patch.setattr(migrations, "VERSION", 2)
+        patch.setattr(schema, "STEPS", schema.STEPS[:2])
+        patch.setattr(schema, "VERSION", 2)
         open_store(path)
     open_store(path)
     with Writer(path) as writer, Reader(path) as reader:

@@ -13,7 +13,7 @@ import pytest
 from tests.store.helpers import cells, judged, new_run, said
 from tests.store.passes import new_pass
 from tui_evals.garbage import give_memory_back
-from tui_evals.store import door
+from tui_evals.store import writer_thread
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, CallRecord, Settled
@@ -140,7 +140,7 @@ async def test_a_batch_commits_as_one_and_wakes_the_loop_once(path, writer, read
 
 
 async def test_scores_share_the_commit_of_the_next_answer(path, writer, reader, monkeypatch):
-    monkeypatch.setattr(door, "_UNHURRIED", 600.0)
+    monkeypatch.setattr(writer_thread, "_UNHURRIED", 600.0)
     run = writer.plan(new_run(), cells(2))
     first, second = (row.id for row in reader.window(run.id, 0, 2))
     assert await writer.answered(first, said(), "answered")
@@ -156,7 +156,7 @@ async def test_scores_share_the_commit_of_the_next_answer(path, writer, reader, 
 
 
 async def test_a_full_queue_makes_the_producer_wait(path, writer, reader, monkeypatch):
-    monkeypatch.setattr("tui_evals.store.door._QUEUE", 10)
+    monkeypatch.setattr("tui_evals.store.writer_thread._QUEUE", 10)
     run = writer.plan(new_run(), cells(300))
     most = []
     real = writer._thread._transaction
@@ -465,7 +465,7 @@ async def test_a_setting_that_is_taken_for_a_secret_breaks_no_json(path):
 
 
 async def test_a_crowd_at_the_door_is_let_in_bit_by_bit_and_nobody_is_forgotten(path, monkeypatch):
-    monkeypatch.setattr(door, "_QUEUE", 3)
+    monkeypatch.setattr(writer_thread, "_QUEUE", 3)
     with Writer(path) as writer, Reader(path) as reader:
         run = writer.plan(new_run(), cells(60))
         rows = reader.window(run.id, 0, 60)

@@ -14,11 +14,10 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.prompts import load_prompt
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.runs.prompting import PromptUnderTest, assistant, chat_for, of_dataset
-from tui_evals.targets.demo.answering import keys_of, right_and_wrong
-from tui_evals.targets.demo.forms import recorded, schema_in
+from tui_evals.targets.demo import keys_of, recorded, right_and_wrong, schema_in
 
 ROOT = Path(__file__).parents[2]
-REPLIES = ROOT / "tui_evals" / "targets" / "demo" / "replies.json"
+REPLIES = ROOT / "tui_evals" / "targets" / "demo_replies.json"
 SPEECH_TAG = ROOT / "sample_datasets" / "speech-tag" / "speech-tag.prompty"
 SUFFIXES = (".json", ".jsonl", ".csv")
 

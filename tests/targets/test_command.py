@@ -44,7 +44,7 @@ async def answer(target, *requests):
 
 
 async def until(condition):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not condition():
             await asyncio.sleep(0.01)
 

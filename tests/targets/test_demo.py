@@ -15,9 +15,8 @@ from tui_evals.datasets.document import load
 from tui_evals.evaluators.registry import built_in, load_registry
 from tui_evals.evaluators.rows import RowScorer
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError
-from tui_evals.targets.demo.answering import Demo, right_and_wrong
-from tui_evals.targets.demo.forms import instance
-from tui_evals.text.tokens import estimate_tokens
+from tui_evals.targets.demo import Demo, instance, right_and_wrong
+from tui_evals.text.measures import estimate_tokens
 
 AT_ONCE = {"latency_ms": 0, "jitter_ms": 0}
 SPECS = Path(__file__).parents[2] / "tui_evals" / "evaluators" / "specs"

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 
 from tui_evals.evaluators.compliance import parse_ok_err
 from tui_evals.generate.asking import PROMPT_NAMES, Prompts, shipped_prompt
-from tui_evals.generate.options import Options
-from tui_evals.generate.parsing import is_refusal, split_baseline_inputs, tidy_rules
-from tui_evals.generate.subject import PromptInput, read_subject
-from tui_evals.generate.tables import read_tests
-from tui_evals.generate.testing import describe_inputs
+from tui_evals.generate.replies import is_refusal, read_tests, split_baseline_inputs, tidy_rules
+from tui_evals.generate.work import Options, PromptInput, read_subject
+from tui_evals.generate.writing import describe_inputs
 from tui_evals.targets.base import Request, TargetConfig
-from tui_evals.targets.demo.answering import Demo
-from tui_evals.targets.demo.forms import recorded, written
+from tui_evals.targets.demo import Demo, recorded, written
 
 SAMPLE = Path(__file__).parents[2] / "sample_datasets" / "speech-tag" / "speech-tag.prompty"
 TAGS = read_subject(SAMPLE, Options()).body

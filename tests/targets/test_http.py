@@ -27,12 +27,11 @@ from tui_evals.targets.base import (
     TargetError,
     Usage,
 )
+from tui_evals.targets.model_table import LIKELIHOODS, price_of
 from tui_evals.targets.openai import OpenAI
 from tui_evals.targets.opening import identity, target_kind
 from tui_evals.targets.permissions import destination
-from tui_evals.targets.prices import price_of
 from tui_evals.targets.providers import protocol_of, speaks_openai
-from tui_evals.targets.takes import LIKELIHOODS
 from tui_evals.targets.through_litellm import ThroughLitellm
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -94,7 +93,7 @@ async def outcome(way, server, text, **settings):
 
 
 async def until(met):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(180):
         while not met():
             await asyncio.sleep(0.01)
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.runs.conftest import until
 from tui_evals.targets.base import ConfigurationError, TargetError
-from tui_evals.targets.tools.mcp import McpServer, check_server
+from tui_evals.targets.tools import McpServer, check_server
 
 pytestmark = pytest.mark.skipif(
     find_spec("mcp") is None, reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'"

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tui_evals.targets.base import Price
-from tui_evals.targets.prices import price_of
+from tui_evals.targets.model_table import price_of
 
 LISTED = {
     "openai/gpt-4o-mini": Price(0.15, 0.6, 0.075),
@@ -40,7 +40,9 @@ def test_a_model_that_is_not_listed_has_no_price_rather_than_none_to_pay(model):
 
 
 def test_the_table_is_read_without_importing_litellm():
-    code = "import sys; from tui_evals.targets.prices import price_of; assert price_of('gpt-4o'); print(*sys.modules)"
+    code = (
+        "import sys; from tui_evals.targets.model_table import price_of; assert price_of('gpt-4o'); print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"litellm", "aiohttp", "pydantic"} & set(done.stdout.split())
 
@@ -48,7 +50,7 @@ def test_the_table_is_read_without_importing_litellm():
 def test_without_litellm_nothing_has_a_price():
     code = (
         "import importlib.util as util; util.find_spec = lambda name: None;"
-        "from tui_evals.targets.prices import price_of; print(price_of('gpt-4o'))"
+        "from tui_evals.targets.model_table import price_of; print(price_of('gpt-4o'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "None"

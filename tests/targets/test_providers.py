@@ -183,28 +183,37 @@ PER_MINUTE = gemini_quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier"
 SECONDS = {"error": {"code": "429", "message": "Rate limit reached on tokens per day. Please try again in 7m12.5s."}}
 SPENT = {"error": {"message": "You exceeded your current quota.", "code": "insufficient_quota"}}
 REFUSED = {
-    # model, document, status, code, ask again, wait, every other question too, words
-    "gemini's key": (GEMINI, GEMINI_BAD_KEY, 400, AUTH, False, None, True, "Check the key"),
-    "xai's key": (OURS, {"error": "Incorrect API key provided: xa***."}, 400, AUTH, False, None, True, "Check the key"),
-    "bedrock's key": (BEDROCK, EXPIRED, 403, AUTH, False, None, True, "AWS_ACCESS_KEY_ID"),
-    "bedrock's rights": (BEDROCK, NO_ACCESS, 403, AUTH, False, None, False, "may not use this model"),
-    "gemini, a minute": (GEMINI, PER_MINUTE, 429, RATE, True, 34.07, False, "You exceeded your current quota"),
-    "gemini, a day": (GEMINI, PER_DAY, 429, RATE, False, None, True, "in a day is spent"),
-    "gemini as openai": (OURS, [PER_MINUTE], 429, RATE, True, 34.07, False, "You exceeded your current quota"),
-    "bedrock, a day": (BEDROCK, {"message": "Too many tokens per day"}, 429, RATE, False, None, True, "in a day"),
-    "groq": (OURS, SECONDS, 429, RATE, True, 432.5, False, "per day"),
-    "openai's credit": (OURS, SPENT, 429, RATE, False, None, True, "out of credit"),
-    "anthropic's credit": (CLAUDE, CREDIT, 400, RATE, False, None, True, "out of credit"),
-    "openrouter's credit": (OURS, {"error": {"message": "No."}}, 402, RATE, False, None, True, "out of credit"),
+    # model, document, status, code, ask again, wait, whose fault, words
+    "gemini's key": (GEMINI, GEMINI_BAD_KEY, 400, AUTH, False, None, "unknown", "Check the key"),
+    "xai's key": (
+        OURS,
+        {"error": "Incorrect API key provided: xa***."},
+        400,
+        AUTH,
+        False,
+        None,
+        "unknown",
+        "Check the key",
+    ),
+    "bedrock's key": (BEDROCK, EXPIRED, 403, AUTH, False, None, "unknown", "AWS_ACCESS_KEY_ID"),
+    "bedrock's rights": (BEDROCK, NO_ACCESS, 403, AUTH, False, None, "unknown", "may not use this model"),
+    "gemini, a minute": (GEMINI, PER_MINUTE, 429, RATE, True, 34.07, "unknown", "You exceeded your current quota"),
+    "gemini, a day": (GEMINI, PER_DAY, 429, RATE, False, None, "target", "in a day is spent"),
+    "gemini as openai": (OURS, [PER_MINUTE], 429, RATE, True, 34.07, "unknown", "You exceeded your current quota"),
+    "bedrock, a day": (BEDROCK, {"message": "Too many tokens per day"}, 429, RATE, False, None, "target", "in a day"),
+    "groq": (OURS, SECONDS, 429, RATE, True, 432.5, "unknown", "per day"),
+    "openai's credit": (OURS, SPENT, 429, RATE, False, None, "target", "out of credit"),
+    "anthropic's credit": (CLAUDE, CREDIT, 400, RATE, False, None, "target", "out of credit"),
+    "openrouter's credit": (OURS, {"error": {"message": "No."}}, 402, RATE, False, None, "target", "out of credit"),
 }
 
 
 @pytest.mark.parametrize("who", REFUSED)
 async def test_a_refusal_is_told_by_what_the_provider_means(who, provider):
-    model, document, status, code, again, wait, hopeless, words = REFUSED[who]
+    model, document, status, code, again, wait, fault, words = REFUSED[who]
     error = await outcome(provider, model, document, status)
     assert isinstance(error, TargetError)
-    assert (error.code, error.retryable, error.retry_after, error.hopeless) == (code, again, wait, hopeless)
+    assert (error.code, error.retryable, error.retry_after, error.fault) == (code, again, wait, fault)
     assert words in str(error) and "Check the question" not in str(error)
 
 

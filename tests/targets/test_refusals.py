@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.providers import gemini_quota
-from tui_evals.targets.failures import Failures
-from tui_evals.targets.refusals import pause_in, refusal_of
+from tui_evals.targets.failures import Failures, pause_in, refusal_of
 
 SENTENCES = {
     "Rate limit reached. Please try again in 20s.": 20.0,
@@ -41,9 +40,9 @@ def test_googles_field_counts_before_its_sentence_and_a_header_before_both():
     waits = [failures.refused(429, header, body).retry_after for header in (None, "2", "garbage")]
     assert waits == [34.0, 2.0, 34.0]
     daily = [failures.refused(429, header, "1,000 requests per day") for header in (None, "2")]
-    assert [(error.hopeless, error.retryable, error.retry_after) for error in daily] == [
-        (True, False, None),
-        (False, True, 2.0),
+    assert [(error.fault, error.retryable, error.retry_after) for error in daily] == [
+        ("target", False, None),
+        ("unknown", True, 2.0),
     ]
 
 

@@ -32,6 +32,7 @@ async def ask(item, position, turn=0, items=ITEMS):
         ("X", 2, 0, ""),  # captured answers without names
         ("E", 4, 0, "one of two"),
         ("E", 5, 0, "two of two"),  # a name that stands twice says nothing
+        ("E#6", 5, 0, "two of two"),  # as a run names it
     ],
 )
 async def test_an_answer_is_found_by_name_or_place(item, position, turn, text):
@@ -49,6 +50,7 @@ async def test_an_answer_is_found_by_name_or_place(item, position, turn, text):
         ("A", 0, 1, "item A, turn 2, has no response"),
         ("Z", 0, 0, "item Z has no response in answers.csv: none has this testId once, and item 1 is A"),
         ("E", 0, 0, "none has this testId once, and item 1 is A"),
+        ("A#6", 5, 0, "none has this testId once, and item 6 is E"),
         ("#9", 8, 0, "item #9 has no response in answers.csv, which ends with item 8"),
         ("G", 6, 0, "item G has no response"),
         ("H", 7, 0, "item H has no response"),

@@ -4,7 +4,7 @@ import pytest
 
 from tests.cli.helpers import Shell
 from tests.server import running
-from tui_evals.runs.opening import price_for
+from tui_evals.runs.target_opening import price_for
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError, Usage
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.openai import OpenAI
@@ -135,9 +135,10 @@ async def test_an_answer_that_is_streamed_is_the_same(server):
             "[[say fail server_error]]",
             "agentRequestFailed",
             True,
-            "could not answer it: The model failed. (server_error)",
+            "could not answer (server_error): The model failed",
         ),
-        ("[[say fail rate_limit_exceeded]]", "agentRateLimited", True, "It may pass"),
+        ("[[say fail rate_limit_exceeded]]", "agentRateLimited", True, "Lower concurrency"),
+        ("[[stated529]]", "agentRequestFailed", True, "answered 529: Overloaded. It may pass"),
         ("[[say fail invalid_prompt]]", "agentRequestFailed", False, "Check the question and its parameters."),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui_evals.text.cells import csv_line, escape_formula
+from tui_evals.text.safe import csv_line, escape_formula
 
 SIGNS = "=+-@＝＋－＠﹦﹢﹣﹫"
 BEFORE = ["", " ", "   ", "\u00a0", "\u3000", '"', ' "', "\ufeff", "\u200b", "\x00", "\x0b", "\x1f", "\n"]

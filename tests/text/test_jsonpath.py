@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonpath_ng import parse
 
-from tui_evals.text.jsonpath import PathError, find_by_path
+from tui_evals.text.strictjson import PathError, find_by_path
 
 DATA = {
     "a": {"b": [1, 2, {"c": 3}], "a": {"b": 9}},
@@ -197,7 +197,7 @@ def test_paths_side_by_side() -> None:
 
 def test_import_is_cheap_and_nothing_is_printed_or_written(tmp_path: Path) -> None:
     code = (
-        "import os, sys, tui_evals.text.jsonpath as j; assert not [m for m in sys.modules if 'jsonpath_ng' in m];"
+        "import os, sys, tui_evals.text.strictjson as j; assert not [m for m in sys.modules if 'jsonpath_ng' in m];"
         "j.find_by_path('$.a..b[0]', {}); print(os.listdir('.'))"
     )
     environment = {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import PromptyError, Section, parse_prompty, render_messages
+from tui_evals.text.templates import TemplateError
 
 DEMO = """---
 name: Demo

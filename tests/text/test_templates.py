@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import MAX_OUTPUT, fill_template, render_template, template_fields, template_variables
+from tui_evals.text.templates import (
+    MAX_OUTPUT,
+    TemplateError,
+    fill_template,
+    render_template,
+    template_fields,
+    template_variables,
+)
 
 VALUES = {
     "a": "Ada",
@@ -212,7 +218,7 @@ def test_a_bomb_ends_after_little_work(bomb: str) -> None:
 
 MEASURE = """
 import json, resource, sys
-from tui_evals.text.box import TemplateError
+from tui_evals.text.templates import TemplateError
 from tui_evals.text.templates import render_template
 bombs, values = json.load(sys.stdin)
 render_template("{{ a }}", values)

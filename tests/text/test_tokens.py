@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.text.tokens import estimate_tokens
+from tui_evals.text.measures import estimate_tokens
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """Comparisons without a store, for the views that draw them."""
 
 from tests.compare.helpers import run
-from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
-from tui_evals.compare.sides import Answer, Rate
+from tui_evals.compare.measures import MeasuredDifference, RunDifference, shared_figure
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide, SharedRates
+from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import mcnemar
 from tui_evals.store.records import ScoreRecord
-from tui_evals.tui.compare.state import LineTexts
+from tui_evals.tui.compare.rows import LineTexts
 
 
 def line(*kinds, statuses=("pass", "fail"), scores=(1.0, 0.25), **given):
@@ -36,15 +36,26 @@ def against(broken=0, fixed=0, tests=(), items=10, **given):
     return RunDifference(items, broken, fixed, passes(broken, fixed, items, **given), tests, counts)
 
 
-def side(number, passed=8, judged=10, scores=None, usage=(), **given):
+def side(number, scores=None, usage=(), part=None, **given):
     named = {"id": number, "key": f"key{number}", "name": f"run {number}", "status": "finished", **given}
-    return RunSide(run(**named), Rate(passed, judged), scores or {}, usage=dict(usage))
+    return RunSide(run(**named), scores or {}, frozenset(scores or ()), usage=dict(usage), part=part)
 
 
-def comparison(lines=(), found=None, sides=None, categories=None):
+def figure(passed, items):
+    """A pass rate over items of one answer each."""
+    return shared_figure([1.0] * passed + [0.0] * (items - passed), items)
+
+
+def rates(runs, passed=8, items=10, category="", column="demo"):
+    """What each of some runs passes of the same items."""
+    return SharedRates((column,) * runs, category, (figure(passed, items),) * runs)
+
+
+def comparison(lines=(), found=None, sides=None, categories=(), columns=None):
     found = found or (against(),)
     sides = sides or tuple(side(number) for number in range(1, len(found) + 2))
-    return Comparison(tuple(lines), tuple(sides), tuple(found), categories or {})
+    columns = (rates(len(sides)),) if columns is None else columns
+    return Comparison(tuple(lines), tuple(sides), tuple(found), tuple(columns), tuple(categories))
 
 
 def record(key, score, result, reason=""):

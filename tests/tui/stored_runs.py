@@ -56,7 +56,7 @@ def drawn(lines):
 
 async def until(pilot, condition):
     """Let the app work until something holds."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < end, "it never came to hold"
         await pilot.pause()

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 
 from tui_evals.store.database import open_store
 from tui_evals.tui.app import Workbench
-from tui_evals.tui.key_queue import wait_until_handled
+from tui_evals.tui.keyboard import wait_until_handled
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.lines import Lines
 
@@ -56,7 +56,7 @@ class Person:
         lines = self.app.query_one(f"#{place}").query(Lines).last()
         return ["".join(piece.text for piece in row.pieces).rstrip() for row in lines.rows]
 
-    async def until(self, condition: Callable[[], Any], seconds: float = 60.0) -> None:
+    async def until(self, condition: Callable[[], Any], seconds: float = 240.0) -> None:
         """Wait for something to come true; the bound only keeps a broken test from hanging."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -64,7 +64,7 @@ class Person:
             await asyncio.sleep(0.02)  # to ask every widget whether it is done costs more than all they do
         await self.pilot.pause(0.02)
 
-    async def sees(self, text: str, seconds: float = 60.0) -> None:
+    async def sees(self, text: str, seconds: float = 240.0) -> None:
         await self.until(lambda: text in self.screen(), seconds)
 
 

@@ -186,7 +186,7 @@ class Terminal:
             assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.seen_last}"
             assert self.read(), f"ended before {pattern!r} showed:\n{self.seen_last}"
 
-    def until(self, condition: Callable[[], Any], seconds: float = 40.0) -> None:
+    def until(self, condition: Callable[[], Any], seconds: float = 180.0) -> None:
         """Read until something has come true."""
         deadline = time.monotonic() + seconds
         while not condition():

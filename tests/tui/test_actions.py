@@ -6,22 +6,30 @@ from collections import Counter
 import pytest
 
 from tui_evals.present.columns import cell_width
-from tui_evals.tui.action_help import KEYS_PAGE, keys_page
-from tui_evals.tui.actions import ACTIONS, PLACES, actions_at, bindings, footer_actions, footer_choice
+from tui_evals.tui.actions import (
+    ACTIONS,
+    KEYS_PAGE,
+    PLACES,
+    actions_at,
+    bindings,
+    footer_actions,
+    footer_choice,
+    keys_page,
+)
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.app import COMMANDS, Workbench
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
-from tui_evals.tui.labels.screen import LabelScreen
-from tui_evals.tui.matrix.screen import MatrixScreen
+from tui_evals.tui.labels import LabelScreen
+from tui_evals.tui.matrix import MatrixScreen
 from tui_evals.tui.playground.screen import Playground
 from tui_evals.tui.results.pane import ResultsPane
 from tui_evals.tui.rules.screen import RulesScreen
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
+from tui_evals.tui.widgets.dialogs import help_menu
 from tui_evals.tui.widgets.field import FieldBox
-from tui_evals.tui.widgets.help_menu import help_menu
 from tui_evals.tui.widgets.lines import Lines
 
 OWNERS = {
@@ -125,7 +133,7 @@ def test_what_an_action_does_is_a_sentence():
 
 
 def test_the_page_of_keys_is_current():
-    assert KEYS_PAGE.read_text(encoding="utf-8") == keys_page(), "stale; run: python -m tui_evals.tui.action_help"
+    assert KEYS_PAGE.read_text(encoding="utf-8") == keys_page(), "stale; run: python -m tui_evals.tui.actions"
 
 
 def test_the_help_lists_the_keys_to_be_pressed_and_greys_what_cannot_be_done():

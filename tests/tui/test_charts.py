@@ -4,21 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tui.comparisons import against, comparison, line, passes, side
+from tests.tui.comparisons import against, comparison, figure, line, passes, rates, side
 from tests.tui.stored_runs import HOSTILE, text_of
-from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import Interval
+from tui_evals.figures import Interval
 from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.compare.charts import (
     category_rows,
     chart_rows,
     histogram_rows,
+    meanings,
     paired_scores,
     scatter_rows,
+    sections,
     table_rows,
+    word_rows,
 )
-from tui_evals.tui.compare.glossary import meanings, sections, word_rows
 
 
 def fits(rows, width):
@@ -98,10 +99,10 @@ def test_a_run_without_scores_has_an_empty_row():
 
 
 def test_each_run_has_a_bar_as_long_as_its_rate_with_the_numbers_beside_it():
-    full, half, none, unjudged = text_of(category_rows("fees", (Rate(4, 4), Rate(2, 4), Rate(0, 4), Rate(0, 0)), 64))
-    assert full.startswith("fees") and full.count("█") == 20 and full.endswith("100 % (4/4)")
-    assert half.split()[0] == "B" and half.count("█") == 10 and half.endswith("50 % (2/4)")
-    assert "█" not in none and none.endswith("0 % (0/4)")
+    full, half, none, unjudged = text_of(category_rows("fees", (figure(4, 4), figure(2, 4), figure(0, 4), None), 64))
+    assert full.startswith("fees") and full.count("█") == 20 and full.endswith("100 % of 4 items")
+    assert half.split()[0] == "B" and half.count("█") == 10 and half.endswith("50 % of 4 items")
+    assert "█" not in none and none.endswith("0 % of 4 items")
     assert unjudged.endswith(" n/a")
 
 
@@ -144,7 +145,7 @@ def whole(name="Match"):
     scores = {name: [0.1, 0.5, 0.9]}
     sides = tuple(side(number, scores=scores, name=name) for number in (1, 2, 3))
     lines = [line("broken", "same", statuses=("pass",) * 3, scores=(0.5, 0.7, 0.1))]
-    categories = {name: (Rate(1, 2),) * 3, "": (Rate(0, 1),) * 3}
+    categories = [rates(3, 1, 2, name), rates(3, 0, 1)]
     return comparison(lines, [against(6, tests=tests), against(0, 2)], sides, categories)
 
 
@@ -152,16 +153,17 @@ def test_all_charts_of_a_comparison_stand_below_each_other():
     text = text_of(chart_rows(whole(), 79))
     titles = [row for row in text if row.startswith(("A against", "Pass rate", "Score"))]
     assert titles == [
+        "Pass rates are over the items that all 3 runs judged.",
         "A against B",
         "A against C",
-        "Pass rate in each category",
+        "Pass rate in each category, over shared items",
         "Score of each answer, A against B",
         "Score of each answer, A against C",
         "Scores of Match",
     ]
     joined = " ".join(text)
     assert "B is worse: 6 fewer of 10 items pass" in joined and "C passes 2 more of 10 items than A" in joined
-    assert "no category" in joined
+    assert "(none)" in joined
 
 
 @pytest.mark.parametrize("width", [38, 79, 159])

@@ -5,8 +5,7 @@ import pytest
 from tests.tui.stored_runs import add_run, fresh
 from tui_evals.runs.selection import parse_positions
 from tui_evals.tui.chosen_answers import _ranges
-from tui_evals.tui.run_queries import AnswerOrder
-from tui_evals.tui.watch import Watch
+from tui_evals.tui.watch import AnswerOrder, Watch
 
 
 @pytest.fixture

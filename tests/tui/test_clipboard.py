@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tui.terminal import workbench
-from tui_evals.tui.clipboard import LONGEST, base64_text, copy_to_clipboard, osc52_sequence
+from tui_evals.tui.terminal import LONGEST, base64_text, copy_to_clipboard, osc52_sequence
 
 _PLAIN = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07")
 

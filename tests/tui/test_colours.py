@@ -11,7 +11,7 @@ from textual.theme import BUILTIN_THEMES
 import tui_evals.tui
 from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench, write
-from tui_evals.tui.colours import DARK, LIGHT, SHAPE, TEXT, contrast, in_256, readable
+from tui_evals.tui.colors import DARK, LIGHT, SHAPE, TEXT, contrast, in_256, readable
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.lines import Lines
 

@@ -15,8 +15,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.tui.compare import screen as screen_module
 from tui_evals.tui.compare.charts import ChartsScreen
+from tui_evals.tui.compare.rows import kinds_of_filter, read_runs
 from tui_evals.tui.compare.screen import CompareScreen
-from tui_evals.tui.compare.state import kinds_of_filter, read_runs
 from tui_evals.tui.widgets.dialogs import Menu, Reading
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"

@@ -3,15 +3,23 @@
 import pytest
 from rich.cells import cell_len
 
-from tests.tui.comparisons import against, comparison, faced, line, passes, record, side
+from tests.tui.comparisons import against, comparison, faced, figure, line, passes, record, side
 from tests.tui.stored_runs import HOSTILE, text_of
-from tui_evals.compare.runs import KINDS
+from tui_evals.compare.runs import KINDS, SharedRates
 from tui_evals.store.records import AnswerRecord
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.answer_context import answer_as_text
 from tui_evals.tui.compare.pair import PairView, beside_words, line_rows
-from tui_evals.tui.compare.rows import LineRows, columns_of, empty_lines, head_lines, line_row, verdict_style
-from tui_evals.tui.compare.state import JudgedLine, lines_of_kinds
+from tui_evals.tui.compare.rows import (
+    JudgedLine,
+    LineRows,
+    columns_of,
+    empty_lines,
+    head_lines,
+    line_row,
+    lines_of_kinds,
+    verdict_style,
+)
 
 KIND_WORDS = ["✗ broken", "✓ fixed", "~ changed", "= same", "‹ gone", "› new", "? not comparable"]
 
@@ -24,10 +32,13 @@ def fits(rows, width):
 
 
 def test_the_head_holds_both_rates_with_their_intervals_the_verdict_and_the_counts():
-    found = comparison([line(), line("same")], [against(1)], (side(1), side(2, 5)))
+    both = SharedRates(("demo", "demo"), "", (figure(8, 10), figure(5, 10)))
+    found = comparison([line(), line("same")], [against(1)], (side(1), side(2)), columns=(both,))
     text = text_of(head_lines(found, 100, tall=False))
-    assert text[0].startswith("A run 1 key1") and "80.0 % (8/10), with 95 % confidence 49–94 %" in text[0]
-    assert text[1].startswith("B run 2 key2") and "50.0 % (5/10), with 95 % confidence 24–76 %" in text[1]
+    assert text[0].startswith("A run 1 key1")
+    assert "80.0 % of 10 shared items, 95 % interval 48.0–98.2 %" in text[0]
+    assert text[1].startswith("B run 2 key2")
+    assert "50.0 % of 10 shared items, 95 % interval 21.7–78.3 %" in text[1]
     assert " ".join(text[2:4]).startswith("B passes 1 fewer of 10 items than A: could be chance (p = ")
     assert text[-1].split("   ")[:2] == ["✗ 1 broken", "= 1 same"]
 
@@ -89,10 +100,11 @@ def test_a_shown_difference_stands_out_as_better_or_worse():
 @pytest.mark.parametrize("width", [38, 80, 158])
 @pytest.mark.parametrize("runs", [2, 4])
 def test_the_rates_are_there_at_any_width_whatever_the_runs_are_called(width, runs):
-    sides = (side(1, 0, 0, name=HOSTILE), *(side(n, 5, name=HOSTILE) for n in range(2, runs + 1)))
-    rows = head_lines(comparison([], [against()] * (runs - 1), sides), width, tall=False)
+    sides = tuple(side(n, name=HOSTILE) for n in range(1, runs + 1))
+    shared = SharedRates((HOSTILE,) * runs, "", (None, *(figure(5, 10) for _ in range(1, runs))))
+    rows = head_lines(comparison([], [against()] * (runs - 1), sides, columns=(shared,)), width, tall=False)
     text = text_of(rows)
-    assert "n/a" in text[0] and "0/0" not in text[0] and "50.0 % (5/10)" in text[1]
+    assert "n/a" in text[0] and "50.0 % of 10" in text[1]
     assert fits(rows, width)
 
 

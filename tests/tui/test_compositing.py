@@ -9,7 +9,7 @@ from textual.geometry import Region
 from textual.widgets import Static
 
 from tests.tui.test_wire import Screen
-from tui_evals.tui.compositing import ChangesCompositor, ChangesScreen
+from tui_evals.tui.drawing import ChangesCompositor, ChangesScreen
 
 
 class Overlapping(App[None]):

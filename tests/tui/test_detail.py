@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
-from tui_evals.datasets.same_item import place_of
+from tui_evals.datasets.matrix import place_of
 from tui_evals.datasets.steps import set_field
 from tui_evals.present.figures import exact_time
 from tui_evals.store.database import open_store
@@ -23,19 +23,16 @@ from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui import answer_context
 from tui_evals.tui.answer import pane as presenting
-from tui_evals.tui.answer.external_pager import pager_command, show_in_pager
-from tui_evals.tui.answer.pane import DetailPane
+from tui_evals.tui.answer.pane import DetailPane, pager_command, show_in_pager
 from tui_evals.tui.answer.rows import AnswerView, answer_rows, badge_rows
 from tui_evals.tui.answer_actions import copyable_parts
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, unit_place
 from tui_evals.tui.diff_rows import diff_texts
 from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.rows import row_text
-from tui_evals.tui.run_queries import AnswerOrder
-from tui_evals.tui.store_writer import StoreWriter
-from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.watch import AnswerOrder, StoreChange, Watch
 from tui_evals.tui.widgets.dialogs import Ask, Menu
-from tui_evals.tui.workspace import Workspace
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
 HOSTILE = (
     "[/b] [@click=app.quit]x[/] \x1b]52;c;aGk=\x07 \x1b[2J \x9b31m \u202e 日本語 \ud800 "
@@ -421,7 +418,7 @@ class Bench(App[None]):
         return "\n".join(row_text(one) for one in self.lines.rows)
 
 
-async def until(pilot, condition, seconds=60.0):
+async def until(pilot, condition, seconds=180.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came"

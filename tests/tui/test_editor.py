@@ -14,17 +14,15 @@ from textual.app import App
 from tests.tui.hostile import STRANGE
 from tui_evals import tui
 from tui_evals.datasets.parts import new_tool
-from tui_evals.datasets.paths import CannotEdit, same_data
-from tui_evals.datasets.problems import Problem
+from tui_evals.datasets.paths import CannotEdit, Problem, same_data
 from tui_evals.datasets.validate import ValidationReport
 from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe_line
-from tui_evals.tui import item_edits
-from tui_evals.tui.item import fields
-from tui_evals.tui.item.pane import EditorPane
-from tui_evals.tui.item.parts_page import part_rows
+from tui_evals.tui import editing
+from tui_evals.tui.item import rows
+from tui_evals.tui.item.field_edit import part_rows
+from tui_evals.tui.item.pane import EditorPane, neighbour_field
 from tui_evals.tui.item.rows import export_piece, fair_share, headline, page_rows, preview
-from tui_evals.tui.item.walk import neighbour_field
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.workspace import Workspace
 
@@ -241,8 +239,8 @@ NAMES = st.sampled_from(["prompt", "testId", "tags", "ideal", "weight", "respons
 
 @given(NAMES, VALUES)
 def test_whatever_a_field_holds_survives_being_written_and_read(name, value):
-    kind = fields.kind_of(name, value)
-    back = fields.read_value(kind, fields.value_as_text(kind, value))
+    kind = rows.kind_of(name, value)
+    back = rows.read_value(kind, rows.value_as_text(kind, value))
     assert same_data(back, value) or (value in (None, "", []) and back is None)
 
 
@@ -260,44 +258,44 @@ def test_whatever_a_field_holds_survives_being_written_and_read(name, value):
     ],
 )
 def test_a_field_is_read_in_the_way_of_its_name(name, text, value):
-    assert same_data(fields.read_value(fields.kind_of(name, None), text), value)
+    assert same_data(rows.read_value(rows.kind_of(name, None), text), value)
 
 
 def test_what_cannot_be_read_is_told_with_its_place():
-    with pytest.raises(fields.Unreadable, match=r"not yet JSON: .*line 2, column 1"):
-        fields.read_value("json", '{"a":\n}')
-    with pytest.raises(fields.Unreadable, match=r"not yet a number: 0\.$"):
-        fields.read_value("number", "0.")
+    with pytest.raises(rows.Unreadable, match=r"not yet JSON: .*line 2, column 1"):
+        rows.read_value("json", '{"a":\n}')
+    with pytest.raises(rows.Unreadable, match=r"not yet a number: 0\.$"):
+        rows.read_value("number", "0.")
 
 
 @given(st.text(st.sampled_from("ab\x1b\x9b\u202e\ud800 \n\\")))
 def test_json_to_edit_never_holds_what_must_not_reach_a_terminal(text):
-    written = fields.pretty({text: [text]})
-    assert fields.safe(written) == written
+    written = rows.pretty({text: [text]})
+    assert rows.safe(written) == written
     assert json.loads(written) == {text: [text]}
 
 
 def test_only_fields_that_can_stand_here_are_offered(tmp_path):
-    single = fields.addable_fields(SINGLE, ("items", 0))
+    single = rows.addable_fields(SINGLE, ("items", 0))
     assert "context" in single and not {"prompt", "turns", "response", "evaluators", "evaluators_mode"} & set(single)
-    talk = fields.addable_fields(TALK, ("items", 1))
+    talk = rows.addable_fields(TALK, ("items", 1))
     assert "notes" in talk and not {"prompt", "context", "ideal"} & set(talk)
-    assert "testId" not in fields.addable_fields(TALK["turns"][0], ("items", 1, "turns", 0))
-    dataset = fields.addable_fields({"metadata": {"name": "x"}, "items": []}, ())
+    assert "testId" not in rows.addable_fields(TALK["turns"][0], ("items", 1, "turns", 0))
+    dataset = rows.addable_fields({"metadata": {"name": "x"}, "items": []}, ())
     assert "prompt_file" in dataset and not {"metadata.name", "items", "default_evaluators"} & set(dataset)
 
 
 def test_every_field_that_is_offered_has_words_about_it():
     for unit, where in ((SINGLE, ("items", 0)), (TALK, ("items", 1)), ({}, ("items", 0, "turns", 0)), ({}, ())):
-        for name in fields.addable_fields(unit, where):
-            assert fields.field_about(name, where), name
+        for name in rows.addable_fields(unit, where):
+            assert rows.field_about(name, where), name
 
 
 def test_the_name_of_a_dataset_makes_and_leaves_its_metadata(tmp_path):
     data = {"items": [SINGLE]}
-    named = fields.with_value(data, (), "metadata.name", "N")
+    named = rows.with_value(data, (), "metadata.name", "N")
     assert named["metadata"] == {"name": "N"}
-    assert fields.with_value(named, (), "metadata.name", None) == data
+    assert rows.with_value(named, (), "metadata.name", None) == data
 
 
 # -- steps that the tree has too
@@ -306,31 +304,31 @@ def test_the_name_of_a_dataset_makes_and_leaves_its_metadata(tmp_path):
 def test_a_new_item_comes_after_the_one_one_is_in_and_marks_stay_on_their_items(tmp_path):
     made = workspace(tmp_path, where=("items", 0))
     made.marks = frozenset({0, 2})
-    assert item_edits.new_item(made) == "new item, 2 of 4"
+    assert editing.new_item(made) == "new item, 2 of 4"
     assert made.where == ("items", 1) and made.marks == {0, 3}
     made.where = ()
-    item_edits.new_item(made)
+    editing.new_item(made)
     assert made.where == ("items", 4)
 
 
 def test_a_new_turn_makes_a_conversation_of_a_single_prompt_in_one_step(tmp_path):
     made = workspace(tmp_path, where=("items", 0))
-    assert item_edits.new_turn(made) == "new turn, 2 of 2"
+    assert editing.new_turn(made) == "new turn, 2 of 2"
     assert made.where == ("items", 0, "turns", 1)
     assert [turn["prompt"] for turn in made.items[0]["turns"]] == ["Where is it?", ""]
     made.editing.undo()
     assert made.items[0] == SINGLE
     made.where = ("items", 1, "turns", 0)
-    item_edits.new_turn(made)
+    editing.new_turn(made)
     assert made.where == ("items", 1, "turns", 1) and made.unit == {"prompt": ""}
 
 
 def test_a_copy_is_gone_to_and_items_given_win_over_where_one_is(tmp_path):
     made = workspace(tmp_path, where=("items", 1, "turns", 1))
-    item_edits.duplicate(made)
+    editing.duplicate(made)
     assert made.where == ("items", 1, "turns", 2) and made.unit == TALK["turns"][1]
     made.marks = frozenset({0, 2})
-    assert item_edits.duplicate(made, made.marks) == "copied 2 items"
+    assert editing.duplicate(made, made.marks) == "copied 2 items"
     assert [item.get("testId") for item in made.items] == ["T-1", "T-1-copy", None, None, None]
     assert made.where == ("items", 1) and made.marks == {0, 3}
 
@@ -338,31 +336,31 @@ def test_a_copy_is_gone_to_and_items_given_win_over_where_one_is(tmp_path):
 def test_deleting_stays_near_and_keeps_the_other_marks(tmp_path):
     made = workspace(tmp_path, SINGLE, TALK, RESULT, SINGLE, where=("items", 2))
     made.marks = frozenset({0, 3})
-    assert item_edits.remove(made) == "deleted item #3; u brings it back"
+    assert editing.remove(made) == "deleted item #3; u brings it back"
     assert made.where == ("items", 2) and made.marks == {0, 2}
     made.where = ("items", 1, "turns", 1)
-    item_edits.remove(made, [0])
+    editing.remove(made, [0])
     assert made.where == ("items", 0, "turns", 1) and made.items[0] == TALK and made.marks == {1}
-    item_edits.remove(made)
+    editing.remove(made)
     assert made.where == ("items", 0, "turns", 0)
     made.where = ("items", 1)
-    item_edits.remove(made)
+    editing.remove(made)
     assert made.where == ("items", 0)
     with pytest.raises(CannotEdit, match="at least one item"):
-        item_edits.remove(made)
+        editing.remove(made)
 
 
 def test_moving_goes_along_and_says_where_it_ends(tmp_path):
     made = workspace(tmp_path, where=("items", 0))
     made.marks = frozenset({1})
-    assert item_edits.move(made, 1) == "moved item T-1 down"
+    assert editing.move(made, 1) == "moved item T-1 down"
     assert made.where == ("items", 1) and made.items[1] == SINGLE and made.marks == {0}
-    item_edits.move(made, 1)
-    assert item_edits.move(made, 1) == "item T-1 cannot go further down"
+    editing.move(made, 1)
+    assert editing.move(made, 1) == "item T-1 cannot go further down"
     made.where = ("items", 0, "turns", 0)
-    assert item_edits.move(made, 1) == "turn 2 of 2"
+    assert editing.move(made, 1) == "turn 2 of 2"
     assert made.where == ("items", 0, "turns", 1) and made.unit == TALK["turns"][0]
-    item_edits.move(made, 1, [0, 1])
+    editing.move(made, 1, [0, 1])
     assert made.where == ("items", 1, "turns", 1)
 
 
@@ -370,35 +368,35 @@ def test_moving_goes_along_and_says_where_it_ends(tmp_path):
 def test_after_a_move_one_is_in_the_item_one_was_in(tmp_path_factory, chosen, way, at):
     made = workspace(tmp_path_factory.mktemp("move"), *({"prompt": str(n)} for n in range(7)), where=("items", at))
     made.marks = frozenset(chosen)
-    item_edits.move(made, way, chosen)
+    editing.move(made, way, chosen)
     assert made.unit == {"prompt": str(at)}
     assert {int(made.items[mark]["prompt"]) for mark in made.marks} == chosen
 
 
 def test_a_conversation_and_back(tmp_path):
     made = workspace(tmp_path, where=("items", 0))
-    item_edits.conversation(made)
+    editing.conversation(made)
     assert made.where == ("items", 0, "turns", 0) and made.unit["prompt"] == "Where is it?"
-    item_edits.conversation(made)
+    editing.conversation(made)
     assert made.where == ("items", 0) and same_data(made.items[0], SINGLE)
 
 
 def test_steps_say_what_is_missing(tmp_path):
     with pytest.raises(CannotEdit, match="open a dataset first"):
-        item_edits.new_item(Workspace(tmp_path, tmp_path / "evals.db"))
+        editing.new_item(Workspace(tmp_path, tmp_path / "evals.db"))
     with pytest.raises(CannotEdit, match="go to an item first"):
-        item_edits.duplicate(workspace(tmp_path))
+        editing.duplicate(workspace(tmp_path))
 
 
 def test_going_on_and_back_passes_every_item_and_turn_once(tmp_path):
     made = workspace(tmp_path, SINGLE, TALK, 5, RESULT)
     seen = [()]
-    while (there := item_edits.neighbour_unit(made, 1)) is not None:
+    while (there := editing.neighbour_unit(made, 1)) is not None:
         made.where = there
         seen.append(there)
     assert seen == [(), *made.units()]
     back = [made.where]
-    while (there := item_edits.neighbour_unit(made, -1)) is not None:
+    while (there := editing.neighbour_unit(made, -1)) is not None:
         made.where = there
         back.append(there)
     assert back == seen[::-1]
@@ -882,7 +880,7 @@ def test_thirty_thousand_marks_follow_their_items_at_once(tmp_path):
     made = workspace(tmp_path, *({"prompt": str(number)} for number in range(30_000)))
     every = range(30_000)
     made.marks = frozenset(every)
-    item_edits.duplicate(made, every)
+    editing.duplicate(made, every)
     assert len(made.items) == 60_000 and made.marks == frozenset(range(0, 60_000, 2))
-    item_edits.remove(made, sorted(made.marks))
+    editing.remove(made, sorted(made.marks))
     assert len(made.items) == 30_000 and not made.marks

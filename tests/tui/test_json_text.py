@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tui_evals.tui.widgets.json_text import closes_block, new_line, tokens
+from tui_evals.tui.widgets.inputs import closes_block, new_line, tokens
 
 
 def shown(line):

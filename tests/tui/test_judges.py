@@ -21,17 +21,16 @@ from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import app as workbench
+from tui_evals.tui.judges.options import evaluator_choices, free_key, judges_page
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.judges.rows import judge_rows, judges_here, options_words
-from tui_evals.tui.judges.state import evaluator_choices, free_key, judges_page
 from tui_evals.tui.judges.trial import CannotTry, TrialResult, on_own_loop
 from tui_evals.tui.rows import row_text
-from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.form import Form
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Workspace
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
 HOSTILE = "[/b] [@click=app.quit]x[/] \x1b]52;c;aGk=\x07 \x1b[2J \x9b31m \u202e 日本語 \ud800 " + "long " * 1000
 STYLES = Path(workbench.__file__).parent / "styles" / "app.tcss"
@@ -266,7 +265,7 @@ class Bench(App[None]):
 
 
 async def until(pilot, condition):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not condition():
             await pilot.pause()
             await asyncio.sleep(0.005)

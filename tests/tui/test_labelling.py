@@ -9,14 +9,14 @@ from tests.compare.labelled_runs import JUDGE, OTHER, SECRETS, TARGET, label, la
 from tests.tui.hostile import FORBIDDEN, STRANGE
 from tests.tui.stored_runs import text_of
 from tests.tui.story import at_the_workbench
-from tui_evals.compare.agreement_report import AgreementLine
 from tui_evals.compare.blind import LabellingSession, Part, Sample
+from tui_evals.compare.labels import AgreementLine
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import actions_at
-from tui_evals.tui.labels.screen import LabelScreen, end_rows, head_rows, sheet_rows
+from tui_evals.tui.labels import LabelScreen, end_rows, head_rows, sheet_rows
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Menu
 from tui_evals.tui.widgets.lines import Lines

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.store.helpers import judged, new_run, said
+from tui_evals.datasets.item_names import names_in_run
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
@@ -27,7 +28,7 @@ class Project:
         self.file = root / "evals.json"
 
     def run(self, items, only=None, repeats=1, **given):
-        names = [item.get("testId") or f"#{n + 1}" for n, item in enumerate(items)]
+        names = names_in_run([item.get("testId") for item in items])
         cells = [
             PlannedAnswer(n, n, 0, 0, 0, repeat, names[n])
             for n in range(len(items))
@@ -148,6 +149,13 @@ def test_answers_of_an_older_run_change_only_items_no_newer_run_has_asked(projec
         project.judge(answer, "fail")
     assert project.catch_up(found) == {"B"}
     assert found.statuses["A"] == "pass"
+
+
+def test_items_of_one_test_id_have_the_worst_of_their_statuses(project):
+    run = project.run([{"testId": "A", "prompt": "a"}, {"testId": "A", "prompt": "b"}])
+    for answer, status in zip(project.answers(run), ("pass", "fail"), strict=True):
+        project.judge(answer, status)
+    assert project.latest().statuses == {"A": "fail"}
 
 
 def test_another_run_of_the_file_makes_all_of_it_be_read_again(project):

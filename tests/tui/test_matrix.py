@@ -13,13 +13,11 @@ from tests.tui.story import at_the_workbench
 from tui_evals.present.columns import names_of
 from tui_evals.present.grid import named_columns
 from tui_evals.present.status import ANSWER_LOOKS
-from tui_evals.store.grid import GridCell, GridLine
+from tui_evals.store.figures import GridCell, GridLine
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.screen import CompareScreen
-from tui_evals.tui.matrix.rows import MatrixRows, beside, head_rows, layout, text_rows
-from tui_evals.tui.matrix.screen import MatrixScreen
-from tui_evals.tui.matrix.state import AnswerText
+from tui_evals.tui.matrix import AnswerText, MatrixRows, MatrixScreen, beside, head_rows, layout, text_rows
 from tui_evals.tui.rows import row_text
 
 COLUMNS = named_columns(a_run(targets=tuple(f"m/model-{n}" for n in range(6))))

@@ -20,18 +20,19 @@ from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.present.columns import cell_width
 from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usage
 from tui_evals.targets.config import RunDefaults, Settings
+from tui_evals.tui.app import open_playground
 from tui_evals.tui.messages import ShowPane, StateChanged
-from tui_evals.tui.playground.checks import as_evaluators, suggested_checks, with_checks
-from tui_evals.tui.playground.commands import open_playground
 from tui_evals.tui.playground.conversation import (
     CannotTalk,
     Conversation,
     ConversationStart,
+    as_evaluators,
     conversation_start,
     first_target,
+    suggested_checks,
+    with_checks,
 )
-from tui_evals.tui.playground.rows import Transcript, cost_words, parts_of
-from tui_evals.tui.playground.screen import Playground
+from tui_evals.tui.playground.screen import Playground, Transcript, cost_words, parts_of
 from tui_evals.tui.widgets.bar import Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.form import Form
@@ -388,7 +389,7 @@ def test_a_part_is_wrapped_once_for_a_width(tmp_path, monkeypatch):
     talk.messages = [{"role": "assistant", "content": "word " * 200_000}]
     transcript = Transcript()
     first, _ = transcript.lay_out(parts_of(talk), 60)
-    monkeypatch.setattr("tui_evals.tui.playground.rows.paragraph", None)
+    monkeypatch.setattr("tui_evals.tui.playground.screen.paragraph", None)
     again, _ = transcript.lay_out(parts_of(talk), 60)
     assert len(again) == len(first) > 10_000
 
@@ -427,7 +428,7 @@ def workspace_of(root, data=None, config=DEMO, **more):
 
 
 async def until(pilot, met, what=""):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not met():
             await pilot.pause()
 

@@ -13,14 +13,29 @@ from tests.tui.stored_runs import fresh, text_of
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.generate.shapes import Test, UnreadableFile, parse_rows, renumber_tests
+from tui_evals.generate.folder import Test, UnreadableFile, parse_rows, renumber_tests
+from tui_evals.generate.request import GenerationRequest, stored_generation_request
 from tui_evals.present.columns import cell_width
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.project import load_project
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rules.generation import NotStarted, Regeneration, RegenerationProgress, price_regeneration
-from tui_evals.tui.rules.rates import CollectedVerdicts, VerdictBoard, VerdictReader, VerdictTally, verdict_board
-from tui_evals.tui.rules.rows import Columns, RuleRows, head_rows, no_rules, rate_text, rule_rows, status_text
+from tui_evals.tui.rules.book import (
+    CollectedVerdicts,
+    Columns,
+    RuleRows,
+    VerdictBoard,
+    VerdictReader,
+    VerdictTally,
+    head_rows,
+    no_rules,
+    rate_text,
+    rule_rows,
+    status_text,
+    verdict_board,
+)
+from tui_evals.tui.rules.screen import Regeneration, price_regeneration
 from tui_evals.tui.rules.state import (
     BASELINE,
     LOOSE,
@@ -393,38 +408,24 @@ def test_hostile_rules_reach_no_row_that_is_drawn_as_it_is():
 # -- making anew
 
 
-def test_an_order_is_what_the_command_line_understands():
+def test_what_is_made_again_is_a_request_and_the_target_of_the_folder_stays_with_the_folder():
     one = Regeneration(Path("/p/tags"), "rule", 2, "the tests of rule 2", 5)
-    words = " ".join(one.arguments({"target": "a", "other target": " openai/b ", "budget": 0.5}))
-    assert words == "generate /p/tags --rule 2 --yes --max-rules 5 --target openai/b --max-cost 0.5"
-    assert Regeneration(Path("t"), "inverse", 1, "").arguments({}) == ["generate", "t", "--inverse", "1", "--yes"]
+    request = one.request({"target": "a", "other target": " openai/b ", "budget": 0.5}, "a")
+    assert (request.prompt, request.again, request.invert) == (Path("/p/tags"), (2,), ())
+    assert (request.rules, request.max_cost, request.options) == ("openai/b", 0.5, {"max_rules": 5})
+    assert one.request({"target": "a"}, "a").rules is None and one.request({"target": "c"}, "a").rules == "c"
+    inverse = Regeneration(Path("/t"), "inverse", 1, "the inverse of rule 1").request({}, None)
+    assert (inverse.again, inverse.invert, inverse.options, inverse.title) == ((), (1,), {}, "the inverse of rule 1")
 
 
-def test_what_a_generation_says_is_kept_as_sentences():
-    making = RegenerationProgress(Regeneration(Path("t"), "rule", 1, "the tests of rule 1"), None)
-    events = [
-        {"event": "step", "step": "rules", "state": "kept", "file": "rules.txt", "text": ""},
-        {"event": "step", "step": "tests", "state": "made", "file": "tests.json", "text": ""},
-        {"event": "step", "step": "labels", "state": "made", "file": "", "text": ""},
-        {"event": "note", "text": "2 of 5 rows were left out"},
-        {"event": "step", "step": "dataset", "state": "made", "file": "", "text": "24 items"},
-    ]
-    for event in events:
-        making.take(json.dumps(event))
-    making.take("finishing what is in flight; Ctrl-C again stops now. The same command goes on later")
-    making.take("the target main does not answer; the same command goes on")
-    making.take("")
-    assert making.messages == [
-        "tests: is made",
-        "2 of 5 rows were left out",
-        "dataset: 24 items",
-        "the target main does not answer",
-    ]
-    assert making.problems == ["the target main does not answer"]
+def test_a_request_comes_out_of_the_store_as_it_went_in():
+    one = Regeneration(Path("/p/tags"), "rule", 2, "the tests of rule 2", 5).request({"target": "a"}, None)
+    for request in (one, GenerationRequest(inline="Say it.", judges=("a", "b"), use_cache=False)):
+        assert stored_generation_request(json.loads(json.dumps(request.stored()))) == request
 
 
 async def test_a_price_that_cannot_be_had_says_why(tmp_path):
     fresh(tmp_path)
-    remake = Regeneration(tmp_path / "nowhere", "rule", 1, "")
-    with pytest.raises(NotStarted, match="nowhere"):
-        await price_regeneration(tmp_path, tmp_path / ".evals" / "evals.db", remake, {})
+    request = Regeneration(tmp_path / "nowhere", "rule", 1, "").request({}, None)
+    with pytest.raises(CannotPlan, match="nowhere"):
+        price_regeneration(load_project(tmp_path), request)

@@ -12,6 +12,7 @@ from tests.store.passes import new_pass
 from tests.tui.stored_runs import HOSTILE, add_run, answer, drawn, fresh, text_of, until
 from tui_evals import tui
 from tui_evals.compare.trend import draw_bars
+from tui_evals.figures import single_answers
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import age
 from tui_evals.store.reader import Reader
@@ -20,17 +21,24 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.compare.screen import CompareScreen
-from tui_evals.tui.runs import history
 from tui_evals.tui.runs import pane as run_loading
-from tui_evals.tui.runs.edits import tags_of, why_no_baseline
-from tui_evals.tui.runs.ending import told_ending
-from tui_evals.tui.runs.history import ListedRun, RunHistory, RunList, choose_runs
-from tui_evals.tui.runs.pane import RunsPane
-from tui_evals.tui.runs.rows import RunRows, about_lines, empty_lines, run_columns, run_line
-from tui_evals.tui.store_writer import StoreWriter
+from tui_evals.tui.runs import rows
+from tui_evals.tui.runs.pane import RunsPane, tags_of, why_no_baseline
+from tui_evals.tui.runs.rows import (
+    ListedRun,
+    RunHistory,
+    RunList,
+    RunRows,
+    about_lines,
+    choose_runs,
+    empty_lines,
+    run_columns,
+    run_line,
+)
+from tui_evals.tui.runs.run_status import told_ending
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Ask, Confirm
-from tui_evals.tui.workspace import Workspace
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
 PASS, FAIL = ("pass", "yes"), ("fail", "no")
@@ -45,11 +53,14 @@ def run(id=1, **given):
 
 def totals(passed=7, failed=3, **given):
     fields = dict.fromkeys(Totals.__dataclass_fields__, 0)
-    return Totals(**{**fields, "passed": passed, "failed": failed, "total": passed + failed, **given})
+    rated = single_answers(passed, passed + failed)
+    return Totals(**{**fields, "passed": passed, "failed": failed, "total": passed + failed, "rated": rated, **given})
 
 
 def past(id=1, *, passed=7, failed=3, **given):
-    return ListedRun(run(id, **given), totals(passed, failed))
+    return ListedRun(
+        run(id, **given), totals(passed, failed), rates=(passed / (passed + failed),) if passed + failed else ()
+    )
 
 
 # -- rows
@@ -125,11 +136,11 @@ def test_a_row_fits_its_width_whatever_the_run_is_called(width):
 
 
 def test_a_narrow_row_says_how_it_stands_in_a_word_and_a_wide_one_says_more():
-    one = ListedRun(run(status="interrupted", tags=("slow",), parent=1, note="x"), totals(cost=0.5))
+    one = ListedRun(run(status="interrupted", tags=("slow",), parent=1, note="x"), totals(cost=0.5), rates=(0.7,))
     narrow, wide = (told(one, width, 180.0, True, True) for width in (44, 110))
     assert narrow.startswith("▪›3 min key1 run 1")
     assert "! interrupted" in narrow and "70 %" in narrow and "↳✎" in narrow
-    assert "(7/10)" in wide and "$0.500" in wide and "#slow demo" in wide
+    assert "7/10 pass" in wide and "$0.500" in wide and "#slow demo" in wide
 
 
 def test_a_run_that_stopped_says_why_beside_its_status_and_in_full_below_the_list():
@@ -165,7 +176,7 @@ def test_totals_that_are_not_counted_yet_are_left_open_and_no_rate_is_no_zero():
 
 def test_a_run_that_goes_on_says_how_far_it_is():
     one = ListedRun(run(status="running"), totals(2, 1, total=10, pending=6, running=1))
-    assert "(3/10)" in told(one, 80)
+    assert "3/10 done" in told(one, 80)
 
 
 def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
@@ -179,6 +190,14 @@ def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
 def test_an_empty_list_says_what_belongs_there():
     assert "r starts one" in "\n".join(text_of(empty_lines("", 80)))
     assert "nightly" in "\n".join(text_of(empty_lines("nightly", 80)))
+
+
+async def test_a_run_of_some_items_is_a_hollow_point_in_the_header_of_its_suite(tmp_path):
+    path = fresh(tmp_path)
+    await add_run(path, [PASS] * 4)
+    await add_run(path, [FAIL, None, None, None], config={"only": [0]})
+    runs = RunHistory(path, tmp_path).load()
+    assert "█○" in text_of(RunRows(runs, 80, None, ()))[0]
 
 
 def test_tags_are_words_with_spaces_or_commas_between_them():
@@ -314,7 +333,7 @@ async def test_runs_that_go_on_do_not_keep_others_from_being_counted(tmp_path, c
     path = fresh(tmp_path)
     await add_run(path, [PASS])
     live = await add_run(path, [PASS, None], status="running")
-    steps = iter([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    steps = iter([0, 0, 1, 2, 2, 3])
     shelves = RunHistory(path, path.parent.parent, clock=lambda: next(steps))
     with hold(run_lock(path, live.key)), Writer(path) as writer:
         assert [one.judged for one in shelves.load().listed] == [1, 0]
@@ -532,7 +551,8 @@ async def test_a_baseline_is_set_moved_and_taken_back_and_is_what_runs_are_compa
         assert [line.split()[3] for line in app.lines if "first" in line] == ["first"]
         await pilot.press("j", "b")
         await until(pilot, lambda: any("second" in line and "⚑ baseline" in line for line in app.lines))
-        assert app.said[-1][1] == "second is the baseline of evals.json now"
+        said = app.said[-1][1]
+        assert said.startswith("second is the baseline of evals.json now. ") and "at least 6" in said
         await pilot.press("g")
         chosen = app.pane.chosen()
         assert [one.name for one in chosen.runs] == ["second", "third"] and "its baseline" in chosen.why
@@ -624,7 +644,7 @@ async def test_a_pane_nobody_sees_loads_nothing_until_it_is_seen(path):
 
 
 async def test_earlier_runs_come_when_the_cursor_reaches_the_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(history, "PAGE", 3)
+    monkeypatch.setattr(rows, "PAGE", 3)
     monkeypatch.setattr(run_loading, "PAGE", 3)
     path = fresh(tmp_path)
     for number in range(5):

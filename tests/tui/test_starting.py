@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tests.tui.story import at_the_workbench, configure, write
-from tui_evals.runs.plan import Estimate
+from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.start import PreparedRun
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import TargetConfig

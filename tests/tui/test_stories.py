@@ -131,7 +131,7 @@ async def test_failures_of_a_run_are_asked_again_with_one_key(project):
 @pytest.mark.soak
 async def test_a_run_started_elsewhere_shows_is_paused_goes_on_and_stops(project):
     """What another terminal started is watched and steered from here."""
-    project.server.behave(latency=0.15)
+    project.server.behave(latency=1.5)  # half a minute, which leaves time for four keys on any machine
     project.configure(FREE + '[run]\ntargets = ["main"]', concurrency=2)
     project.dataset(40)
     async with at_the_workbench(project.folder, dataset="data.json") as person:

@@ -469,7 +469,7 @@ async def test_a_folder_that_cannot_be_written_says_what_to_do_and_keeps_the_edi
             raise PermissionError(13, "Permission denied")
 
         with monkeypatch.context() as patched:
-            patched.setattr("tui_evals.atomic_files.tempfile.mkstemp", refuse)
+            patched.setattr("tui_evals.files.tempfile.mkstemp", refuse)
             await person.press("ctrl+s")
             await person.until(lambda: "cannot be written to" in person.said())
         assert "W saves it under another name" in person.said() and person.app.workspace.editing.dirty
@@ -607,7 +607,7 @@ def hidden(screen):
     }
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.nightly)])
 @pytest.mark.soak
 async def test_a_hundred_strange_texts_through_every_pane(tmp_path, size):
     texts = strange_texts()

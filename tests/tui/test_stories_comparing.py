@@ -1,20 +1,25 @@
 """What people ask after a run: did it get better, or is that noise?"""
 
+import re
+
 import pytest
 from textual.widgets import Input
 
 from tests.store.helpers import judged, new_run, said
 from tests.tui.hostile import BYTES, FORBIDDEN, MARKUP, STRANGE
 from tests.tui.stored_runs import add_run, fresh
-from tests.tui.story import at_the_workbench
-from tui_evals.store.baselines import baselines, set_baseline
+from tests.tui.story import at_the_workbench, configure
+from tui_evals.store.activities import activities
+from tui_evals.store.battles import battles
+from tui_evals.store.bouts import bouts
+from tui_evals.store.lookup import baselines, set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.charts import ChartsScreen
 from tui_evals.tui.compare.screen import CompareScreen
-from tui_evals.tui.labels.screen import LabelScreen
-from tui_evals.tui.matrix.screen import MatrixScreen
+from tui_evals.tui.labels import LabelScreen
+from tui_evals.tui.matrix import MatrixScreen
 
 GOOD, BAD = ("pass", "Seven days."), ("fail", "I am not sure.")
 
@@ -122,6 +127,44 @@ async def test_a_judge_chooses_between_the_answers_of_two_runs(tmp_path):
         await person.until(lambda: "Elo" not in person.screen())
 
 
+SLOW = '[targets.slow]\nmodel = "demo"\nconcurrency = 1\nparams = { latency_ms = 150, jitter_ms = 0, error_rate = 0 }\n'
+
+
+@pytest.mark.soak
+async def test_a_battle_goes_on_without_its_workbench_and_is_watched_and_stopped_from_two_others(tmp_path):
+    """Both read the store; what was decided is kept, and the same battle asks for the rest only."""
+    path = await history(tmp_path, [GOOD] * 300, [BAD] * 300)
+    configure(tmp_path, SLOW)
+    async with at_the_workbench(tmp_path, size=(100, 30)) as person:
+        await at_the_runs(person, "try 2")
+        await person.press("B")
+        await person.sees("say what it takes")
+        await person.press("enter")
+        await person.type("slow")
+        await person.press("enter", "ctrl+s")
+        await person.sees("300 pairs of answers, 0 of them equal")
+        await person.press("y")
+        await person.until(lambda: re.search(r"slow: [1-9]\d*/300 bouts", flat(person)))
+    async with (
+        at_the_workbench(tmp_path, size=(100, 30)) as first,
+        at_the_workbench(tmp_path, size=(100, 30)) as second,
+    ):
+        for person in (first, second):
+            await at_the_runs(person, "try 2")
+            await person.press("V")
+            await person.until(lambda person=person: "▸ slow:" in flat(person))
+            await person.press("enter")
+            await person.until(lambda person=person: re.search(r"slow: \d+/300 bouts", flat(person)))
+        await second.press("x")
+        for person in (first, second):
+            await person.until(lambda person=person: "stopped before the end. What was decided is kept" in flat(person))
+    with Reader(path) as reader:
+        (fought,) = activities(reader, "battle")
+        assert (fought.status, fought.code, fought.control) == ("interrupted", "asked", "stop")
+        asked = battles(reader)[0]
+        assert 0 < fought.done == len(list(bouts(reader, 1, 2, asked.judge, asked.question))) < 300
+
+
 async def test_a_run_is_made_the_baseline_and_later_ones_are_compared_with_it(tmp_path):
     path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], [BAD, GOOD], source="evals/a.json")
     async with at_the_workbench(tmp_path, size=(100, 30)) as person:
@@ -197,7 +240,7 @@ async def test_answers_of_all_runs_are_found_by_their_words_and_a_dataset_has_a_
             assert next(iter(reader.rows([person.app.watching.answer]))).name == "t-1"
         await person.press("6", "T")
         await person.sees("trend of evals/a.json")
-        lines = [line for line in person.screen().split("\n") if "%" in line and "█" in line]
+        lines = [line for line in person.screen().split("\n") if "%" in line and "▓" in line]
         assert ["⚑" in line for line in lines[:3]] == [True, False, False]
         assert [rate in line for rate, line in zip(("50.0 %", "50.0 %", "100.0 %"), lines, strict=False)] == [True] * 3
         assert "no difference" in flat(person) or "could be chance" in flat(person)

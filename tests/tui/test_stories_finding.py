@@ -9,7 +9,7 @@ from tests.tui.hostile import STRANGE
 from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench, write
 from tui_evals.text.manual import pages
-from tui_evals.tui.manual import page_rows
+from tui_evals.tui.commands import page_rows
 from tui_evals.tui.widgets.bar import Keys
 from tui_evals.tui.widgets.dialogs import Menu, Reading
 from tui_evals.tui.widgets.field import FieldBox

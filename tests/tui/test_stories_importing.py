@@ -12,8 +12,7 @@ from tests.tui.terminal import workbench
 from tui_evals.imports.base import ImportResult
 from tui_evals.imports.losses import Loss
 from tui_evals.tui import importing
-from tui_evals.tui.imported_page import result_rows
-from tui_evals.tui.importing import problem_text, why_no_source
+from tui_evals.tui.importing import problem_text, result_rows, why_no_source
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.widgets.dialogs import Reading
 

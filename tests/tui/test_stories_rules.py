@@ -10,9 +10,9 @@ from tests.tui.hostile import FORBIDDEN, STRANGE
 from tests.tui.ruled import INVERSE, RULES, add_verdicts, case_of, dataset, ruled_project
 from tests.tui.stored_runs import fresh
 from tests.tui.story import at_the_workbench
+from tui_evals.store.activities import activities
 from tui_evals.store.reader import Reader
-from tui_evals.tui.rules.regenerate import RegenerationForm
-from tui_evals.tui.rules.screen import RulesScreen
+from tui_evals.tui.rules.screen import RegenerationForm, RulesScreen
 from tui_evals.tui.runs.starting import RunForm
 from tui_evals.tui.widgets.bar import Status
 from tui_evals.tui.widgets.dialogs import AskLong, Confirm, Menu, Reading
@@ -265,7 +265,7 @@ async def test_tests_are_made_anew_and_read_in_while_one_looks_on(generated):
         await person.until(lambda: screen.making is not None)
         await person.until(lambda: not screen.making.live)
         await person.until(lambda: "the tests of rule 1: made in" in said(person))
-        assert screen.making.code == 0 and not person.app.workspace.editing.dirty
+        assert screen.making.row.status == "finished" and not person.app.workspace.editing.dirty
         await settled(person)
         after = json.loads((generated / FILE).read_text())["items"]
         assert person.app.workspace.items == after
@@ -347,4 +347,38 @@ async def test_what_cannot_be_made_says_why_and_leaves_all_as_it_was(generated):
         await person.press("ctrl+s")
         await reading(person, Reading)
         await person.sees("why it was not made")
-        assert here(person).making.code and (generated / FILE).read_text() == before
+        assert here(person).making.row.status == "interrupted" and (generated / FILE).read_text() == before
+
+
+@pytest.mark.soak
+async def test_a_generation_goes_on_without_its_workbench_and_is_stopped_from_another(generated):
+    """Reopening the workbench shows it; what was made before it was stopped stays in the files."""
+    slow = "params = { latency_ms = 90000, jitter_ms = 0, error_rate = 0 }"
+    config = generated / ".evals" / "config.toml"
+    config.write_text(f'[targets.slow]\nmodel = "demo"\nconcurrency = 1\n{slow}\n')
+    before = (generated / FILE).read_text()
+    try:
+        async with at_the_workbench(generated, dataset=FILE, size=(100, 30)) as person:
+            await at_the_rules(person)
+            await person.press("t")
+            await reading(person, RegenerationForm)
+            person.app.screen.values |= {"other target": "slow"}
+            person.app.screen.values_changed()
+            await person.until(lambda: "▸ start" in person.screen() and "working out" not in person.screen())
+            await person.press("ctrl+s")
+            await person.until(lambda: "▸ making the tests of rule 1" in screen_text(person))
+        async with at_the_workbench(generated, dataset=FILE, size=(100, 30)) as person:
+            await at_the_rules(person)
+            await person.until(lambda: "▸ making the tests of rule 1" in screen_text(person))
+            await person.press("t")
+            assert "something is being made here" in said(person)
+            await person.press("x")
+            await person.until(lambda: "it ends once what is in flight has its answer" in said(person))
+            await person.press("x")
+            await person.until(lambda: "the tests of rule 1: stopped" in said(person))
+            assert not here(person).making_now
+    finally:
+        config.unlink()
+    with Reader(generated / ".evals" / "evals.db") as reader:
+        assert activities(reader, "generation")[0].status == "interrupted"
+    assert (generated / FILE).read_text() == before

@@ -77,13 +77,13 @@ async def test_a_server_that_dies_is_told_with_every_attempt_and_the_run_goes_on
         await person.press("enter")
         await person.until(lambda: person.app.watching.run and person.app.watching.run.status == "running")
         listening.close()
-        await person.until(lambda: "data stopped: main: No answer from 127.0.0.1" in person.said())
+        await person.until(lambda: "data stopped: main cannot be asked: No answer from 127.0.0.1" in person.said())
         await person.press("5")
         await person.until(lambda: "p lets it go on" in detail(person))
         assert "asked question 0" in detail(person)
         assert detail(person).count("refuses connections") >= 2
         await person.press("6", "z")
-        await person.until(lambda: "server runs; p lets it go on" in " ".join(person.rows("runs")))
+        await person.until(lambda: "main cannot be asked: No answer" in " ".join(person.rows("runs")))
         with running("--port", str(port)):
             await person.press("p")
             await person.until(lambda: "2 of 2 passed" in person.said())

@@ -103,7 +103,9 @@ class Author:
             await self.press(key)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 45)])
+@pytest.mark.parametrize(
+    "size", [(80, 24), *(pytest.param(size, marks=pytest.mark.nightly) for size in ((120, 40), (160, 45)))]
+)
 async def test_from_an_empty_folder_to_eight_items_that_are_what_was_meant(tmp_path, size):
     async with at_the_workbench(tmp_path, size=size) as person:
         author = Author(person)

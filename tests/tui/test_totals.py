@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 from tests.compare.test_baseline import Store
 from tests.tui.comparisons import passes
 from tui_evals.compare.baseline import AgainstBaseline
+from tui_evals.figures import single_answers
 from tui_evals.present.columns import cell_width
-from tui_evals.present.status import final_count
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.store.writer import Writer
-from tui_evals.tui.results.baseline import BaselineMeter
-from tui_evals.tui.results.table import RunCounter
-from tui_evals.tui.results.totals import LiveTotals, RunNumbers, totals_rows
-from tui_evals.tui.run_queries import RunCount
-from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.results.table import BaselineMeter, RunCounter
+from tui_evals.tui.results.totals import RunNumbers, totals_rows
+from tui_evals.tui.watch import RunCount, StoreChange, Watch
 
 NOW = 1_000_000.0
 
@@ -56,7 +54,8 @@ def some(**given):
     fields = dict.fromkeys(
         ("pending", "running", "answered", "passed", "failed", "partial", "errored", "input_tokens", "output_tokens"), 0
     )
-    return Totals(**{"total": 1000, "cost": 0.0, "unpriced": 0, **fields, **given})
+    fields = {"total": 1000, "cost": 0.0, "unpriced": 0, **fields, **given}
+    return Totals(**fields, rated=single_answers(fields["passed"], fields["passed"] + fields["failed"]))
 
 
 def an_answer(number, status="pass", seq=0, **given):
@@ -104,7 +103,7 @@ def budgeted(**given):
 
 def against(broken=0, fixed=0, **given):
     return AgainstBaseline(
-        a_run(id=2, name="nightly-12", status="finished"), targets={0: passes(broken, fixed, **given)}
+        a_run(id=2, name="nightly-12", status="finished"), columns={(0, 0): passes(broken, fixed, **given)}
     )
 
 
@@ -137,14 +136,14 @@ def test_at_80_columns_the_same_has_the_same_places_in_shorter_words():
 )
 def test_targets_whose_names_begin_alike_or_are_the_same_are_told_apart(names, told):
     """Both lines said "assistant-o…", or "odd"."""
-    targets = {number: some(passed=30 + number, total=60) for number in range(2)}
-    lines_now = lines(a_run(targets=names), SOME, width=61, targets=targets)
+    columns = {(0, number): some(passed=30 + number, total=60) for number in range(2)}
+    lines_now = lines(a_run(targets=names), SOME, width=61, columns=columns)
     assert tuple(line.split("  ")[0] for line in lines_now[1:3]) == told
 
 
 def test_a_long_cost_makes_room_for_what_was_interrupted():
-    first, *_ = lines(budgeted(status="interrupted"), some(passed=147, pending=33, total=180, unpriced=141), None, 76)
-    assert "$0 of $2.00 and 141 unpriced" in first and first.endswith("  33 interrupted")
+    first, *_ = lines(budgeted(status="interrupted"), some(passed=147, pending=33, total=180, unpriced=141), None, 110)
+    assert "cost unknown, 141 unpriced, limit $2.00" in first and first.endswith("  33 interrupted")
 
 
 @pytest.mark.parametrize("width", [28, 34, 40, 60, 76, 120])
@@ -166,14 +165,14 @@ def test_what_differs_from_the_baseline_and_whether_that_could_be_chance_is_said
     assert "nothing to compare with nightly-12" in second
 
 
-def test_targets_have_a_line_each_in_columns_and_those_there_is_no_room_for_are_counted():
+def test_columns_have_a_line_each_and_those_there_is_no_room_for_are_counted():
     run = a_run(targets=tuple(f"model-{number}" for number in range(6)), total=600)
-    targets = {number: some(passed=10 * number, failed=50, total=100) for number in range(6)}
+    targets = {(0, number): some(passed=10 * number, failed=50, total=100) for number in range(6)}
     every = some(passed=150, failed=300, total=600)
     known = RunNumbers(every, targets, against=against(3, 7))
     first, *rows = [text(row) for row in totals_rows(run, known, NOW, 100, 4)]
     assert "model" not in first and [row.split()[0] for row in rows] == ["model-0", "model-1", "model-2", "and"]
-    assert len({row.index("✗") for row in rows[:3]}) == 1 and "and 3 more targets: tui-evals show k3fa9z" in rows[3]
+    assert len({row.index("✗") for row in rows[:3]}) == 1 and "and 3 more columns: tui-evals show k3fa9z" in rows[3]
     assert "pts on nightly-12" in rows[0] and "nightly-12" not in rows[1]
     assert len(totals_rows(run, known, NOW, 100, 6)) == 7
 
@@ -243,64 +242,7 @@ def test_the_lines_never_exceed_the_width(width, name, passed, failed):
         assert cell_width(text(row)) <= width
 
 
-# -- between two counts
-
-
-def test_answers_that_become_final_after_a_count_are_added_to_it_once():
-    tally = LiveTotals()
-    tally.counted(some(passed=10, running=4, pending=986, cost=1.0), seq=100, first_pass=True)
-    final = an_answer(11, "fail", seq=103)
-    tally.note([an_answer(10, "pass", seq=100), an_answer(12, "running", seq=101), final])
-    tally.note([final, an_answer(13, "error", seq=104, cost=None, code="timeout")])
-    found = tally.totals
-    assert (found.passed, found.failed, found.errored, final_count(found)) == (10, 1, 1, 12)
-    assert (found.pending, found.running) == (984, 4)
-    assert (found.cost, found.unpriced) == (1.25, 0)
-
-
-def test_a_later_count_forgets_what_it_holds_itself_and_keeps_what_came_after_it():
-    tally = LiveTotals()
-    tally.counted(some(pending=1000), seq=0, first_pass=True)
-    tally.note([an_answer(1, seq=5), an_answer(2, seq=9)])
-    tally.counted(some(passed=1, pending=999), seq=7, first_pass=True)
-    assert tally.totals.passed == 2
-
-
-def test_in_a_later_pass_answers_are_final_already_so_only_a_count_counts():
-    tally = LiveTotals()
-    tally.counted(some(passed=1000), seq=0, first_pass=False)
-    tally.note([an_answer(1, "fail", seq=5)])
-    assert tally.totals == some(passed=1000)
-
-
-def test_nothing_is_known_before_the_first_count():
-    tally = LiveTotals()
-    tally.note([an_answer(1, seq=5)])
-    assert tally.totals is None
-
-
-@given(st.lists(st.sampled_from(["pass", "fail", "partial", "error", "running", "answered"]), max_size=60))
-def test_whatever_comes_the_parts_are_the_whole(statuses):
-    tally = LiveTotals()
-    tally.counted(some(total=50, pending=30, running=10, answered=10), seq=0, first_pass=True)
-    tally.note([an_answer(place % 50 + 1, status, seq=place + 1) for place, status in enumerate(statuses)])
-    found = tally.totals
-    parts = found.pending + found.running + found.answered + final_count(found)
-    assert parts == 50
-    assert min(found.pending, found.running, found.answered) >= 0
-
-
-def test_a_cached_answer_costs_nothing_and_a_scripted_one_needs_no_price():
-    tally = LiveTotals()
-    tally.counted(some(pending=1000), seq=0, first_pass=True)
-    tally.note(
-        [
-            an_answer(1, seq=1, from_cache=True),
-            an_answer(2, seq=2, cost=None, scripted=True),
-            an_answer(3, seq=3, cost=None),
-        ]
-    )
-    assert (tally.totals.cost, tally.totals.unpriced) == (0.0, 1)
+# -- counting
 
 
 class Held:
@@ -308,6 +250,7 @@ class Held:
 
     def __init__(self):
         self.run, self.found, self.taken = a_run(), None, []
+        self.totals, self.columns = some(pending=1000), {}
 
     def count(self):
         return self.found
@@ -319,7 +262,7 @@ class Held:
 
 async def test_counts_come_one_at_a_time_and_take_at_most_a_four_hundredth_of_the_time(monkeypatch):
     watch, clock = Held(), [NOW]
-    watch.found = RunCount(1, 0, True, some(pending=1000), (), {}, False, False)
+    watch.found = RunCount(1, some(pending=1000), (), {}, False, False)
     counting = RunCounter(watch, lambda: clock[0])
     ticks = iter([0.0, 0.05])
     monkeypatch.setattr("tui_evals.tui.results.table.time.perf_counter", lambda: next(ticks))
@@ -333,7 +276,6 @@ async def test_counts_come_one_at_a_time_and_take_at_most_a_four_hundredth_of_th
     assert not counting.due()
     clock[0] += 0.2
     assert counting.due()
-    assert counting.totals.passed == 1
 
 
 async def test_no_count_begins_while_one_is_under_way():
@@ -350,12 +292,12 @@ async def test_no_count_begins_while_one_is_under_way():
 
 async def test_a_run_that_is_over_is_counted_at_once_and_a_count_of_another_run_is_not_taken():
     watch = Held()
-    watch.found = RunCount(1, 0, True, some(), (), {}, False, False)
+    watch.found = RunCount(1, some(), (), {}, False, False)
     counting = RunCounter(watch, lambda: NOW)
     assert await counting.count()
     counting.note(StoreChange(run=True))
     assert counting.due()
-    watch.found = RunCount(2, 0, True, some(), (), {}, False, False)
+    watch.found = RunCount(2, some(), (), {}, False, False)
     assert not await counting.count()
     assert len(watch.taken) == 1
     watch.found = None
@@ -389,7 +331,7 @@ async def test_a_run_is_compared_with_its_baseline_again_when_something_changed_
     meter = BaselineMeter(watch, tmp_path, lambda: clock[0])
     assert meter.due()
     await meter.measure()
-    assert meter.against.targets[0].items == 2 and not meter.due()
+    assert meter.against.columns[0, 0].items == 2 and not meter.due()
     clock[0] += 100
     assert not meter.due()  # nothing changed
     with Writer(store.path) as writer:
@@ -400,5 +342,5 @@ async def test_a_run_is_compared_with_its_baseline_again_when_something_changed_
     clock[0] += 99
     assert meter.due()
     await meter.measure()
-    assert (meter.against.targets[0].items, meter.against.targets[0].difference) == (3, pytest.approx(2 / 3))
+    assert (meter.against.columns[0, 0].items, meter.against.columns[0, 0].difference) == (3, pytest.approx(2 / 3))
     watch.close()

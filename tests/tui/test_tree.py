@@ -14,10 +14,9 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui.actions import actions_at
-from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.tree.pane import TreePane
 from tui_evals.tui.watch import Watch
-from tui_evals.tui.workspace import Workspace
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
 ITEMS = [
     {"testId": "MT-1", "prompt": "Hello there", "category": "Safety"},
@@ -105,7 +104,7 @@ class Tried:
         await self.pilot.pause()
 
     async def until(self, true):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while not true():
                 await self.pilot.pause(0.01)
 

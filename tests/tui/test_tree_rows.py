@@ -7,20 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.problems import Problem
+from tui_evals.datasets.paths import Problem
 from tui_evals.present.columns import cell_width
 from tui_evals.store.filters import FilterError
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.latest_statuses import item_key
-from tui_evals.tui.tree.outline import (
+from tui_evals.tui.tree.rows import (
     DATASET,
+    OtherDataset,
+    Tree,
+    TreeRows,
     TreeShape,
+    first_page,
     follow_items,
     items_by_category,
     parent_row,
+    preview,
+    problem_counts,
     row_keys,
 )
-from tui_evals.tui.tree.rows import OtherDataset, Tree, TreeRows, first_page, preview, problem_counts
 
 ITEMS = [
     {"testId": "MT-1", "prompt": "Hello there", "category": "Safety", "tags": ["smoke"]},
@@ -234,7 +239,7 @@ def test_what_an_item_without_a_prompt_asks_is_shown_otherwise():
     shown = texts(laid(items=items))
     assert "city: Oslo, n: 3" in shown[1]
     assert "no prompt yet" in shown[2]
-    assert "no object; mend it in the file" in shown[3]
+    assert "no object; fix it in the file" in shown[3]
     assert "0 turns" in shown[4]
     assert "no prompt yet" in shown[5]
     assert "no prompt yet" in shown[6]

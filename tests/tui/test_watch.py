@@ -12,15 +12,14 @@ from tests.store.helpers import cells, judged, new_run, said
 from tests.store.passes import new_pass
 from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.filters import FilterError
-from tui_evals.store.migrations import back_up
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.schema import back_up
 from tui_evals.store.writer import Writer
-from tui_evals.tui import run_queries as questions
+from tui_evals.tui import watch as questions
 from tui_evals.tui import watch as watch_module
-from tui_evals.tui.run_queries import AnswerOrder
-from tui_evals.tui.watch import PAGE, Watch
+from tui_evals.tui.watch import PAGE, AnswerOrder, Watch
 
 
 @pytest.fixture
@@ -400,11 +399,11 @@ def test_a_count_tells_totals_means_verdicts_and_of_what_there_are_several(watch
     assert (watch.totals.total, watch.totals.passed) == (4, 1)
     assert [mean.key for mean in watch_module.column_means(watch.means)] == ["Match"]
     assert watch.verdicts == {ids[0]: "fail"}
-    assert (found.turns, found.repeats, found.first_pass) == (True, True, True)
+    assert (found.turns, found.repeats) == (True, True)
     other = writer.plan(new_run(), cells(2))
     watch.open_run(other.id)
     assert not watch.counted(found)
-    assert watch.totals is None
+    assert watch.totals.pending == 2
     assert (watch.count().turns, watch.count().repeats) == (False, False)
 
 

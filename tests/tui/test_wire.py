@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from wcwidth import iter_graphemes
 
-from tui_evals.tui.wire import SentCells
+from tui_evals.tui.drawing import SentCells
 
 _TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[(\d+)C|\x1b\[([0-9;]*)m|(\n)|([^\x1b\n]+)")
 

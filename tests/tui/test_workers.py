@@ -13,7 +13,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.workers import WorkerTotals, together
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.results.workers import (
+from tui_evals.tui.results.totals import (
     WorkerRows,
     WorkersDialog,
     heading,

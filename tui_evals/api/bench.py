@@ -14,19 +14,17 @@ from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from tui_evals.datasets.discover import make_project, project_root
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.garbage import garbage_collection_paused, known_objects_set_apart
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
-from tui_evals.runs import start
+from tui_evals.runs import start, suite_runs, suites
 from tui_evals.runs.approving import find_typed
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import load_project
-from tui_evals.runs.suites import cases, running, suite
-from tui_evals.runs.suites.cases import ArthurInternalError, UserTypeError, UserValueError
-from tui_evals.runs.suites.running import Row, average
-from tui_evals.runs.suites.suite import Method, method_named
+from tui_evals.runs.suite_runs import ArthurInternalError, Row, UserTypeError, UserValueError, average
+from tui_evals.runs.suites import Method, method_named
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import Target, TargetConfig
@@ -42,9 +40,9 @@ Judge = str | Callable[..., Any] | None
 class FinishedRun:
     """A run that was carried out; `key` is None where it is in no store."""
 
-    suite_run: running.SuiteRun
+    suite_run: suite_runs.SuiteRun
     key: str | None
-    rows: tuple[running.Row, ...]
+    rows: tuple[suite_runs.Row, ...]
     metadata: Mapping[str, str]
     targets: tuple[str, ...]
     judges: tuple[str, ...]
@@ -53,7 +51,7 @@ class FinishedRun:
 
 
 async def execute(
-    suite_run: running.SuiteRun,
+    suite_run: suite_runs.SuiteRun,
     judge: Judge,
     root: Path,
     store: Path,
@@ -64,13 +62,13 @@ async def execute(
     project = load_project(root)
     if store != root:
         with Reader(project.store) as reader:
-            running.refuse_twice(reader, suite_run.suite.name, suite_run.name)
+            suite_runs.refuse_twice(reader, suite_run.suite.name, suite_run.name)
         make_project(store)
         project = replace(project, root=store, database=store / ".evals" / "evals.db")
     config, ready = _judge(judge, project.settings)
     try:
         with garbage_collection_paused():
-            prepared = running.prepare_run(suite_run, project, config, own_evaluators=scorers, ready=ready)
+            prepared = suite_runs.prepare_run(suite_run, project, config, own_evaluators=scorers, ready=ready)
     except (CannotPlan, DatasetError) as problem:
         raise UserValueError(str(problem)) from None
     with known_objects_set_apart(), project.writer() as writer:
@@ -83,8 +81,8 @@ async def execute(
         return FinishedRun(
             suite_run=suite_run,
             key=run.key,
-            rows=tuple(running.rows_of(reader, run)),
-            metadata=running.metadata_of(reader, run),
+            rows=tuple(suite_runs.rows_of(reader, run)),
+            metadata=suite_runs.metadata_of(reader, run),
             targets=run.targets,
             judges=(config.name,) if config is not None else (),
             answers=_recorded_answers(reader, run) if store != root else (),
@@ -96,13 +94,13 @@ def save_made(made: FinishedRun, root: Path) -> str:
     """Keep a run that was made apart; nothing is judged again."""
     suite_run, project = made.suite_run, load_project(root)
     with project.writer() as writer, Reader(project.store) as reader:
-        running.refuse_twice(reader, suite_run.suite.name, suite_run.name)
+        suite_runs.refuse_twice(reader, suite_run.suite.name, suite_run.name)
         suite_run.keep_answered(root)
         recording = Recording(
             by="tui-evals",
             digest=digest_of(suite_run.suite.name, suite_run.name, suite_run.answered, made.started),
             document=suite_run.document,
-            source=running.source_of(root, suite_run.suite.name),
+            source=suite_runs.source_of(root, suite_run.suite.name),
             name=suite_run.name,
             targets=made.targets,
             answers=made.answers,
@@ -243,13 +241,13 @@ class TestSuite:
         self._root = project_root(Path(project) if project is not None else Path.cwd())
         self._known = load_registry(self._root)
         self.scorer = scoring_method if isinstance(scoring_method, Scorer) else None
-        stored_suite = suite.kept(self._root, name)
+        stored_suite = suites.kept(self._root, name)
         if stored_suite is not None:
             self._suite = self._opened(stored_suite, scoring_method)
             return
         method = _method(scoring_method, self._known)
-        suite.refuse_unjudgeable(method, self._known)
-        data = cases.cases_from(
+        suites.refuse_unjudgeable(method, self._known)
+        data = suite_runs.cases_from(
             frame=reference_data,
             path=reference_data_path,
             inputs=input_text_list,
@@ -258,9 +256,9 @@ class TestSuite:
             reference_column=reference_column,
             needs_reference=method.requires_reference,
         )
-        self._suite = suite.keep(self._root, name, suite.document_of(name, data, method, description))
+        self._suite = suites.keep(self._root, name, suites.document_of(name, data, method, description))
 
-    def _opened(self, kept: suite.Suite, scoring_method: Scoring) -> suite.Suite:
+    def _opened(self, kept: suites.Suite, scoring_method: Scoring) -> suites.Suite:
         """The suite that was kept, whose own way of scoring counts."""
         name = kept.method["name"]
         if kept.method.get("type") != "custom":
@@ -328,7 +326,7 @@ class TestSuite:
                 results = await own_awaited_results(self.scorer, _cases(suite_run), batch_size)
         return await self._carried_out(suite_run, batch_size, True, results, options)
 
-    def _prepared(self, name: str, frame: Any, batch_size: int, options: RunOptions) -> running.SuiteRun:
+    def _prepared(self, name: str, frame: Any, batch_size: int, options: RunOptions) -> suite_runs.SuiteRun:
         """The run, once all that was given is found right."""
         if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
             raise TypeError(f"a run takes no {unknown[0]}; it takes {', '.join(RunOptions.__annotations__)}")
@@ -337,12 +335,12 @@ class TestSuite:
         project = load_project(self._root)
         if project.has_store:
             with Reader(project.store) as reader:
-                running.refuse_twice(reader, suite_run.suite.name, suite_run.name)
+                suite_runs.refuse_twice(reader, suite_run.suite.name, suite_run.name)
         return suite_run
 
     async def _carried_out(
         self,
-        suite_run: running.SuiteRun,
+        suite_run: suite_runs.SuiteRun,
         batch_size: int,
         awaited: bool,
         results: Sequence[Any] | None,
@@ -358,10 +356,10 @@ class TestSuite:
             made = await execute(suite_run, judge, self._root, Path(folder), scorers)
         return TestRun(replace(made, key=None), self._root)
 
-    def _suite_run(self, name: str, frame: Any, options: RunOptions) -> running.SuiteRun:
+    def _suite_run(self, name: str, frame: Any, options: RunOptions) -> suite_runs.SuiteRun:
         """The candidates and metadata of a run."""
         contexts = options.get("context_input_list")
-        candidates, contexts = cases.candidates_from(
+        candidates, contexts = suite_runs.candidates_from(
             frame=frame,
             path=options.get("candidate_data_path"),
             candidates=options.get("candidate_output_list"),
@@ -369,9 +367,9 @@ class TestSuite:
             context_column=options.get("context_column"),
             contexts=options.get("context_list") if contexts is None else contexts,
         )
-        metadata = {key: options.get(key) for key in running.METADATA}
+        metadata = {key: options.get(key) for key in suite_runs.METADATA}
         needs_context = self.scorer is None and self._stored_method().requires_context
-        return running.suite_run(self._suite, name, candidates, contexts, metadata, needs_context=needs_context)
+        return suite_runs.suite_run(self._suite, name, candidates, contexts, metadata, needs_context=needs_context)
 
     def _stored_method(self) -> Method:
         (_, options), *_ = self._suite.data["default_evaluators"].items()
@@ -383,7 +381,7 @@ class TestSuite:
         return f"TestSuite({self.name!r}, {self.scoring_method!r}, cases={len(self.input_texts)})"
 
 
-def _cases(suite_run: running.SuiteRun) -> list[tuple[str, str | None, str, str | None]]:
+def _cases(suite_run: suite_runs.SuiteRun) -> list[tuple[str, str | None, str, str | None]]:
     pairs = zip(suite_run.document["items"], suite_run.candidates, strict=True)
     return [
         (candidate, item.get("expected_response"), item["prompt"], item.get("context"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tui_evals.present.causes import cause_texts
+from tui_evals.present.answers import cause_texts
 from tui_evals.present.runs import stop_reason
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store.filters import parse_filter

@@ -6,16 +6,16 @@ import os
 import tempfile
 from pathlib import Path
 
-from tui_evals.atomic_files import CannotSave
+from tui_evals.cli.inputs import open_project, read
+from tui_evals.cli.opening import Opening, need_terminal
+from tui_evals.cli.output import Stop, say
 from tui_evals.cli.run.execution import ExecutionOptions, refusals, run_here, start_apart
-from tui_evals.datasets.starter import make_demo
+from tui_evals.datasets.discover import make_demo
+from tui_evals.files import CannotSave
 from tui_evals.runs.start import RunRequest, prepare
 from tui_evals.targets.permissions import Approvals
 
 from . import project
-from .inputs import open_project, read
-from .opening import Opening, need_terminal
-from .output import Stop, say
 
 _AT_ONCE = 30
 """Calls in flight where nobody watches them one by one."""

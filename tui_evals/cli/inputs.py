@@ -1,24 +1,39 @@
-"""What a command takes from its project: the settings, the evaluators and the datasets."""
+"""What commands take from their project: settings, evaluators, datasets and targets, and what you agree to."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from tui_evals.datasets.discover import ENDINGS, STARTER, find_dataset, is_generation_file, make_project, project_root
-from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.problems import DatasetError
+import click
+
+from tui_evals.cli import project
+from tui_evals.cli.opening import dataset_of_word
+from tui_evals.cli.output import Stop, confirmed, say, warn
+from tui_evals.datasets.discover import (
+    ENDINGS,
+    STARTER,
+    find_dataset,
+    is_generation_file,
+    make_project,
+    project_root,
+    write_starter,
+)
+from tui_evals.datasets.document import Document, inline_document, load
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES
-from tui_evals.datasets.starter import write_starter
+from tui_evals.datasets.validate import document_of_data
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.runs.project import Project, load_project
-from tui_evals.targets.base import ConfigurationError
-
-from .asking import confirmed
-from .datasets_named import dataset_of_word
-from .output import Stop, say, warn
+from tui_evals.present.permissions import agreed_before, agreed_lines, request_lines, request_title
+from tui_evals.runs.approving import agree, agreed_permissions, find_typed, missing_store, permission_request
+from tui_evals.runs.project import Project, load_project, store_note
+from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.permissions import Permission
+from tui_evals.text import strictjson
 
 SUFFIXES = (*ENDINGS, *OWN_SUFFIXES)
 
@@ -74,3 +89,136 @@ def open_project(env_name: str | None, trusting: bool, prompt: Path | None = Non
     for note in here.notes:
         warn(f"note: {note}")
     return here.with_prompt(prompt)
+
+
+def evaluators_named(text: str) -> dict[str, Any]:
+    """Evaluators as the command line names them."""
+    if not text.lstrip().startswith("{"):
+        return {name.strip(): {} for name in text.split(",") if name.strip()}
+    try:
+        options_by_name = strictjson.loads(text)
+    except strictjson.JsonError as problem:
+        raise Stop(f"--evaluators: {problem}") from None
+    if not isinstance(options_by_name, dict) or not all(
+        isinstance(options, dict) for options in options_by_name.values()
+    ):
+        raise Stop("--evaluators: each name needs an object of options, such as {}")
+    return options_by_name
+
+
+def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
+    """The dataset a run asks and a word for where it came from."""
+    file = options["dataset"] or options["prompts_file"]
+    sources = [bool(file), bool(options["inline"]), options["interactive"], bool(options["snapshot"])]
+    if sum(sources) > 1:
+        raise Stop("name one source: a dataset, --prompts, --interactive or --snapshot")
+    if options["expected"] and not options["inline"]:
+        raise Stop("--expected belongs to --prompts")
+    stands_for: Path | None = options["stands_for"]
+    if stands_for is not None and not options["snapshot"]:
+        raise Stop("--as belongs to --snapshot: it names the file that the snapshot stands for")
+    try:
+        if options["inline"]:
+            return document_of_data(inline_document(options["inline"], options["expected"]), Path("prompts")), "prompts"
+        if options["interactive"]:
+            return document_of_data(inline_document(*_typed_prompts()), Path("prompts")), "interactive"
+        if options["snapshot"]:
+            with project.reader() as reader:
+                data = reader.snapshot(options["snapshot"])
+            if stands_for is not None:
+                return document_of_data(data, stands_for), str(stands_for)
+            return document_of_data(data), f"snapshot {options['snapshot'][:12]}"
+        path = dataset_of_word(file) if file else found_or_started()
+        return load(path), str(path)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+    except LookupError as problem:
+        raise Stop(str(problem)) from None
+
+
+def _typed_prompts() -> tuple[list[str], list[str]]:
+    """Prompts typed one at a time, until an empty line."""
+    if not sys.stdin.isatty():
+        raise Stop("--interactive needs a terminal; give --prompts instead")
+    prompts: list[str] = []
+    expected: list[str] = []
+    while prompt := click.prompt("Prompt (empty to run)", default="", show_default=False):
+        prompts.append(prompt)
+        expected.append(click.prompt("Expected response", default="", show_default=False))
+    if not prompts:
+        raise Stop("no prompt was given", 2)
+    return prompts, expected if any(expected) else []
+
+
+def targets_named(words: Sequence[str], settings: Settings, where: str = "") -> tuple[TargetConfig, ...]:
+    """The targets that are named, in a file where one is given, or the ways to name one."""
+    if not words:
+        raise Stop(
+            "no target is named. Name what answers with --target: a model such as openai/gpt-4o-mini, a section of "
+            ".evals/config.toml, replay:FILE for answers you have, or demo to try tui-evals without a model",
+            3,
+        )
+    targets = [target_or_stop(word, settings, where) for word in words]
+    return tuple(target for target in targets if target is not None)
+
+
+def target_or_stop(word: str | None, settings: Settings, where: str = "") -> TargetConfig | None:
+    """The target of a name or spelling, or the end of the command; `where` is the file that says it, if one does."""
+    if word is None:
+        return None
+    try:
+        return find_target(word, settings, where) if where else find_typed(word, settings)
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def approve(missing: Sequence[Permission], root: Path) -> None:
+    """Ask once, and remember a yes; without a terminal the command ends with what to agree to and how."""
+    if not missing:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        listed = "\n".join(f"  • {permission.sentence}" for permission in missing)
+        raise Stop(
+            f"{root} would do what you have not agreed to:\n{listed}\n"
+            "Read the files that say so, then agree with `tui-evals trust`, or for this once with --trust",
+            2,
+        )
+    show_page(missing, root)
+    if not confirmed("Let it?"):
+        raise Stop("nothing was done", 2)
+    agree(missing, root)
+
+
+def approve_store(here: Project, *, wanted: bool) -> None:
+    """Ask once whether a store that was begun elsewhere may answer, and say so where it does not.
+
+    Without a terminal, or after a no, everything is asked anew. Nothing is asked where no answer is `wanted` of it.
+    """
+    permission = missing_store(here) if wanted else None
+    if permission is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        show_page([permission], here.root)
+        if confirmed("Let it?"):
+            agree([permission], here.root)
+    if wanted and not here.trusting and (note := store_note(here.store)):
+        warn(f"note: {note}")
+
+
+def show_page(missing: Sequence[Permission], root: Path) -> None:
+    """The page that is asked about: what, from which file, and what is new since the last yes."""
+    request = permission_request(missing, root)
+    say(request_title(request), err=True, bold=True)
+    for asked in request_lines(request):
+        say(f"  • {asked.line}", err=True)
+        for line in asked.code:
+            say(f"      {line}", err=True, fg=_COLOURS.get(line[:1]))
+    if before := agreed_before(request):
+        say(before, err=True)
+
+
+def show_agreed(root: Path) -> None:
+    """Everything agreed to in a project."""
+    for line in agreed_lines(agreed_permissions(root), root):
+        say(line)

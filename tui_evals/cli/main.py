@@ -7,19 +7,19 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import click
 
+from tui_evals.cli.opening import GlobalOptions, Opening, is_dataset, opening
+from tui_evals.cli.options import as_json
+from tui_evals.cli.output import Stop, output_of_command, own_output, say_end, warn
 from tui_evals.version import __version__
-
-from .datasets_named import is_dataset
-from .opening import GlobalOptions, Opening, opening
-from .output import Stop, output_of_command, own_output, say_end, warn
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
-        "demo": ("opening_commands", "Open the workbench on a sample project with a live run, offline."),
+        "demo": ("main", "Open the workbench on a sample project with a live run, offline."),
     },
     "Write": {
         "init": ("write.commands", "Make a starter dataset and the project folder."),
@@ -27,10 +27,10 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "resolve": ("write.commands", "Show which evaluators judge each item, and who said so."),
         "upgrade": ("write.commands", "Bring an older dataset to the current format."),
         "convert": ("write.commands", "Write a dataset as another format."),
-        "item": ("edit.commands", "List, add, set, copy, rm, move and tag items; make items of conversations."),
-        "dataset": ("edit.commands", "Set fields of a dataset; undo and redo what commands did to it."),
-        "registry": ("imports.commands", "What a registry of OpenAI Evals holds, and what of it runs here."),
-        "import": ("imports.commands", "Bring in datasets and finished runs of other tools."),
+        "item": ("write.commands", "List, add, set, copy, rm, move and tag items; make items of conversations."),
+        "dataset": ("write.commands", "Set fields of a dataset; undo and redo what commands did to it."),
+        "registry": ("write.commands", "What a registry of OpenAI Evals holds, and what of it runs here."),
+        "import": ("write.commands", "Bring in datasets and finished runs of other tools."),
         "generate": ("generate.commands", "Make rules, tests and ground truth for a prompt."),
     },
     "Judge": {
@@ -40,7 +40,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Run": {
         "run": ("run.commands", "Ask every item of every target, judge the answers, keep all of it."),
-        "suite": ("run.suite_commands", "Named suites and runs of outputs you have: create, run, list, show, compare."),
+        "suite": ("run.commands", "Named suites and runs of outputs you have: create, run, list, show, compare."),
         "watch": ("run.commands", "Follow a run, whichever process executes it."),
         "pause": ("run.commands", "Let a run start nothing new until it is resumed."),
         "stop": ("run.commands", "End a run once what is in flight has its answer."),
@@ -53,12 +53,13 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Look at runs": {
         "runs": ("look.commands", "List the runs; `runs prune` deletes old ones."),
         "show": ("look.commands", "Show a run, or one item of it."),
+        "verify": ("look.commands", "Say whether a run is as it was signed, and by whom."),
         "search": ("look.commands", "Find a text in the answers of all runs."),
         "export": ("look.commands", "Write the results of a run as JSON, CSV or JSON lines."),
         "label": ("look.commands", "Give a verdict of your own on an answer, or on a blind sample."),
         "delete": ("look.commands", "Delete a run."),
         "cache": ("look.commands", "What need not be asked again: info, clear, why."),
-        "db": ("database.commands", "The store itself: check, repair, vacuum, backup."),
+        "db": ("look.commands", "The store itself: check, repair, vacuum, backup."),
     },
     "Compare": {
         "compare": ("compare.commands", "What changed between runs, and whether it is real."),
@@ -71,8 +72,8 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "report": ("compare.commands", "Write a run, or runs compared, as HTML, Markdown, JUnit, CSV or JSON."),
     },
     "Look up": {
-        "help": ("lookup.commands", "Show a page of the manual."),
-        "doctor": ("lookup.commands", "Check this installation, the project and the terminal."),
+        "help": ("main", "Show a page of the manual."),
+        "doctor": ("main", "Check this installation, the project and the terminal."),
     },
 }
 _COMMANDS = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
@@ -95,11 +96,9 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and is_dataset(args[0]):
-            from .opening_commands import open_command
-
             return args[0], open_command, args[1:]
         if args and args[0] not in _COMMANDS:
-            from tui_evals.text.nearest import did_you_mean
+            from tui_evals.text.names import did_you_mean
 
             hint = did_you_mean(args[0], _COMMANDS)
             raise click.UsageError(f"there is no command '{args[0]}'{hint}; `tui-evals --help` lists all", ctx)
@@ -132,6 +131,49 @@ def cli(ctx: click.Context, db: str | None, no_mouse: bool) -> Opening | None:
     return opening(None, ctx.obj.mouse) if ctx.invoked_subcommand is None else None
 
 
+_no_mouse = click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+
+
+@click.command("open")
+@_no_mouse
+@click.pass_context
+def open_command(ctx: click.Context, no_mouse: bool) -> object:
+    """Open the workbench on this dataset."""
+    return opening(Path(ctx.info_name or ""), ctx.obj.mouse and not no_mouse)
+
+
+@click.command("demo")
+@click.option("--plain", is_flag=True, help="Run it here, without the workbench, and say where it is.")
+@_no_mouse
+@click.pass_context
+def demo_command(ctx: click.Context, plain: bool, no_mouse: bool) -> object:
+    """Make a sample project in a temporary folder and open the workbench on a live run in it.
+
+    The scripted `demo` target answers and judges: no key, no network, no cost.
+    """
+    from .demo import demo
+
+    return demo(plain, ctx.obj.mouse and not no_mouse)
+
+
+@click.command("help")
+@click.argument("topic", nargs=-1)
+def help_command(topic: tuple[str, ...]) -> None:
+    """Show a page of the manual, what a word of comparing means, or the list of pages."""
+    from .manual import show_page
+
+    show_page(" ".join(topic) or None)
+
+
+@click.command("doctor")
+@as_json
+def doctor_command(as_json: bool) -> int:
+    """Check this installation, the project and the terminal; keys are looked for, never shown."""
+    from .doctor import doctor
+
+    return doctor(as_json)
+
+
 _WITH_EVENTS = ("run", "resume", "rerun", "rescore", "watch")
 """The commands whose --json is an event a line, the last of which says how it ended."""
 
@@ -147,6 +189,12 @@ def run(arguments: Sequence[str]) -> int | Opening:
             _close_output()
             return 0
         except OSError as problem:
+            if problem.errno in (errno.EMFILE, errno.ENFILE):
+                warn(
+                    "This process has as many open files as the system allows. Raise the limit with `ulimit -n 4096`, "
+                    "or use a smaller --concurrency. What was stored is kept."
+                )
+                return 1
             if problem.errno not in (errno.ENOSPC, errno.EIO):
                 raise
             _close_output()
@@ -192,5 +240,5 @@ def _is_with_events(arguments: Sequence[str]) -> bool:
 
 
 def _close_output() -> None:
-    """Nobody takes what we print any more; pointing it elsewhere keeps Python from complaining at exit."""
+    """Point the closed standard output elsewhere, which keeps Python from complaining at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), own_output().fileno())

@@ -1,4 +1,4 @@
-"""A request to open the workbench; the command line itself imports no screen."""
+"""A request to open the workbench, and datasets named on the command line; imports no screen."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_evals.datasets.discover import project_root
+from tui_evals.cli.output import Stop
+from tui_evals.datasets.discover import ENDINGS, dataset_named, project_root
+from tui_evals.datasets.paths import DatasetError
 
-from .datasets_named import dataset_of_word
-from .output import Stop
+
+def is_dataset(word: str) -> bool:
+    """Whether a word that is no command names a dataset: a file that is there, by its ending, or of the project."""
+    if word.lower().endswith(ENDINGS) or Path(word).is_file():
+        return True
+    return dataset_of_word(Path(word)).is_file()
+
+
+def dataset_of_word(word: Path) -> Path:
+    """The dataset that a person names, or the end of the command where several are called so."""
+    try:
+        return dataset_named(word, project_root(Path.cwd()))
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +61,7 @@ def opening(dataset: Path | None, mouse: bool) -> Opening:
         dataset = dataset_of_word(dataset)
         instead = f"`tui-evals validate {dataset}` and `tui-evals run {dataset}` do not"
     need_terminal(instead)
-    from .project import store_path
+    from tui_evals.cli.project import store_path
 
     root = project_root(Path.cwd())
     if dataset is not None:

@@ -10,12 +10,25 @@ import re
 import shutil
 import stat
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
 from typing import IO, Any
 
 import click
 
+from tui_evals.files import (
+    CannotSave,
+    UnsafeFile,
+    descriptor_of,
+    is_private,
+    is_stream,
+    make_folder,
+    make_private_folder,
+    write_atomically,
+)
 from tui_evals.present.status import Tone
 from tui_evals.terminal_facts import why_ascii
 from tui_evals.text.safe import log_is_read, safe, safe_line, without_log_commands
@@ -36,7 +49,7 @@ def print_what_the_locale_can() -> None:
     """Where the locale knows ASCII alone, print our signs as those of ASCII that stand for them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and why_ascii(stream.encoding, os.environ):
-            from tui_evals.present.glyphs import in_ascii  # not before: few need it, and help stays quick
+            from tui_evals.present.columns import in_ascii  # not before: few need it, and help stays quick
 
             def replaced(problem: UnicodeError) -> tuple[str, int]:
                 assert isinstance(problem, UnicodeEncodeError)
@@ -44,6 +57,18 @@ def print_what_the_locale_can() -> None:
 
             codecs.register_error("tui-evals-ascii", replaced)
             stream.reconfigure(encoding="ascii", errors="tui-evals-ascii")
+
+
+def say_mistakes_safely() -> None:
+    """Print what Python says of an error or a warning of ours safely as well: its message may quote a dataset."""
+
+    def of_error(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
+        import traceback  # not before: few need it, and help stays quick
+
+        warn("".join(traceback.format_exception(kind, problem, trace)).rstrip("\n"))
+
+    sys.excepthook = of_error
+    threading.excepthook = lambda given: of_error(given[0], given[1] or given[0](), given[2])
 
 
 def _takes_all_signs() -> bool:
@@ -57,7 +82,7 @@ _own: IO[str] | None = None
 def keep_output_to_ourselves() -> None:
     """Send to the error stream what code of users prints from now on, in this process and in those it starts.
 
-    What is said through this module still goes to the standard output. For whoever is about to run such code.
+    What is said through this module still goes to the standard output. Call it before such code runs.
     """
     global _own
     if _own is not None:
@@ -202,3 +227,62 @@ class Stop(Exception):
         self.code = code
         self.run: str | None = None
         """The key of the run it is about, where there is one."""
+
+
+def is_output(file: Path) -> bool:
+    """Whether a name stands for the standard output, in which no word of ours may follow the data."""
+    return file == Path("-") or descriptor_of(file) == 1
+
+
+def write_file(
+    file: Path, pieces: Iterable[str | bytes], *, private: bool = False, new: bool = False, after: str = ""
+) -> None:
+    """Write text or bytes piece by piece to a file in a folder that need not be there, or end the command.
+
+    A file that is there is replaced, unless it has to be `new`. `after` is what a sentence about a failure ends with.
+    """
+    if is_output(file):
+        say_data(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
+        return
+    if new and file.exists() and not is_stream(file):
+        raise Stop(f"{file} is already there; choose another name or remove it first")
+    try:
+        if file.parent.exists() and not file.parent.is_dir():
+            raise Stop(f"{file} could not be written: {file.parent} is a file, not a folder{after}", 1)
+        if is_private(file):
+            make_private_folder(file.parent)
+        make_folder(file.parent)
+        write_atomically(
+            file, (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces), private=private
+        )
+    except OSError as problem:
+        sentence = (
+            str(problem) if isinstance(problem, UnsafeFile) else f"{file} could not be written: {problem.strerror}"
+        )
+        raise Stop(f"{sentence}{after}", 1) from None
+    except CannotSave as problem:
+        raise Stop(f"{problem}{after}", 1) from None
+
+
+def confirmed(question: str, *, yes: bool = False, default: bool = False, instead: str = "give --yes") -> bool:
+    """Whether a person agrees; `yes` is the answer given beforehand.
+
+    Without a terminal the command ends with the question and what to do `instead` of answering it.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise Stop(f"{question} Nobody can answer here, for the standard input is no terminal: {instead}")
+    return click.confirm(question, default=default, err=True)
+
+
+def asked(question: str, default: str | None, given: str | None, option: str) -> str:
+    """What a person says, unless an option gave it; without a terminal it is what is usual, where something is."""
+    if given is not None:
+        return given
+    if sys.stdin.isatty():
+        answer: str = click.prompt(question, default=default, show_default=bool(default), err=True)
+        return answer.strip()
+    if default is None:
+        raise Stop(f"{question} Nobody can answer here, for the standard input is no terminal: give --{option}")
+    return default

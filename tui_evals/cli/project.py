@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_evals.atomic_files import CannotSave
+from tui_evals.cli.output import Stop, warn
 from tui_evals.datasets.discover import project_root
+from tui_evals.files import CannotSave
 from tui_evals.present.stores import read_only_note
-from tui_evals.runs.store_path import DATABASE, store_of
+from tui_evals.runs.project import DATABASE, store_of
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
-
-from .output import Stop, warn
 
 if TYPE_CHECKING:
     from tui_evals.store.writer import Writer
@@ -63,6 +62,21 @@ def run_named(reader: Reader, word: str) -> RunRow:
         return reader.find_run(word)
     except LookupError as problem:
         raise Stop(str(problem.args[0])) from None
+
+
+_SHORTEST = 4
+"""Characters of an id that are enough to delete its run."""
+
+
+def run_to_delete(reader: Reader, word: str) -> RunRow:
+    """The run a person means by `last`, its id, its name, or enough of its id to be no accident; else a Stop."""
+    run = run_named(reader, word)
+    if len(word) >= _SHORTEST or word.lower() == run.key or word == run.name:
+        return run
+    raise Stop(
+        f"'{word}' is the beginning of run {run.key} ({run.name}). To delete it, give its id, its name, or at least "
+        f"{_SHORTEST} characters of its id: `tui-evals delete {run.key}`"
+    )
 
 
 def filter_or_stop(text: str | None) -> Filter | None:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from tui_evals.cli.output import Stop
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
 from . import project
-from .output import Stop
 
 
 def run_meant(reader: Reader, word: str) -> RunRow:
@@ -21,7 +21,7 @@ def run_meant(reader: Reader, word: str) -> RunRow:
         if not os.path.exists(word):
             raise Stop(str(problem.args[0])) from None
     # Not before there is a file to import: whoever names stored runs need not wait for the doors of other tools.
-    from .imports.importing import run_in_file
+    from tui_evals.cli.write.importing import run_in_file
 
     key = run_in_file(Path(word))
     with project.reader() as later:

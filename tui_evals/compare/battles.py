@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log, log1p
-from random import Random
-from statistics import fmean, quantiles
+from math import exp, inf, log, log1p, sqrt
+from statistics import fmean
 
+from tui_evals.compare.verdicts import chance, chance_phrase, power_phrase
+from tui_evals.figures import MORE_ITEMS, NORMAL_95, Interval, mean_interval, sample_of
 from tui_evals.store.bouts import Bout, Winner
 
 from .measures import LEVEL, MeasuredDifference
-from .statistics import Interval, bootstrap, holm, items_needed, paired_test, percent
-from .verdicts import chance, chance_phrase, power_phrase
+from .statistics import holm, items_needed, paired_test, percent
 
 MEAN = 1000.0
 _ELO_PER_UNIT = 400 / log(10)
-_RESAMPLES = 500
-_MAX_GROUPS = 1_000  # items that are drawn one by one; more are drawn in as many groups
 _TOLERANCE = 1e-10
 _MAX_STEPS = 100
 
@@ -35,25 +33,76 @@ class Rating:
 
     elo: float
     interval: Interval
-    """Where the rating lies with 95 % confidence."""
+    """Where the rating lies with 95 % confidence; infinite at an end that nobody knows."""
 
 
-def ratings(items: Sequence[Item], runs: int, seed: int = 0) -> tuple[Rating, ...]:
-    """The rating of every run, 1000 on average; the intervals come from items drawn again, not single bouts.
+def ratings(items: Sequence[Item], runs: int) -> tuple[Rating, ...]:
+    """The rating of every run, 1000 on average, with its interval by item.
 
     A tie is half a win. Every run has a tie with an average opponent besides, so that one which always wins, or never,
     has a rating at all.
     """
-    best = strengths(_sum_wins(items, runs))
-    columns = list(zip(*(_elo_ratings(one) for one in _resample(items, runs, best, Random(seed))), strict=True))
-    return tuple(Rating(elo, _middle_95(column)) for elo, column in zip(_elo_ratings(best), columns, strict=True))
+    elos = _elo_ratings(strengths(_sum_wins(items, runs)))
+    return tuple(map(Rating, elos, _rating_intervals(items, runs)))
 
 
-def strengths(wins: Wins, start: Sequence[float] = ()) -> list[float]:
+def _rating_intervals(items: Sequence[Item], runs: int) -> Iterable[Interval]:
+    """The 95 % intervals: of the share that each run wins from an average opponent, which has ends, as a rating.
+
+    As in every interval three more items are added, here for each two runs that met, half of them won by either.
+    """
+    met = sorted({pair for item in items for pair in item})
+    more: list[tuple[Item, float]] = [({pair: share}, MORE_ITEMS / 2) for pair in met for share in (0.0, 1.0)]
+    wins = _sum_wins(items, runs)
+    for item, weight in more:
+        for (one, other), share in item.items():
+            wins[other][one] += weight * share
+            wins[one][other] += weight * (1 - share)
+    fitted = strengths(wins)
+    spread = _no_wins(runs)
+    for item, weight in (*((item, 1.0) for item in items), *more):
+        pulls = _pulls(item, fitted)
+        for one, pull in pulls.items():
+            for other, counter in pulls.items():
+                spread[one][other] += weight * pull * counter
+    count = len(items) + MORE_ITEMS
+    curvature = _curvature(_played(wins), fitted)
+    middle = fmean(fitted)
+    for run in range(runs):
+        if not any(run in pair for pair in met):
+            yield Interval(-inf, inf)
+            continue
+        # How far the run leads its opponents, by how much each strength counts in it.
+        lead = (fitted[run] - middle) * runs / (runs - 1)
+        counts = [1.0 if other == run else -1 / (runs - 1) for other in range(runs)]
+        moved = _solve(curvature, counts)
+        variance = sum(moved[one] * moved[other] * spread[one][other] for one in range(runs) for other in range(runs))
+        share = _win_chance(lead)
+        reach = NORMAL_95 * share * (1 - share) * sqrt(variance * count / (count - 1))
+        yield Interval(*(_elo_of_share(end, runs) for end in (share - reach, share + reach)))
+
+
+def _elo_of_share(share: float, runs: int) -> float:
+    """The rating of a run that wins this share from an average opponent; without an end where that is none or all."""
+    if not 0 < share < 1:
+        return inf if share >= 1 else -inf
+    return MEAN + _ELO_PER_UNIT * log(share / (1 - share)) * (runs - 1) / runs
+
+
+def _pulls(item: Item, strengths: Sequence[float]) -> dict[int, float]:
+    """How far an item pulls each strength, up for each win that was not expected."""
+    pulls: defaultdict[int, float] = defaultdict(float)
+    for (one, other), share in item.items():
+        surprise = share - _win_chance(strengths[other] - strengths[one])
+        pulls[other] += surprise
+        pulls[one] -= surprise
+    return pulls
+
+
+def strengths(wins: Wins) -> list[float]:
     """The most likely strengths of Bradley and Terry's model, in natural logarithms, with that tie for each run."""
     runs = len(wins)
-    played = [[wins[one][other] + wins[other][one] for other in range(runs)] for one in range(runs)]
-    current = list(start) or [0.0] * runs
+    played, current = _played(wins), [0.0] * runs
     value = _likelihood(wins, current)
     for _ in range(_MAX_STEPS):
         step = _newton_step(wins, played, current)
@@ -81,20 +130,37 @@ def _likelihood(wins: Wins, strengths: Sequence[float]) -> float:
 
 def _newton_step(wins: Wins, played: Wins, strengths: Sequence[float]) -> list[float]:
     """Newton's step: the slope divided by the curvature."""
-    slope, curvature = [], []
+    slope = [
+        0.5
+        - _win_chance(strength)
+        + sum(
+            wins[one][other] - games * _win_chance(strength - strengths[other])
+            for other, games in enumerate(played[one])
+            if games
+        )
+        for one, strength in enumerate(strengths)
+    ]
+    return _solve(_curvature(played, strengths), slope)
+
+
+def _curvature(played: Wins, strengths: Sequence[float]) -> Wins:
+    """How much the likelihood bends at these strengths."""
+    curvature = []
     for one, strength in enumerate(strengths):
-        tie = _win_chance(strength)
-        rise, bend = 0.5 - tie, [0.0] * len(strengths)
+        tie, bend = _win_chance(strength), [0.0] * len(strengths)
         bend[one] = tie * (1 - tie)
         for other, games in enumerate(played[one]):
             if games:
                 chance = _win_chance(strength - strengths[other])
-                rise += wins[one][other] - games * chance
                 bend[other] -= games * chance * (1 - chance)
                 bend[one] += games * chance * (1 - chance)
-        slope.append(rise)
         curvature.append(bend)
-    return _solve(curvature, slope)
+    return curvature
+
+
+def _played(wins: Wins) -> Wins:
+    """How often each two runs met."""
+    return [[wins[one][other] + wins[other][one] for other in range(len(wins))] for one in range(len(wins))]
 
 
 def _solve(matrix: Wins, right: Sequence[float]) -> list[float]:
@@ -112,27 +178,6 @@ def _solve(matrix: Wins, right: Sequence[float]) -> list[float]:
     return solution
 
 
-def _resample(items: Sequence[Item], runs: int, start: Sequence[float], random: Random) -> Iterable[list[float]]:
-    """The strengths for items drawn again and again.
-
-    For each two runs one more item won and one more lost can be drawn; else a run that always wins would be certain to.
-    """
-    drawable = [_sum_wins([item], runs) for item in items]
-    if len(drawable) > _MAX_GROUPS:
-        random.shuffle(drawable)
-        drawable = [_add_wins(drawable[at::_MAX_GROUPS], runs) for at in range(_MAX_GROUPS)]
-    met = sorted({pair for item in items for pair in item})
-    drawable += [_sum_wins([{pair: share}], runs) for pair in met for share in (0.0, 1.0)]
-    cells = [(one, other) for pair in met for one, other in (pair, pair[::-1])]
-    columns = {(one, other): [wins[one][other] for wins in drawable] for one, other in cells}
-    for _ in range(_RESAMPLES):
-        chosen = random.choices(range(len(drawable)), k=len(drawable))
-        wins = _no_wins(runs)
-        for (one, other), column in columns.items():
-            wins[one][other] = sum(map(column.__getitem__, chosen))
-        yield strengths(wins, start)
-
-
 def _sum_wins(items: Iterable[Item], runs: int) -> Wins:
     wins = _no_wins(runs)
     for item in items:
@@ -142,10 +187,6 @@ def _sum_wins(items: Iterable[Item], runs: int) -> Wins:
     return wins
 
 
-def _add_wins(parts: Sequence[Wins], runs: int) -> Wins:
-    return [[sum(part[one][other] for part in parts) for other in range(runs)] for one in range(runs)]
-
-
 def _no_wins(runs: int) -> Wins:
     return [[0.0] * runs for _ in range(runs)]
 
@@ -153,12 +194,6 @@ def _no_wins(runs: int) -> Wins:
 def _elo_ratings(strengths: Sequence[float]) -> list[float]:
     middle = fmean(strengths)
     return [MEAN + _ELO_PER_UNIT * (strength - middle) for strength in strengths]
-
-
-def _middle_95(values: Sequence[float]) -> Interval:
-    """Where 95 of 100 values lie."""
-    cuts = quantiles(values, n=40, method="inclusive")
-    return Interval(cuts[0], cuts[-1])
 
 
 def _add_step(strengths: Sequence[float], step: Sequence[float], scale: float) -> list[float]:
@@ -353,7 +388,6 @@ def _share_difference(shares: Sequence[float]) -> MeasuredDifference:
 
 
 def _share_interval(shares: Sequence[float]) -> Interval:
-    """Where the true mean lies: one item more for each side, for without them a few alike would leave no doubt."""
-    interval = bootstrap([*shares, 0.0, 1.0])
-    assert interval is not None  # two values always have one
-    return interval
+    """Where the true mean of the shares of items lies."""
+    interval, _ = mean_interval(sample_of((1, share) for share in shares), (0.0, 1.0))
+    return interval or Interval(0.0, 1.0)

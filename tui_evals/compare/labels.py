@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import sqrt
-from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
 
+from tui_evals.compare.statistics import percent
+from tui_evals.figures import MORE_ITEMS, NORMAL_95, Figure, Interval, Sample, pass_rate
 from tui_evals.store.figures import Judged
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Label
-
-from .statistics import Interval
+from tui_evals.text.measures import score_figures
+from tui_evals.text.safe import safe_line
 
 _KAPPA_LIMITS = (0.2, 0.4, 0.6, 0.8)
 _KAPPA_WORDS = ("slight", "fair", "moderate", "substantial", "almost perfect")
@@ -31,11 +34,23 @@ class Agreement:
     """The person passes what the judge fails."""
     only_judge: int
     """The judge passes what the person fails."""
+    items: int = field(default=0, compare=False)
+    """The items these answers belong to; 0 where each is to an item of its own."""
+    products: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
+    """For each two of the four counts the sum, over items, of their product: what intervals by item need."""
+
+    @classmethod
+    def of_items(cls, items: Iterable[Sequence[int]]) -> Agreement:
+        """The agreement on items, each given by its four counts in the order of the fields."""
+        own = [counts for counts in items if any(counts)]
+        both_pass, both_fail, only_person, only_judge = (sum(one[place] for one in own) for place in range(4))
+        products = tuple(tuple(sum(one[a] * one[b] for one in own) for b in range(4)) for a in range(4))
+        return cls(both_pass, both_fail, only_person, only_judge, len(own), products)
 
     @property
     def n(self) -> int:
         """The answers that both judged."""
-        return self.both_pass + self.both_fail + self.only_person + self.only_judge
+        return sum(self._counts)
 
     @property
     def observed(self) -> float | None:
@@ -43,12 +58,25 @@ class Agreement:
         return (self.both_pass + self.both_fail) / self.n if self.n else None
 
     @property
+    def observed_figure(self) -> Figure | None:
+        """The observed agreement with its interval by item."""
+        products, agree = self._products, (0, 1)
+        return pass_rate(
+            Sample(
+                items=self.items or self.n,
+                answers=self.n,
+                total=self.both_pass + self.both_fail,
+                squares=sum(products[a][b] for a in agree for b in agree),
+                cross=sum(sum(products[a]) for a in agree),
+                sizes=sum(map(sum, products)),
+            ),
+            "labelled",
+        )
+
+    @property
     def expected(self) -> float | None:
         """The share on which they would agree by chance, each passing as many as they did."""
-        if not self.n:
-            return None
-        person, judge = self._passed()
-        return (person * judge + (self.n - person) * (self.n - judge)) / self.n**2
+        return _by_chance(self._counts) if self.n else None
 
     @property
     def kappa(self) -> float | None:
@@ -60,29 +88,58 @@ class Agreement:
 
     @property
     def interval(self) -> Interval | None:
-        """The 95 % interval of kappa by its standard error for large samples; it may reach past 1."""
-        kappa, expected = self.kappa, self.expected
-        if kappa is None or expected is None:
+        """The 95 % interval of kappa by item; three more items, spread evenly over the four counts, keep it honest."""
+        if self.kappa is None:
             return None
-        person, judge = (passed / self.n for passed in self._passed())
-        left = 1 - kappa
-        agree = (
-            self.both_pass * (1 - (person + judge) * left) ** 2
-            + self.both_fail * (1 - (2 - person - judge) * left) ** 2
-        ) / self.n
-        differ = self.only_person * (judge + 1 - person) ** 2 + self.only_judge * (person + 1 - judge) ** 2
-        variance = agree + left**2 * differ / self.n - (kappa - expected * left) ** 2
-        half = NormalDist().inv_cdf(0.975) * sqrt(max(0.0, variance) / self.n) / (1 - expected)
-        return Interval(kappa - half, kappa + half)
+        sizes = sum(map(sum, self._products))
+        size = sizes / self.n
+        share = MORE_ITEMS * size / 4
+        counts = [count + share for count in self._counts]
+        answers, expected = sum(counts), _by_chance(counts)
+        kappa = ((counts[0] + counts[1]) / answers - expected) / (1 - expected)
+        pulls = _pulls_on_kappa(counts)
+        spread = sum(one * other * self._products[a][b] for a, one in enumerate(pulls) for b, other in enumerate(pulls))
+        spread += share * size * sum(pull * pull for pull in pulls)
+        reach = NORMAL_95 * sqrt(max(spread, 0.0) / (answers * answers - sizes - MORE_ITEMS * size * size))
+        return Interval(max(kappa - reach, -1.0), min(kappa + reach, 1.0))
 
-    def _passed(self) -> tuple[int, int]:
-        return self.both_pass + self.only_person, self.both_pass + self.only_judge
+    @property
+    def _counts(self) -> tuple[int, int, int, int]:
+        return self.both_pass, self.both_fail, self.only_person, self.only_judge
+
+    @property
+    def _products(self) -> tuple[tuple[int, ...], ...]:
+        counts = self._counts
+        return self.products or tuple(tuple(counts[a] if a == b else 0 for b in range(4)) for a in range(4))
 
 
-def count_agreement(pairs: Iterable[tuple[bool, bool]]) -> Agreement:
-    """Count pairs of verdicts on one answer each: whether the person passes it, and whether the judge does."""
-    counts = Counter(pairs)
-    return Agreement(counts[True, True], counts[False, False], counts[True, False], counts[False, True])
+def _by_chance(counts: Sequence[float]) -> float:
+    """The share of agreement that two would reach by chance who pass as many as these."""
+    both_pass, _, only_person, only_judge = counts
+    person, judge, answers = both_pass + only_person, both_pass + only_judge, sum(counts)
+    return (person * judge + (answers - person) * (answers - judge)) / answers**2
+
+
+def _pulls_on_kappa(counts: Sequence[float]) -> list[float]:
+    """How far one more answer of each count moves kappa, times the number of answers."""
+    both_pass, both_fail, only_person, only_judge = counts
+    answers = sum(counts)
+    observed, expected = (both_pass + both_fail) / answers, _by_chance(counts)
+    person, judge = (both_pass + only_person) / answers, (both_pass + only_judge) / answers
+    pulls = []
+    for agrees, person_passes, judge_passes in ((1, 1, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1)):
+        by_chance = (2 * judge - 1) * (person_passes - person) + (2 * person - 1) * (judge_passes - judge)
+        pulls.append(((agrees - observed) * (1 - expected) - (1 - observed) * by_chance) / (1 - expected) ** 2)
+    return pulls
+
+
+def count_agreement(judged: Iterable[tuple[Hashable, bool, bool]]) -> Agreement:
+    """Count verdicts on answers: the item of each, whether the person passes it, and whether the judge does."""
+    places = {(True, True): 0, (False, False): 1, (True, False): 2, (False, True): 3}
+    by_item: defaultdict[Hashable, list[int]] = defaultdict(lambda: [0] * 4)
+    for item, person, judge in judged:
+        by_item[item][places[person, judge]] += 1
+    return Agreement.of_items(by_item.values())
 
 
 def kappa_in_words(kappa: float) -> str:
@@ -190,24 +247,25 @@ def _evaluator_agreement(
     by_answer: defaultdict[int, dict[str, Label]] = defaultdict(dict)
     for label in labels:
         by_answer[label.answer][label.author] = label
-    authors: defaultdict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    between: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
+    authors: defaultdict[str, list[tuple[int, bool, bool]]] = defaultdict(list)
+    between: defaultdict[tuple[str, str], list[tuple[int, bool, bool]]] = defaultdict(list)
     pairs, differ, torn, unjudged = [], [], 0, 0
     for answer in sorted(by_answer.keys() & rows.keys(), key=lambda one: rows[one].pos):
+        item = rows[answer].item
         passes_by_author = {author: label.verdict == "pass" for author, label in sorted(by_answer[answer].items())}
         for one, other in combinations(passes_by_author, 2):
-            between[one, other].append((passes_by_author[one], passes_by_author[other]))
+            between[one, other].append((item, passes_by_author[one], passes_by_author[other]))
         verdict = verdicts.get(answer)
         if verdict is None:
             unjudged += 1
             continue
         for author, passes in passes_by_author.items():
-            authors[author].append((passes, verdict.passes))
+            authors[author].append((item, passes, verdict.passes))
         if len(set(passes_by_author.values())) > 1:
             torn += 1
             continue
         person = next(iter(passes_by_author.values()))
-        pairs.append((person, verdict.passes))
+        pairs.append((item, person, verdict.passes))
         if person != verdict.passes:
             row = rows[answer]
             column = targets[row.target] if len(targets) > 1 else ""
@@ -274,3 +332,195 @@ def _reason(records: Iterable[ScoreRecord], key: str | None, passes: bool) -> st
         return next((one.reason for one in records if one.key == key), "")
     result = "pass" if passes else "fail"
     return "; ".join(f"{one.key}: {one.reason}" for one in records if one.result == result and one.reason)
+
+
+_MAX_REASON = 400  # characters of a reason that a list has room for
+
+
+class AgreementLine(NamedTuple):
+    """A line of the report; the workbench and the terminal each style it by its kind."""
+
+    text: str
+    kind: Literal["", "title", "strong", "dim"] = ""
+    indent: int = 0
+
+
+def agreement_lines(evaluator: EvaluatorAgreement, key: str) -> Iterator[AgreementLine]:
+    """How one evaluator agrees with the labels of a run, given by its key."""
+    name = evaluator.evaluator or "the verdict on the whole answer"
+    yield AgreementLine(name[0].upper() + name[1:] if evaluator.evaluator is None else name, "title")
+    if evaluator.whole_labels:
+        yield AgreementLine(
+            f"No other evaluator has verdicts in this run, so {_count(evaluator.whole_labels, 'label')} of whole "
+            "answers stand for it too.",
+            "dim",
+        )
+    yield from _left_out_lines(evaluator)
+    agreement = evaluator.agreement
+    if not agreement.n:
+        yield AgreementLine("No labelled answer has a verdict that it could be compared with.")
+        return
+    for count, text in (
+        (agreement.both_pass, "people say good, and it passes"),
+        (agreement.both_fail, "people say bad, and it fails"),
+        (agreement.only_person, "people say good, but it fails"),
+        (agreement.only_judge, "people say bad, but it passes"),
+    ):
+        yield AgreementLine(f"{text:<32}{count:>6,}")
+    agreed = agreement.both_pass + agreement.both_fail
+    ends = agreement.observed_figure and agreement.observed_figure.interval
+    range_ = f", 95 % interval {percent(ends.low, 0)} to {percent(ends.high, 0)}" if ends else ""
+    yield AgreementLine(f"They agree on {agreed:,} of {_answers(agreement)} ({percent(agreement.observed)}{range_}).")
+    yield AgreementLine(_kappa_sentence(agreement), "strong")
+    if len(evaluator.authors) > 1:
+        yield from (AgreementLine(f"{author}: {_agreement_summary(own)}") for author, own in evaluator.authors.items())
+    for (one, other), own in evaluator.between.items():
+        yield AgreementLine(f"{one} and {other} between them: {_agreement_summary(own)}")
+    yield from _disagreement_lines(evaluator, key)
+
+
+def all_agreement_lines(rows: Sequence[EvaluatorAgreement], key: str) -> Iterator[AgreementLine]:
+    """All that was labelled of a run, with an empty line between evaluators."""
+    for number, evaluator in enumerate(rows):
+        if number:
+            yield AgreementLine("")
+        yield from agreement_lines(evaluator, key)
+
+
+def agreement_json(evaluator: EvaluatorAgreement) -> dict[str, Any]:
+    """The agreement as data."""
+    return {
+        "evaluator": evaluator.evaluator,
+        **_agreement_numbers(evaluator.agreement),
+        "authors": {author: _agreement_numbers(own) for author, own in evaluator.authors.items()},
+        "between": [{"authors": list(both), **_agreement_numbers(own)} for both, own in evaluator.between.items()],
+        "people_differ": evaluator.people_differ,
+        "not_judged": evaluator.unjudged,
+        "labels_of_whole_answers": evaluator.whole_labels,
+        "not_blind": evaluator.not_blind,
+        "disagreements": [_disagreement_json(one) for one in evaluator.disagreements],
+    }
+
+
+def _left_out_lines(evaluator: EvaluatorAgreement) -> Iterator[AgreementLine]:
+    if evaluator.unjudged:
+        have = "has" if evaluator.unjudged == 1 else "have"
+        yield AgreementLine(f"{_count(evaluator.unjudged, 'labelled answer')} {have} no verdict: left out.", "dim")
+    if evaluator.not_blind:
+        were = "was" if evaluator.not_blind == 1 else "were"
+        yield AgreementLine(
+            f"{_count(evaluator.not_blind, 'label')} {were} given with the verdict in sight, which leads people to "
+            "agree with it; `label --blind` keeps it out of sight.",
+            "dim",
+        )
+    if evaluator.people_differ:
+        answers = _count(evaluator.people_differ, "answer")
+        yield AgreementLine(f"On {answers} people differ among themselves: left out.", "dim")
+
+
+def _kappa_sentence(agreement: Agreement) -> str:
+    """Kappa in a sentence, or why there is none."""
+    if agreement.kappa is None:
+        word = "good, and all pass" if agreement.both_pass else "bad, and all fail"
+        return (
+            f"Kappa is unknown: all are called {word}, so nothing shows that the evaluator can tell one from the other."
+        )
+    return f"Kappa {agreement.kappa:.2f}: {kappa_in_words(agreement.kappa)} agreement{_interval_text(agreement)}."
+
+
+def _interval_text(agreement: Agreement) -> str:
+    ends = agreement.interval
+    return "" if ends is None else f" (95 % interval {ends.low:.2f} to {ends.high:.2f})"
+
+
+def _answers(agreement: Agreement) -> str:
+    """How many answers, and to how many items where these have several."""
+    items = agreement.items or agreement.n
+    of_items = "" if items == agreement.n else f" to {_count(items, 'item')}"
+    return f"{_count(agreement.n, 'answer')}{of_items}"
+
+
+def _agreement_summary(agreement: Agreement) -> str:
+    kappa = (
+        "kappa unknown"
+        if agreement.kappa is None
+        else f"kappa {agreement.kappa:.2f}, {kappa_in_words(agreement.kappa)}"
+    )
+    return f"{_count(agreement.n, 'answer')}, {percent(agreement.observed)} agree, {kappa}"
+
+
+def _disagreement_lines(evaluator: EvaluatorAgreement, key: str) -> Iterator[AgreementLine]:
+    total = evaluator.agreement.only_person + evaluator.agreement.only_judge
+    shown = evaluator.disagreements
+    if not shown:
+        return
+    more = f" ({len(shown)} of {total:,})" if total > len(shown) else ""
+    yield AgreementLine(f"Look at these first, where the evaluator was surest{more}:", "strong")
+    for disagreement in shown:
+        name = _answer_name(disagreement.row, disagreement.column)
+        people = f"people say {_good_or_bad(disagreement.person)}"
+        yield AgreementLine(f"{name}: {people}, {_verdict_text(disagreement)}", "", 2)
+        if disagreement.reason:
+            yield AgreementLine(f"it says: {safe_line(disagreement.reason, _MAX_REASON)}", "dim", 4)
+        for label in disagreement.labels:
+            if label.note:
+                yield AgreementLine(f"{label.author} says: {safe_line(label.note, _MAX_REASON)}", "dim", 4)
+        yield AgreementLine(f"tui-evals show {key} --item {shlex.quote(disagreement.row.name)}", "dim", 4)
+
+
+def _answer_name(row: AnswerRow, column: str) -> str:
+    """How an answer is named in a list."""
+    turn = f"turn {row.turn + 1}" if row.turn else ""
+    repeat = f"repeat {row.repeat + 1}" if row.repeat else ""
+    return " · ".join(part for part in (safe_line(row.name, 60), turn, repeat, safe_line(column, 40)) if part)
+
+
+def _good_or_bad(person: bool) -> str:
+    return "good" if person else "bad"
+
+
+def _verdict_text(disagreement: Disagreement) -> str:
+    verdict = disagreement.verdict
+    result = "pass" if verdict.passes else "fail"
+    figures = score_figures(verdict.score, verdict.threshold, result, verdict.measure)
+    score = f" with {figures}" if figures else ""
+    return f"it {'passes' if verdict.passes else 'fails'}{score}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _agreement_numbers(agreement: Agreement) -> dict[str, Any]:
+    interval = agreement.interval
+    return {
+        "answers": agreement.n,
+        "items": agreement.items or agreement.n,
+        "both_pass": agreement.both_pass,
+        "both_fail": agreement.both_fail,
+        "only_person_passes": agreement.only_person,
+        "only_evaluator_passes": agreement.only_judge,
+        "observed": agreement.observed,
+        "kappa": agreement.kappa,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "words": None if agreement.kappa is None else kappa_in_words(agreement.kappa),
+    }
+
+
+def _disagreement_json(disagreement: Disagreement) -> dict[str, Any]:
+    row, verdict = disagreement.row, disagreement.verdict
+    return {
+        "item": row.name,
+        "turn": row.turn + 1,
+        "repeat": row.repeat + 1,
+        "target": disagreement.column or None,
+        "person": "pass" if disagreement.person else "fail",
+        "evaluator": "pass" if verdict.passes else "fail",
+        "score": verdict.score,
+        "threshold": verdict.threshold,
+        "sure": verdict.certainty,
+        "reason": disagreement.reason,
+        "labels": [
+            {"author": label.author, "verdict": label.verdict, "note": label.note} for label in disagreement.labels
+        ],
+    }

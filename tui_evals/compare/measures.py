@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
 from statistics import fmean
+from typing import NamedTuple
 
+from tui_evals.compare.sides import Answer, CellKey, Kind, Outcome, RunAnswers, repeat_verdicts
+from tui_evals.figures import Figure, Interval, difference_interval, pass_rate, sample_of
 from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerStatus
 from tui_evals.text.measures import Measure, common_measure, parse_measure
 
-from .match import Kind, Outcome, repeat_verdicts
-from .sides import Answer, CellKey, RunAnswers
-from .statistics import Interval, bootstrap, holm, items_needed, paired_test
+from .statistics import holm, items_needed, paired_test
 
 _ROUNDING = 1e-12
 PLAIN = Measure()
@@ -40,7 +41,7 @@ class MeasuredDifference:
     before: float
     after: float
     interval: Interval | None
-    """Where the true difference lies, with 95 % confidence; None where all differences are one, which tells nothing."""
+    """Where the true difference lies, with 95 % confidence; None where too few numbers tell nothing of it."""
     p: float
     """How often chance alone makes a difference this large."""
     adjusted: float
@@ -51,6 +52,8 @@ class MeasuredDifference:
     """1 when more is better, -1 when less is, 0 when that is unknown."""
     measure: Measure = PLAIN
     """What the numbers of an evaluator are in."""
+    columns: int = 1
+    """How many columns an item is averaged over; rates of several are never shown as one."""
 
     @property
     def name(self) -> str:
@@ -97,10 +100,28 @@ class RunDifference:
     """How many lines are not comparable because they were judged by another expectation."""
     scored: int = 0
     """Lines that both runs only scored: nothing that judged them can fail."""
+    untested: Mapping[str, int] = field(default_factory=dict)
+    """Evaluators of calls, with how many items are in none of their tests because an answer is cached."""
+    without_calls: int = 0
+    """How many lines have another verdict without what the calls of cached answers measured."""
 
     def worse(self, level: float = LEVEL) -> tuple[MeasuredDifference, ...]:
         """What got worse, beyond chance."""
         return tuple(test for test in (self.passes, *self.tests) if test.worse(level))
+
+
+class SharedItem(NamedTuple):
+    """An item in a column that both runs judged: the share of its repeats that pass in each, and how many there are.
+
+    A hundred thousand are made at once, so it is a plain tuple.
+    """
+
+    group: int
+    """The item, by its number among all that were matched."""
+    category: str
+    before: float
+    after: float
+    repeats: tuple[int, int]
 
 
 class PairedItems:
@@ -108,32 +129,41 @@ class PairedItems:
 
     def __init__(self, first: RunAnswers, later: RunAnswers) -> None:
         self._first, self._later = first, later
-        self._columns: defaultdict[Column, list[Pair]] = defaultdict(list)
+        self.shared: defaultdict[Column, list[SharedItem]] = defaultdict(list)
+        """The items that both judged, in each column."""
         self._shares: list[Pair] = []
         self._means: dict[str, tuple[list[Pair], Mapping[int, float], Mapping[int, float]]] = {
             key: ([], first.scores[key], later.scores[key]) for key in sorted(first.scores.keys() & later.scores.keys())
         }
         """The mean scores of the items by each evaluator, with the scores that they are of."""
+        self._of_calls = first.calls.keys | later.calls.keys
+        self._untested: Counter[str] = Counter()
 
-    def add(self, both: ItemAnswers) -> None:
-        """Take in an item: how often it passes in each column, and its mean score by each evaluator."""
-        if _is_alone(both):
+    def add(self, both: ItemAnswers, group: int, category: str, cached: bool = False) -> None:
+        """Take in an item: how often it passes in each column, and its mean score by each evaluator.
+
+        Of one with a cached answer what calls measured is left out.
+        """
+        if _is_alone(both) and not cached:
             ((cell, before),), (after,) = both[0].items(), both[1].values()
-            return self.add_alone(cell, before, after)
+            return self.add_alone(cell, before, after, group, category)
         shares = _shares(both)
-        for column, share in shares.items():
-            self._columns[column].append(share)
+        for column, (was, now, repeats) in shares.items():
+            self.shared[column].append(SharedItem(group, category, was, now, repeats))
         if shares:
-            self._shares.append(_mean_pair(shares.values()))
-        for means, before_scores, after_scores in self._means.values():
+            self._shares.append(_mean_pair([share[:2] for share in shares.values()]))
+        for key, (means, before_scores, after_scores) in self._means.items():
             if pair := _mean_scores(both, before_scores, after_scores):
-                means.append(pair)
+                if cached and key in self._of_calls:
+                    self._untested[key] += 1
+                else:
+                    means.append(pair)
 
-    def add_alone(self, cell: CellKey, before: Answer, after: Answer) -> None:
+    def add_alone(self, cell: CellKey, before: Answer, after: Answer, group: int, category: str) -> None:
         """Take in an item that has one answer in each run, both to the same, as most have."""
         if (share := _share_alone(before, after)) is not None:
-            self._columns[cell[1:3]].append(share)
-            self._shares.append(share)
+            self.shared[cell[1:3]].append(SharedItem(group, category, *share))
+            self._shares.append(share[:2])
         for means, before_scores, after_scores in self._means.values():
             was, now = before_scores.get(before.id), after_scores.get(after.id)
             if was is not None and now is not None:
@@ -141,20 +171,28 @@ class PairedItems:
 
     def difference(self) -> RunDifference:
         """Every test of the later run."""
-        first, later = self._first, self._later
+        first, later, columns = self._first, self._later, len(self.shared) or 1
         family = [
-            _difference(means, key, "", *_direction(first, later, key))
+            replace(_difference(means, key, "", *_direction(first, later, key)), columns=columns)
             for key, (means, *_) in self._means.items()
             if means
         ]
-        if len(self._columns) > 1:
+        by_column = {column: [item[2:4] for item in items] for column, items in sorted(self.shared.items())}
+        if columns > 1:
             names = {**later.columns, **first.columns}
-            family += [_difference(shares, "", names[column], 1) for column, shares in sorted(self._columns.items())]
+            family += [_difference(shares, "", names[column], 1) for column, shares in by_column.items()]
         corrected = holm([test.p for test in family])
         tests = tuple(replace(test, adjusted=p) for test, p in zip(family, corrected, strict=True))
-        shares = [share for column in self._columns.values() for share in column]
+        shares = [share for own in by_column.values() for share in own]
         broken, fixed = sum(was > 0.5 >= now for was, now in shares), sum(was <= 0.5 < now for was, now in shares)
-        return RunDifference(len(shares), broken, fixed, _difference(self._shares, "", "", 1), tests)
+        passes = replace(_difference(self._shares, "", "", 1), columns=columns)
+        return RunDifference(len(shares), broken, fixed, passes, tests, untested=dict(self._untested))
+
+
+def shared_figure(shares: Sequence[float], answers: int) -> Figure | None:
+    """The pass rate over items that runs share, each of which counts once; None without any."""
+    figure = pass_rate(sample_of((1, share) for share in shares), "shared")
+    return figure and replace(figure, answers=answers)
 
 
 def _is_alone(both: ItemAnswers) -> bool:
@@ -162,8 +200,13 @@ def _is_alone(both: ItemAnswers) -> bool:
     return len(both[0]) == len(both[1]) == 1 and both[0].keys() == both[1].keys()
 
 
-def _shares(both: ItemAnswers) -> dict[Column, Pair]:
-    """In each column the share of repeats that pass, before and after, where both were judged."""
+_Share = tuple[float, float, tuple[int, int]]
+"""The share of repeats that pass, before and after, and how many repeats were judged."""
+_ONCE = (1, 1)
+
+
+def _shares(both: ItemAnswers) -> dict[Column, _Share]:
+    """In each column the share of repeats that pass, where both runs were judged."""
     if _is_alone(both):
         ((cell, before),), (after,) = both[0].items(), both[1].values()
         share = _share_alone(before, after)
@@ -172,18 +215,18 @@ def _shares(both: ItemAnswers) -> dict[Column, Pair]:
     sides = [_outcomes(cells) for cells in both]
     for column, outcomes in sides[0].items():
         if column in sides[1]:
-            was, now = _share_passing(outcomes), _share_passing(sides[1][column])
-            if was is not None and now is not None:
-                shares[column] = was, now
+            was, now = _passing(outcomes), _passing(sides[1][column])
+            if was and now:
+                shares[column] = fmean(was), fmean(now), (len(was), len(now))
     return shares
 
 
 _PASSING: Mapping[AnswerStatus, float] = {"pass": 1.0, "fail": 0.0}
 
 
-def _share_alone(before: Answer, after: Answer) -> Pair | None:
+def _share_alone(before: Answer, after: Answer) -> _Share | None:
     was, now = _PASSING.get(before.status), _PASSING.get(after.status)
-    return None if was is None or now is None else (was, now)
+    return None if was is None or now is None else (was, now, _ONCE)
 
 
 def _outcomes(cells: Mapping[CellKey, Answer]) -> Mapping[Column, list[Outcome]]:
@@ -193,10 +236,9 @@ def _outcomes(cells: Mapping[CellKey, Answer]) -> Mapping[Column, list[Outcome]]
     return by_column
 
 
-def _share_passing(outcomes: Iterable[Outcome]) -> float | None:
-    """The share of repeats that pass, each as good as the worst of its turns; None where none was judged whole."""
-    judged = [verdict == "pass" for verdict in repeat_verdicts(outcomes) if verdict in ("pass", "fail")]
-    return sum(judged) / len(judged) if judged else None
+def _passing(outcomes: Iterable[Outcome]) -> list[bool]:
+    """Of the repeats that were judged whole, which pass; each is as good as the worst of its turns."""
+    return [verdict == "pass" for verdict in repeat_verdicts(outcomes) if verdict in ("pass", "fail")]
 
 
 def _mean_scores(both: ItemAnswers, before: Mapping[int, float], after: Mapping[int, float]) -> Pair | None:
@@ -232,18 +274,15 @@ def _direction(first: RunAnswers, later: RunAnswers, key: str) -> tuple[int, Mea
     return (0 if not verdicts else -1 if below > above else 1), measure
 
 
-def passes_by_target(items: Iterable[ItemAnswers]) -> dict[int, MeasuredDifference]:
-    """Whether the items pass, for each target: from the statuses alone, without intervals, to be asked often."""
-    shares: defaultdict[int, list[Pair]] = defaultdict(list)
+def passes_by_column(items: Iterable[ItemAnswers]) -> dict[tuple[int, int], MeasuredDifference]:
+    """Whether the items pass, for each prompt and target: from statuses alone, without intervals, to be asked often."""
+    shares: defaultdict[tuple[int, int], list[Pair]] = defaultdict(list)
     for both in items:
-        by_target: defaultdict[int, list[Pair]] = defaultdict(list)
-        for (_, target), share in _shares(both).items():
-            by_target[target].append(share)
-        for target, pairs in by_target.items():
-            shares[target].append(_mean_pair(pairs))
-    tests = {target: _difference(pairs, "", "", 1, estimated=False) for target, pairs in sorted(shares.items())}
+        for column, share in _shares(both).items():
+            shares[column].append(share[:2])
+    tests = {column: _difference(pairs, "", "", 1, estimated=False) for column, pairs in sorted(shares.items())}
     corrected = holm([test.p for test in tests.values()])
-    return {target: replace(test, adjusted=p) for (target, test), p in zip(tests.items(), corrected, strict=True)}
+    return {column: replace(test, adjusted=p) for (column, test), p in zip(tests.items(), corrected, strict=True)}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -274,14 +313,14 @@ def _difference(
     differences = [after - before for before, after in pairs]
     before, after = _mean_pair(pairs) if pairs else (0.0, 0.0)
     p = paired_test(differences)
-    spread = bootstrap(differences) if estimated else None
+    largest = 1.0 if not what else measure.largest_difference(value for pair in pairs for value in pair)
     return MeasuredDifference(
         what=what,
         column=column,
         items=len(pairs),
         before=before,
         after=after,
-        interval=spread if spread and spread.low < spread.high else None,
+        interval=difference_interval(differences, largest)[0] if estimated else None,
         p=p,
         adjusted=p,
         needed=items_needed(differences) if estimated else None,

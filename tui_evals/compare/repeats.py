@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from math import comb, fsum, sqrt
 from typing import Any
 
+from tui_evals.compare.sides import Outcome, column_name, repeat_verdicts
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass
 
-from .match import Outcome, repeat_verdicts
 from .measures import judged_value
-from .sides import column_name
 from .statistics import moments
 
 
@@ -193,9 +192,8 @@ def read_repeats(reader: Reader, number: int) -> Repeats:
 
 
 def _judged_values(reader: Reader, run: int, passes: Iterable[int]) -> Iterator[tuple[int, str, float]]:
-    for number in passes:
-        for record in reader.judged(run, number):
-            yield record.answer, record.key, judged_value(record)
+    for record in reader.judged_each(run, tuple(passes)):
+        yield record.answer, record.key, judged_value(record)
 
 
 def comparable_passes(run: RunRow, passes: Sequence[ScoringPass]) -> tuple[int, ...]:

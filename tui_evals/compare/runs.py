@@ -1,40 +1,56 @@
-"""Runs answer by answer: what broke, what was fixed, what else changed, and whether that can be chance."""
+"""Runs, or two columns of one run, answer by answer: what broke, what was fixed, and whether chance explains it."""
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
-from tui_evals.garbage import garbage_collection_paused
-from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerStatus, RunRow
-
-from .match import Group, How, ItemKey, Kind, Outcome, Verdict, item_verdict, match_items
-from .measures import PairedItems, RunDifference
-from .sides import (
+from tui_evals.compare.measures import Column, ItemAnswers, PairedItems, RunDifference, shared_figure
+from tui_evals.compare.sides import (
     Answer,
     CellKey,
     ComparedRun,
-    Rate,
+    Group,
+    How,
+    ItemKey,
+    Kind,
+    Outcome,
+    Part,
     RunAnswers,
     Usage,
+    Verdict,
     answers_expect_otherwise,
+    asked_part,
+    column_name,
     defaults_differ,
+    item_verdict,
+    match_items,
     other_rubrics,
+    read_call_verdicts,
     same_expectations,
     share_scales,
     shared_numbers,
+    without_calls,
 )
+from tui_evals.figures import Figure
+from tui_evals.garbage import garbage_collection_paused
+from tui_evals.store.calls import Spent
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerStatus, RunRow
+from tui_evals.store.rows import JudgedBy
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
 MAX_RUNS = 4
 """How many runs stand beside each other."""
 
 _BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
+SHARED_KINDS: frozenset[Kind | None] = frozenset(("broken", "fixed", "changed", "same"))
+"""What has an answer in both runs that can be compared."""
 _VERDICTS: Mapping[AnswerStatus, Verdict] = {
     status: item_verdict([Outcome(0, 0, status)]) for status in get_args(AnswerStatus)
 }
@@ -55,7 +71,7 @@ Pairs = Iterable[tuple[int, int]]
 
 
 class ComparedLine(NamedTuple):
-    """The same turn of the same item in every run; turn and repeat are None where there is only one.
+    """One turn of one item, in every run; turn and repeat are None where there is only one.
 
     A hundred thousand are made at once, so it is a plain tuple.
     """
@@ -76,6 +92,10 @@ class ComparedLine(NamedTuple):
     """Of each later run, whether it is not comparable because it was judged by another expectation than the first.
 
     Empty where no run is."""
+    without_calls: tuple[bool, ...] = ()
+    """Of each later run, whether a verdict on the time or cost of a cached answer is left out of its kind.
+
+    Empty where none is."""
 
     @property
     def kind(self) -> Kind:
@@ -85,20 +105,33 @@ class ComparedLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunSide:
-    """One of the runs in numbers, over all it asked."""
+    """One of the runs in numbers, over what all runs share."""
 
     run: RunRow
-    rate: Rate
     scores: Mapping[str, Sequence[float]]
-    """All scores of each evaluator."""
+    """The scores of each evaluator on the answers that all runs share and it scored in all of them."""
+    evaluators: frozenset[str] = frozenset()
+    """What gave scores to any of its answers."""
     measures: Mapping[str, str] = field(default_factory=dict)
     """What the scores of an evaluator are in, where it says so."""
     judged_since: float = 0.0
     """Since when its answers are judged as they are."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """How often each evaluator gave each label that neither passes nor fails."""
+    """How often each evaluator gave each label that neither passes nor fails, in the whole run."""
     usage: Mapping[str, Usage] = field(default_factory=dict)
-    """What it took of each target by its name, and under the empty name of all; empty where nobody knows."""
+    """What its shared answers took by target, and under the empty name all of them; empty where nobody knows."""
+    part: Part | None = None
+    """How much of its dataset it asked, unless that is all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRates:
+    """The pass rates of all runs in one column, or in one category of it, over the items that all of them judged."""
+
+    names: tuple[str, ...]
+    """What each run calls the column."""
+    category: str
+    figures: tuple[Figure | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +141,22 @@ class Comparison:
     lines: tuple[ComparedLine, ...]
     sides: tuple[RunSide, ...]
     against: tuple[RunDifference, ...]
-    categories: Mapping[str, tuple[Rate, ...]]
-    """The rates of every run in each category; empty without categories."""
+    rates: tuple[SharedRates, ...] = ()
+    """One for each column that all runs have."""
+    categories: tuple[SharedRates, ...] = ()
+    """One for each category of a column; empty without categories."""
     rubrics: tuple[Mapping[str, tuple[frozenset[str], frozenset[str]]], ...] = ()
     """Of each later run: the evaluators that judged by another rubric than in the first, with both rubrics."""
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """The categories there are."""
+        return tuple(dict.fromkeys(one.category for one in self.categories))
+
+    @property
+    def evaluators(self) -> tuple[str, ...]:
+        """The evaluators that gave scores in any run."""
+        return tuple(sorted(frozenset().union(*(side.evaluators for side in self.sides))))
 
 
 def compare_runs(
@@ -123,61 +168,125 @@ def compare_runs(
     prompts, targets = (shared_numbers([getattr(ran.run, of) for ran in runs]) for of in ("prompts", "targets"))
     sides = [RunAnswers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
     share_scales(sides)
-    one_column = all(len(side.columns) == 1 for side in sides)
+    comparer = _Comparer(sides)
     same_document = all(one.document is other.document for one, other in pairwise(runs))
-    expected_alike = all(same_expectations(one, other) for one, other in pairwise(sides))
-    all_otherwise = [not expected_alike and defaults_differ(sides[0], later) for later in sides[1:]]
-    rejudged = any(side.rejudged for side in sides)
-    rubrics = [other_rubrics(sides[0].rubrics, later.rubrics) for later in sides[1:]]
-    lines: list[ComparedLine] = []
-    paired = [PairedItems(sides[0], later) for later in sides[1:]]
-    only = None if rejudged or any(rubrics) or not expected_alike else _only_cell(sides)
-    only_column = _column(sides, only, one_column) if only else ""
-    for group in match_items(_item_keys(sides, same_document)):
+    for number, group in enumerate(match_items(_item_keys(sides, same_document))):
+        comparer.add(number, group)
+    lines = _reread_same(comparer.lines, differing)
+    shared = [line for line in lines if SHARED_KINDS.issuperset(line.kinds)]
+    return Comparison(
+        tuple(lines),
+        tuple(_side(side, place, shared, sides) for place, side in enumerate(sides)),
+        tuple(_counted(one, number, lines) for number, one in enumerate(comparer.paired)),
+        *_shared_rates(sides, comparer.paired),
+        tuple(comparer.rubrics),
+    )
+
+
+class _Comparer:
+    """Lines the answers of runs up, item by item."""
+
+    def __init__(self, sides: Sequence[RunAnswers]) -> None:
+        first, *later = sides
+        self.lines: list[ComparedLine] = []
+        self.paired = [PairedItems(first, one) for one in later]
+        self.rubrics = [other_rubrics(first.rubrics, one.rubrics) for one in later]
+        self._sides = sides
+        self._one_column = all(len(side.columns) == 1 for side in sides)
+        self._alike = all(same_expectations(one, other) for one, other in pairwise(sides))
+        self._all_otherwise = [not self._alike and defaults_differ(first, one) for one in later]
+        self._rejudged = any(side.rejudged for side in sides)
+        cached = any(side.calls.cached for side in sides) and any(side.calls.keys for side in sides)
+        plain = self._alike and not (self._rejudged or any(self.rubrics) or cached)
+        self._only = _only_cell(sides) if plain else None
+        self._only_column = _column(sides, self._only, self._one_column) if self._only else ""
+
+    def add(self, number: int, group: Group) -> None:
+        """Take in an item of some of the runs."""
+        sides, only = self._sides, self._only
         if only and (key := group.keys[0]) and key is group.keys[1]:
             both = sides[0].answers[only].pop(key.position), sides[1].answers[only].pop(key.position)
-            lines.append(_line_alone(key, group.how, only_column, both, sides[0]))
-            paired[0].add_alone(only, *both)
-            continue
+            line = _line_alone(key, group.how, self._only_column, both, sides[0])
+            self.lines.append(line)
+            self.paired[0].add_alone(only, *both, number, line.category)
+            return
         cells = [side.cells(key.position) if key else {} for side, key in zip(sides, group.keys, strict=True)]
-        otherwise = all_otherwise
-        if not expected_alike:
+        otherwise = self._otherwise(group, cells)
+        apart = _judged_apart(group, cells, sides, otherwise) if self._rejudged else {}
+        compared = [
+            without_calls((cells[0], own), (sides[0].calls, side.calls))
+            for own, side in zip(cells[1:], sides[1:], strict=True)
+        ]
+        lines = list(_lines(group, cells, [pair for pair, _ in compared], sides, self._one_column, otherwise, apart))
+        self.lines += lines
+        for place, ((before, after), cached) in enumerate(compared):
+            if apart:
+                left_out = {cell for cell in (*before, *after) if apart.get(cell, otherwise)[place]}
+                before, after = _without_cells(before, left_out), _without_cells(after, left_out)
+            elif otherwise[place]:
+                continue
+            if before and after:
+                self.paired[place].add((before, after), number, lines[0].category, cached)
+
+    def _otherwise(self, group: Group, cells: Sequence[Mapping[CellKey, Answer]]) -> Sequence[bool]:
+        """Of each later run, whether its answers to an item are judged by another expectation than the first's."""
+        sides, otherwise = self._sides, self._all_otherwise
+        if not self._alike:
             otherwise = [
-                bool(cells[0] and cells[number])
-                and (all_otherwise[number - 1] or _expects_otherwise(group, sides, number))
+                bool(cells[0] and cells[number]) and (otherwise[number - 1] or _expects_otherwise(group, sides, number))
                 for number in range(1, len(sides))
             ]
-        if any(rubrics):
+        if any(self.rubrics):
             otherwise = [
                 other or (sides[0].has_verdict(cells[0], keys) and later.has_verdict(own, keys))
-                for other, keys, later, own in zip(otherwise, rubrics, sides[1:], cells[1:], strict=True)
+                for other, keys, later, own in zip(otherwise, self.rubrics, sides[1:], cells[1:], strict=True)
             ]
-        apart = _judged_apart(group, cells, sides, otherwise) if rejudged else {}
-        lines += _lines(group, cells, sides, one_column, otherwise, apart)
-        for number, later in enumerate(cells[1:]):
-            before = cells[0]
-            if apart:
-                before, later = (
-                    {cell: one for cell, one in own.items() if not apart.get(cell, otherwise)[number]}
-                    for own in (before, later)
-                )
-            elif otherwise[number]:
-                continue
-            if before and later:
-                paired[number].add((before, later))
-    final_lines = _reread_same(lines, differing)
-    differences = [
-        replace(
-            one.difference(),
-            counts=_count_kinds(line.kinds[number] for line in final_lines),
-            judged_otherwise=sum(line.otherwise[number] for line in final_lines if line.otherwise),
-            scored=sum(_only_scored(line, number + 1) for line in final_lines),
+        return otherwise
+
+
+def _without_cells(cells: Mapping[CellKey, Answer], left_out: Collection[CellKey]) -> Mapping[CellKey, Answer]:
+    return {cell: answer for cell, answer in cells.items() if cell not in left_out}
+
+
+def _counted(paired: PairedItems, number: int, lines: Sequence[ComparedLine]) -> RunDifference:
+    """The difference of a later run, with how many lines are of which kind."""
+    return replace(
+        paired.difference(),
+        counts=_count_kinds(line.kinds[number] for line in lines),
+        judged_otherwise=sum(line.otherwise[number] for line in lines if line.otherwise),
+        scored=sum(_only_scored(line, number + 1) for line in lines),
+        without_calls=sum(line.without_calls[number] for line in lines if line.without_calls),
+    )
+
+
+def _shared_rates(
+    sides: Sequence[RunAnswers], paired: Sequence[PairedItems]
+) -> tuple[tuple[SharedRates, ...], tuple[SharedRates, ...]]:
+    """The rates of all runs over the items that all of them judged: by column, and by category of each."""
+    rates: list[SharedRates] = []
+    categories: list[SharedRates] = []
+    for column in sorted(column for column in paired[0].shared if all(column in one.shared for one in paired)):
+        names = tuple(side.columns.get(column, "") for side in sides)
+        of_all = [paired[0].shared[column]]
+        if len(paired) > 1:
+            common = frozenset.intersection(*(frozenset(item.group for item in one.shared[column]) for one in paired))
+            of_all = [[item for item in one.shared[column] if item.group in common] for one in paired]
+        first, *_ = of_all
+        shares = [[item.before for item in first], *([item.after for item in own] for own in of_all)]
+        repeats = [[item.repeats[0] for item in first], *([item.repeats[1] for item in own] for own in of_all)]
+        rates.append(
+            SharedRates(names, "", tuple(shared_figure(*one) for one in zip(shares, map(sum, repeats), strict=True)))
         )
-        for number, one in enumerate(paired)
-    ]
-    names = sorted({name for side in sides for name in side.categories.values()})
-    categories = {name: tuple(side.rate(name) for side in sides) for name in names} if any(names) else {}
-    return Comparison(tuple(final_lines), tuple(map(_side, sides)), tuple(differences), categories, tuple(rubrics))
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, item in enumerate(first):
+            places[item.category].append(place)
+        for category, chosen in sorted(places.items()) if any(places) else ():
+            figures = (
+                shared_figure([own[place] for place in chosen], sum(counts[place] for place in chosen))
+                for own, counts in zip(shares, repeats, strict=True)
+            )
+            categories.append(SharedRates(names, category, tuple(figures)))
+    return tuple(rates), tuple(sorted(categories, key=lambda one: one.category))
 
 
 def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
@@ -185,6 +294,8 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
     rows = [reader.run(number) for number in runs]
     with garbage_collection_paused():
         documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
+        judged_by = [reader.judged_by(row, documents[row.snapshot]) for row in rows]
+        calls = read_call_verdicts(reader, rows, [one.document for one in judged_by])
         return compare_runs(
             [
                 ComparedRun(
@@ -192,15 +303,15 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
                     reader.compared_fields(row.id),
                     documents[row.snapshot],
                     reader.judged_fields(row.id),
-                    reader.judged_by(row, documents[row.snapshot]),
+                    judging,
                     labels=reader.label_counts(row.id),
                     rubrics=reader.rubrics(row.id),
                     rejudged=reader.rejudged(row),
-                    totals={None: reader.totals(row.id), **reader.totals_by(row.id, "target")},
-                    latencies=reader.latencies(row.id),
-                    unpriced=reader.spent(row.id)[1],
+                    spent=partial(reader.spent_by, row.id),
+                    calls=of_calls,
+                    part=asked_part(reader, row),
                 )
-                for row in rows
+                for row, judging, of_calls in zip(rows, judged_by, calls, strict=True)
             ],
             reader.differing,
         )
@@ -243,6 +354,7 @@ def _judged_apart(
 def _lines(
     group: Group,
     cells: Sequence[Mapping[CellKey, Answer]],
+    pairs: Sequence[ItemAnswers],
     sides: Sequence[RunAnswers],
     one_column: bool,
     otherwise: Sequence[bool],
@@ -257,7 +369,12 @@ def _lines(
         repeat, _, _, turn = cell
         answers = tuple(side_cells.get(cell) for side_cells in cells)
         judged_otherwise: tuple[bool, ...] = ()
-        kinds = tuple(_kind(answers[0], later) for later in answers[1:])
+        compared = [(before.get(cell), after.get(cell)) for before, after in pairs]
+        left_out = tuple(both != (answers[0], later) for both, later in zip(compared, answers[1:], strict=True))
+        kinds = tuple(
+            _kind_without_calls(*both) if without else _kind(*both)
+            for both, without in zip(compared, left_out, strict=True)
+        )
         expected = apart.get(cell, otherwise)
         if True in expected:
             judged_otherwise = tuple(
@@ -278,6 +395,7 @@ def _lines(
             group.how if sum(answer is not None for answer in answers) > 1 else None,
             edited,
             judged_otherwise,
+            left_out if any(left_out) else (),
         )
 
 
@@ -318,6 +436,12 @@ def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
     return kind
 
 
+def _kind_without_calls(before: Answer | None, after: Answer | None) -> Kind | None:
+    """The kind of a line where only calls may have judged an answer, which leaves nothing to compare."""
+    left = [one.status for one in (before, after) if one is not None]
+    return "not comparable" if len(left) == 2 and "unjudged" in left else _kind(before, after)
+
+
 def _reread_same(
     lines: Sequence[ComparedLine], differing: Callable[[Pairs], set[tuple[int, int]]]
 ) -> list[ComparedLine]:
@@ -341,14 +465,78 @@ def _count_kinds(kinds: Iterable[Kind | None]) -> dict[Kind, int]:
     return {kind: counts[kind] for kind in KINDS}
 
 
-def _side(answers: RunAnswers) -> RunSide:
-    scores = {key: array("d", scores.values()) for key, scores in sorted(answers.scores.items()) if scores}
+def _side(own: RunAnswers, place: int, shared: Sequence[ComparedLine], sides: Sequence[RunAnswers]) -> RunSide:
+    whole = all(len(shared) == side.count for side in sides)
+    ids = None if whole else [answer.id for line in shared if (answer := line.answers[place])]
+    every = frozenset.intersection(*(frozenset(side.scores) for side in sides))
     return RunSide(
-        answers.run,
-        answers.rate(),
-        scores,
-        answers.measures,
-        answers.judged_by.since,
-        answers.labels,
-        answers.usage(),
+        own.run,
+        {key: scores for key in sorted(every) if (scores := _shared_scores(key, place, shared, sides, whole))},
+        frozenset(key for key, scores in own.scores.items() if scores),
+        own.measures,
+        own.judged_by.since,
+        own.labels,
+        own.usage(ids),
+        own.part,
     )
+
+
+def _shared_scores(
+    key: str, place: int, shared: Sequence[ComparedLine], sides: Sequence[RunAnswers], whole: bool
+) -> Sequence[float]:
+    """The scores of an evaluator on the answers of a run that all share, where it scored them in every run."""
+    scores = [side.scores[key] for side in sides]
+    if whole and all(len(own) == len(shared) for own in scores):
+        return array("d", scores[place].values())
+    chosen = [
+        line
+        for line in shared
+        if all(answer and answer.id in own for answer, own in zip(line.answers, scores, strict=True))
+    ]
+    return array("d", (scores[place][answer.id] for line in chosen if (answer := line.answers[place])))
+
+
+def read_columns(reader: Reader, number: int, columns: tuple[Column, Column]) -> Comparison:
+    """Compare two columns of a run of a store by its id; LookupError if it is gone."""
+    run = reader.run(number)
+    with garbage_collection_paused():
+        document = reader.snapshot(run.snapshot)
+        judged_by, labels = reader.judged_by(run, document), _labels(reader, run)
+        calls, *_ = read_call_verdicts(reader, [run], [judged_by.document])
+        sides = [
+            replace(_column_side(reader, run, column, document, judged_by, labels.get(column, {})), calls=calls)
+            for column in columns
+        ]
+        return compare_runs(sides, reader.differing)
+
+
+def _column_side(
+    reader: Reader,
+    run: RunRow,
+    column: Column,
+    document: Mapping[str, Any],
+    judged_by: JudgedBy,
+    labels: Mapping[str, Mapping[str, int]],
+) -> ComparedRun:
+    """A column as a run that has no other."""
+    prompt, target = column
+    compared = (row for row in reader.compared(run.id) if (row.prompt, row.target) == column)
+    rows = [row._replace(prompt=0, target=0) for row in compared]
+    ids = {row.id for row in rows}
+    name = column_name(run, prompt, target)
+    alone = replace(run, name=name, prompts=(run.prompts[prompt],), targets=(run.targets[target],), total=len(rows))
+    judged = (score for score in reader.judged(run.id) if score.answer in ids)
+
+    def spent(chosen: Collection[int] | None) -> Mapping[int, Spent]:
+        return dict(enumerate(reader.spent_by(run.id, ids if chosen is None else chosen).values()))
+
+    return ComparedRun(alone, rows, document, judged, judged_by, labels, spent=spent, part=asked_part(reader, run))
+
+
+def _labels(reader: Reader, run: RunRow) -> dict[Column, dict[str, dict[str, int]]]:
+    """How often each evaluator gave each label that neither passes nor fails, in each column."""
+    labels: dict[Column, dict[str, dict[str, int]]] = {}
+    for mean in reader.evaluator_means(run.id, columns=True) if reader.label_counts(run.id) else ():
+        if mean.labels and mean.prompt is not None and mean.target is not None:
+            labels.setdefault((mean.prompt, mean.target), {})[mean.key] = dict(mean.labels)
+    return labels

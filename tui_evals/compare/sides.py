@@ -1,25 +1,239 @@
-"""The answers of one run as a comparison needs them: by item, small, and with columns numbered like the other runs'."""
+"""The answers of one run as a comparison needs them: small, by item, matched with the items of other runs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from tui_evals.store.calls import Spent
 from tui_evals.store.figures import ComparedFields, JudgedFields
-from tui_evals.store.records import AnswerStatus, RunRow, Totals
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerStatus, RunRow
 from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references
 from tui_evals.text.measures import common_measure, on_common_scale, parse_measure
 from tui_evals.text.names import numbered
 
-from .match import ItemKey
-from .statistics import Interval, wilson
+Kind = Literal["fixed", "broken", "changed", "same", "new", "gone", "not comparable"]
+How = Literal["testId", "content", "position"]
+Verdict = Literal["pass", "fail", "unjudged", "errored"]
+
+_WHOLE: frozenset[AnswerStatus] = frozenset(("pass", "fail", "answered", "unjudged", "scored"))
+_WEAKNESS: dict[How, int] = {"testId": 0, "content": 1, "position": 2}
+
+
+class ItemKey(NamedTuple):
+    """What an item can be recognised by; the hash is of what is asked and expected, without the testId."""
+
+    test_id: str | None
+    content_hash: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one turn of one repeat."""
+
+    turn: int
+    repeat: int
+    status: AnswerStatus
+
+
+class Group(NamedTuple):
+    """One item across runs: its key in each run, None where it is missing."""
+
+    keys: tuple[ItemKey | None, ...]
+    how: How | None
+    """The weakest of what it was matched by; None when only one run has it."""
+
+
+def match_items(runs: Sequence[Sequence[ItemKey]]) -> Iterable[Group]:
+    """Every item of the runs once: those of the first run in its order, then what each later one adds."""
+    counts = [Counter(key.test_id for key in run) for run in runs]
+    repeated = {test_id for count in counts for test_id, times in count.items() if times > 1}
+    if len(runs) > 1 and all(run == runs[0] for run in runs[1:]):
+        return (_same_everywhere(key, len(runs), repeated) for key in runs[0])
+    groups: list[_GrowingGroup] = []
+    for number, run in enumerate(runs):
+        unmatched = list(run)
+        for how, identity in _identities(repeated):
+            unmatched = _add_matches(unmatched, number, groups, how, identity)
+        groups += (_GrowingGroup({number: key}) for key in unmatched)
+    return (Group(tuple(group.keys.get(run) for run in range(len(runs))), group.how) for group in groups)
+
+
+def item_verdict(outcomes: Sequence[Outcome]) -> Verdict:
+    """Pass when most of the repeats that could be judged pass; a repeat is as good as the worst of its judged turns."""
+    repeats: dict[int, set[AnswerStatus]] = defaultdict(set)
+    for outcome in outcomes:
+        repeats[outcome.repeat].add(outcome.status)
+    complete = [statuses for statuses in repeats.values() if statuses <= _WHOLE]
+    judged = [statuses for statuses in complete if statuses & {"pass", "fail"}]
+    if judged:
+        return "pass" if 2 * sum("fail" not in statuses for statuses in judged) > len(judged) else "fail"
+    return "unjudged" if complete else "errored"
+
+
+def repeat_verdicts(outcomes: Iterable[Outcome]) -> list[Verdict]:
+    """The verdict of each repeat, which is as good as the worst of its turns."""
+    repeats: dict[int, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        repeats[outcome.repeat].append(outcome)
+    return [item_verdict(turns) for turns in repeats.values()]
+
+
+def _same_everywhere(key: ItemKey, runs: int, repeated: Collection[str | None]) -> Group:
+    """An item that stands at the same place in the same list of items everywhere, as of runs of one dataset."""
+    return Group((key,) * runs, "testId" if key.test_id and key.test_id not in repeated else "content")
+
+
+@dataclass(slots=True)
+class _GrowingGroup:
+    keys: dict[int, ItemKey]
+    how: How | None = None
+
+    def add(self, run: int, key: ItemKey, how: How) -> None:
+        self.keys[run] = key
+        if self.how is None or _WEAKNESS[how] > _WEAKNESS[self.how]:
+            self.how = how
+
+
+def _identities(repeated: set[str | None]) -> tuple[tuple[How, Callable[[ItemKey], Hashable]], ...]:
+    """The ways to recognise an item, surest first; an identity of None does not recognise it."""
+
+    def by_id(key: ItemKey) -> str | None:
+        return key.test_id if key.test_id and key.test_id not in repeated else None
+
+    def by_position(key: ItemKey) -> int | None:
+        # Two unique testIds name two items even where their positions agree.
+        return key.position if by_id(key) is None else None
+
+    return ("testId", by_id), ("content", lambda key: key.content_hash), ("position", by_position)
+
+
+def _add_matches(
+    unmatched: list[ItemKey],
+    run: int,
+    groups: list[_GrowingGroup],
+    how: How,
+    identity: Callable[[ItemKey], Hashable],
+) -> list[ItemKey]:
+    """Add each key to the first group of its identity that lacks this run; the keys without one are returned."""
+    candidates_by_identity: dict[Hashable, deque[_GrowingGroup]] = defaultdict(deque)
+    for group in groups:
+        if run not in group.keys:
+            for known in {identity(key) for key in group.keys.values()} - {None}:
+                candidates_by_identity[known].append(group)
+    rest = []
+    for key in unmatched:
+        candidates = candidates_by_identity[identity(key)]
+        while candidates and run in candidates[0].keys:
+            candidates.popleft()
+        if candidates:
+            candidates[0].add(run, key, how)
+        else:
+            rest.append(key)
+    return rest
+
+
+EVALUATORS = ("Latency", "TimeToFirstToken", "TokensPerSecond", "Cost")
+"""What judges an answer by its call."""
+FORM_KEY = "response_format"
+"""The key of the record that says whether an answer has the form that was asked for."""
+_NAMES = frozenset(name.casefold() for name in EVALUATORS)
+
+
+@dataclass(frozen=True, slots=True)
+class CallVerdicts:
+    """Which answers of a run are cached, and how all are judged without what their calls measured."""
+
+    cached: frozenset[int] = frozenset()
+    keys: frozenset[str] = frozenset()
+    """The evaluators that judge calls."""
+    statuses: Mapping[int, AnswerStatus] = field(default_factory=dict)
+    """The status of an answer without them, where it is another."""
+
+    def status(self, answer: int, status: AnswerStatus) -> AnswerStatus:
+        """The status of an answer without them."""
+        return self.statuses.get(answer, status) if status in ("pass", "fail") else status
+
+
+def read_call_verdicts(
+    reader: Reader, runs: Sequence[RunRow], documents: Sequence[Mapping[str, Any]]
+) -> list[CallVerdicts]:
+    """Those of runs judged by these datasets; where no run has cached answers nothing else is read."""
+    cached = [reader.cached_answers(run.id) for run in runs]
+    if not any(cached):
+        return [CallVerdicts() for _ in runs]
+    found = []
+    for run, own, document in zip(runs, cached, documents, strict=True):
+        keys = reader.keys_of(run, EVALUATORS)
+        found.append(CallVerdicts(own, keys, _statuses(reader, run, keys, document) if keys else {}))
+    return found
+
+
+def _statuses(
+    reader: Reader, run: RunRow, keys: Collection[str], document: Mapping[str, Any]
+) -> dict[int, AnswerStatus]:
+    thresholds = [item.get("threshold") for item in document.get("items", ())]
+    statuses: dict[int, AnswerStatus] = {}
+    for answer, item, passed, failed, wrong_form in reader.other_verdicts(run, keys, FORM_KEY):
+        wanted = thresholds[item] if item < len(thresholds) else None
+        if wrong_form:
+            statuses[answer] = "fail"
+        elif judged := passed + failed:
+            statuses[answer] = "pass" if passed >= (1.0 if wanted is None else wanted) * judged - 1e-9 else "fail"
+        else:
+            statuses[answer] = "unjudged"
+    return statuses
+
+
+def judges_calls(document: Mapping[str, Any]) -> bool:
+    """Whether a dataset has an evaluator that judges answers by their calls."""
+    return any(
+        str((isinstance(options, Mapping) and options.get("type")) or key).casefold() in _NAMES
+        for evaluators in _evaluator_maps(document)
+        for key, options in evaluators.items()
+    )
+
+
+def _evaluator_maps(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if isinstance(own := document.get("default_evaluators"), Mapping):
+        yield own
+    for item in document.get("items", ()):
+        turns = item.get("turns")
+        for unit in (item, *(turns if isinstance(turns, list) else ())):
+            if isinstance(own := unit.get("evaluators"), Mapping):
+                yield own
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How many items a run asked, and of how many."""
+
+    items: int
+    of: int
+
+    @property
+    def text(self) -> str:
+        """The two numbers in words."""
+        return f"{self.items:,} of {self.of:,} item{'' if self.of == 1 else 's'}"
+
+
+def asked_part(reader: Reader, run: RunRow) -> Part | None:
+    """How much of its dataset a run asked; None where that is all of it."""
+    only = run.config.get("only") if run.config else None
+    if only is None:
+        return None
+    of = reader.item_count(run)
+    return Part(len(only), of) if len(only) < of else None
+
 
 Evaluators = dict[str, dict[str, Any]]
 """Evaluators with their options, by key."""
@@ -63,25 +277,28 @@ class ComparedRun:
     """The rubrics by which judges gave the verdicts of an evaluator, where they are recorded."""
     rejudged: Mapping[int, EarlierAttempt] = field(default_factory=dict)
     """Answers by their ids that are judged by another expectation than their run."""
-    totals: Mapping[int | None, Totals] = field(default_factory=dict)
-    """Each target in numbers, and under None the whole run; without them nothing is known of cost and time."""
-    latencies: Mapping[int, Sequence[float]] = field(default_factory=dict)
-    """The milliseconds to each answer of a target; those from the cache are left out."""
-    unpriced: int = 0
-    """The calls of targets and judges that nobody knows the price of."""
+    spent: Callable[[Collection[int] | None], Mapping[int, Spent]] | None = None
+    """What answers took, by target; of these ids, or of all where it is given None."""
+    calls: CallVerdicts = field(default_factory=CallVerdicts)
+    """Its cached answers, and how all are judged without what calls measured."""
+    part: Part | None = None
+    """How much of its dataset it asked, unless that is all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run took of one target, or of all."""
+    """What the compared answers of one target of a run took, or those of all."""
 
+    answers: int
+    cached: int
+    """How many of them came from the cache: what their calls took is in none of these numbers."""
     cost: float
     """US dollars, judges included."""
     unpriced: int
     input_tokens: int
     output_tokens: int
     latency: float | None
-    """The median of the seconds to an answer; those from the cache are left out."""
+    """The median of the seconds to an answer."""
     perhaps: float = 0.0
     """What calls without an answer may have cost besides."""
 
@@ -98,6 +315,22 @@ class Answer(NamedTuple):
     text_hash: int
 
 
+Cells = Mapping[CellKey, Answer]
+
+
+def without_calls(
+    both: tuple[Cells, Cells], verdicts: tuple[CallVerdicts, CallVerdicts]
+) -> tuple[tuple[Cells, Cells], bool]:
+    """The answers to an item in two runs, judged without their calls if one of them is cached; and whether one is."""
+    if not any(one.id in known.cached for known, own in zip(verdicts, both, strict=True) for one in own.values()):
+        return both, False
+    before, after = (
+        {cell: one._replace(status=known.status(one.id, one.status)) for cell, one in own.items()}
+        for known, own in zip(verdicts, both, strict=True)
+    )
+    return (before, after), True
+
+
 @dataclass(slots=True)
 class _Scored:
     """The answers to which an evaluator gave scores in one measure, or bare verdicts."""
@@ -108,24 +341,6 @@ class _Scored:
     """How often what passes lies on or above the threshold, and what fails below it."""
     below: int = 0
     """How often it is the other way round."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """How many of the answers that could be judged pass."""
-
-    passed: int
-    judged: int
-
-    @property
-    def share(self) -> float | None:
-        """The pass rate; None when nothing was judged."""
-        return self.passed / self.judged if self.judged else None
-
-    @property
-    def interval(self) -> Interval | None:
-        """Where the true pass rate lies."""
-        return wilson(self.passed, self.judged)
 
 
 def column_name(run: RunRow, prompt: int, target: int) -> str:
@@ -165,8 +380,9 @@ class RunAnswers:
             for p in range(len(run.prompts))
             for t in range(len(run.targets))
         }
-        self.statuses: Counter[tuple[str, AnswerStatus]] = Counter()
-        self._totals, self._unpriced, self._latencies = ran.totals, ran.unpriced, ran.latencies
+        self.calls, self.part, self._spent = ran.calls, ran.part, ran.spent
+        self.count = 0
+        """How many answers there are."""
         # What many answers have in common is kept once: a run may have a hundred thousand.
         words: dict[Any, Any] = {}
         for answer_id, item, turn, prompt, target, repeat, name, category, status, score, code, preview in ran.rows:
@@ -174,8 +390,8 @@ class RunAnswers:
             key = (repeat, prompts[prompt], targets[target], turn)
             self.names[item] = name
             self.categories[item] = category
+            self.count += 1
             self.answers.setdefault(key, {})[item] = Answer(answer_id, status, score, hash((preview, code)))
-            self.statuses[category, status] += 1
         for answer_id, evaluator, score, result, threshold, measure in ran.judged:
             if score is not None and not isfinite(score):  # an endless score has no mean
                 continue
@@ -223,38 +439,15 @@ class RunAnswers:
         parts = self._scored[key].values()
         return sum(one.verdicts for one in parts), sum(one.above for one in parts), sum(one.below for one in parts)
 
-    def rate(self, category: str | None = None) -> Rate:
-        """How many answers pass, of all or of a category."""
-        counts: Counter[AnswerStatus] = Counter()
-        for (name, status), count in self.statuses.items():
-            counts[status] += count if category in (None, name) else 0
-        return Rate(counts["pass"], counts["pass"] + counts["fail"])
-
-    def usage(self) -> dict[str, Usage]:
-        """What the run took: under the empty name of all targets, then of each by its name."""
-        if not self._totals:
+    def usage(self, answers: Collection[int] | None) -> dict[str, Usage]:
+        """What some answers took, or all: under the empty name of all targets, then of each by its name."""
+        spent = self._spent(answers) if self._spent else {}
+        if not spent:
             return {}
-        numbers = range(len(self.run.targets))
-        whole = self._used([self._totals[None]], numbers)
-        by_name: defaultdict[str, list[int]] = defaultdict(list)
-        for number in numbers:
-            by_name[self.run.targets[number]].append(number)
-        each = {
-            name: self._used([self._totals[number] for number in own if number in self._totals], own)
-            for name, own in by_name.items()
-        }
-        return {"": replace(whole, unpriced=max(whole.unpriced, self._unpriced)), **each}
-
-    def _used(self, totals: Sequence[Totals], targets: Iterable[int]) -> Usage:
-        latencies = [one for number in targets for one in self._latencies.get(number, ())]
-        return Usage(
-            sum(one.cost + one.judge_cost for one in totals),
-            sum(one.unpriced for one in totals),
-            sum(one.input_tokens for one in totals),
-            sum(one.output_tokens for one in totals),
-            median(latencies) / 1000 if latencies else None,
-            sum(one.may_cost for one in totals),
-        )
+        by_name: defaultdict[str, list[Spent]] = defaultdict(list)
+        for target, own in spent.items():
+            by_name[self.run.targets[target]].append(own)
+        return {"": _used(list(spent.values())), **{name: _used(own) for name, own in by_name.items()}}
 
     def expects_otherwise(self, position: int, later: RunAnswers, place: int) -> bool:
         """Whether the answers to an item are judged by another expectation in a later run."""
@@ -285,6 +478,21 @@ class RunAnswers:
     def _test_id(self, number: int) -> str | None:
         test_id = self.items[number].get("testId")
         return test_id if isinstance(test_id, str) else None
+
+
+def _used(parts: Sequence[Spent]) -> Usage:
+    totals = [part.totals for part in parts]
+    latencies = [one for part in parts for one in part.latencies]
+    return Usage(
+        answers=sum(one.total for one in totals),
+        cached=sum(one.cached for one in totals),
+        cost=sum(one.cost + one.judge_cost for one in totals),
+        unpriced=sum(one.unpriced for one in totals),
+        input_tokens=sum(one.input_tokens for one in totals),
+        output_tokens=sum(one.output_tokens for one in totals),
+        latency=median(latencies) / 1000 if latencies else None,
+        perhaps=sum(one.may_cost for one in totals),
+    )
 
 
 def same_expectations(one: RunAnswers, other: RunAnswers) -> bool:

@@ -1,11 +1,11 @@
-"""Statistics of rates and of paired differences: intervals, tests, and how many items a difference takes."""
+"""Tests of paired differences, and how many items a difference takes; `tui_evals/figures.py` has the intervals."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, comb, erfc, floor, frexp, fsum, isfinite, ldexp, log2, pi, sqrt, tan
+from math import ceil, comb, erfc, frexp, fsum, isfinite, ldexp, log2, sqrt
 from operator import add
 from random import Random
 from statistics import NormalDist
@@ -57,56 +57,8 @@ def histograms(runs: Sequence[Sequence[float]], bins: int = BINS) -> Histograms:
 
 _MANY = 1_000  # values beyond which the normal limit stands for draws at random
 _EXACT = 12  # differences up to which every choice of signs is tried
-_FLIPS, _RESAMPLES = 4_999, 2_000
+_FLIPS = 4_999
 _ROUNDING = 1e-12  # share of the values below which a difference is the rounding of floats
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Where the true rate or mean lies, at the level that was asked for; shares for a rate."""
-
-    low: float
-    high: float
-
-
-def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
-    """Wilson's score interval of a rate; None when there is nothing to count."""
-    if not 0 <= successes <= n or not 0 < level < 1:
-        raise ValueError(f"{successes} of {n} at level {level} is not a rate; give 0 <= successes <= n, 0 < level < 1")
-    if n == 0:
-        return None
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share, shrink = successes / n, 1 + z * z / n
-    middle = (share + z * z / (2 * n)) / shrink
-    half = z / shrink * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    # At the ends the formula gives 0 and 1 exactly; rounding would give a share just outside of them.
-    return Interval(0.0 if successes == 0 else middle - half, 1.0 if successes == n else middle + half)
-
-
-def mean_interval(n: int, mean: float, squares: float, level: float = 0.95) -> Interval | None:
-    """Student's interval of a mean of n numbers, from it and the mean of their squares; None where they are too few."""
-    spread = sqrt(max(squares - mean * mean, 0.0) * n / (n - 1)) if n > 1 else 0.0
-    if not spread:
-        return None
-    half = _student(n - 1, level) * spread / sqrt(n)
-    return Interval(mean - half, mean + half)
-
-
-def _student(freedom: int, level: float) -> float:
-    """The quantile of Student's distribution for a two-sided level, by the exact forms or Hill's expansion."""
-    tail = (1 - level) / 2
-    if freedom == 1:
-        return 1 / tan(pi * tail)
-    if freedom == 2:
-        return (1 - 2 * tail) * sqrt(2 / (4 * tail * (1 - tail)))
-    z = NormalDist().inv_cdf(1 - tail)
-    terms: tuple[float, ...] = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return float(z + sum(term / freedom**power for power, term in enumerate(terms, 1)))
 
 
 def mcnemar(broken: int, fixed: int) -> float:
@@ -149,23 +101,6 @@ def paired_test(differences: Sequence[float], seed: int = 0) -> float:
     return (1 + further) / (1 + _FLIPS)
 
 
-def bootstrap(differences: Sequence[float], level: float = 0.95, seed: int = 0) -> Interval | None:
-    """The percentile bootstrap interval of the mean; beyond 1,000 values the normal limit, to which it tends.
-
-    None below two values, because one tells nothing of the spread; a point when all are equal.
-    """
-    _check_levels(differences, level)
-    n = len(differences)
-    if n < 2:
-        return None
-    mean, squares = moments(differences)
-    if n > _MANY or not squares:
-        return _interval_around(mean, NormalDist().inv_cdf((1 + level) / 2) * sqrt(squares) / n)
-    draw = Random(seed).choices
-    means = sorted(sum(draw(differences, k=n)) / n for _ in range(_RESAMPLES))
-    return Interval(_quantile(means, (1 - level) / 2), _quantile(means, (1 + level) / 2))
-
-
 def holm(ps: Sequence[float]) -> list[float]:
     """The p values, in their order, adjusted so that a false alarm among them all is as rare as with one alone."""
     if not all(0 <= p <= 1 for p in ps):
@@ -191,11 +126,6 @@ def items_needed(differences: Sequence[float], level: float = 0.05, power: float
     chance, miss = normal.inv_cdf(1 - level / 2), normal.inv_cdf(power)
     root = (chance * sqrt(square) + miss * sqrt(max(0.0, square - mean * mean))) / mean
     return max(ceil(root * root), ceil(ceil(1 - log2(level)) * n / len(scaled)))
-
-
-def interval_percent(ends: Interval | None) -> str:
-    """The interval of a rate in percent; empty where there is none."""
-    return "" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
@@ -241,15 +171,3 @@ def _random_signed_sums(sizes: Sequence[float], random: Random) -> list[float]:
         table *= 256 // len(table)
         totals = list(map(add, totals, map(table.__getitem__, random.randbytes(_FLIPS))))
     return totals
-
-
-def _interval_around(middle: float, half: float) -> Interval:
-    return Interval(middle - half, middle + half)
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    """The quantile of sorted values, between two of them in proportion."""
-    position = share * (len(ordered) - 1)
-    below = floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import fmean
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from tui_evals.compare.runs import compare_runs
+from tui_evals.compare.sides import (
+    ComparedRun,
+    Outcome,
+    Part,
+    Verdict,
+    asked_part,
+    column_name,
+    item_verdict,
+    read_call_verdicts,
+)
+from tui_evals.compare.verdicts import difference_sentence, measured_sentence
+from tui_evals.figures import Figure, Interval
 from tui_evals.store.filters import Filter, Term
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.measures import Measure, common_measure, on_common_scale, parse_measure
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 
-from .match import Outcome, Verdict, item_verdict
 from .measures import MeasuredDifference, RunDifference
-from .runs import compare_runs
-from .sides import ComparedRun, Rate, column_name
 from .statistics import percent
-from .verdicts import difference_sentence, measured_sentence
 
 T = TypeVar("T")
 Values = Sequence[float | None]
@@ -29,6 +38,8 @@ Column = tuple[int, int]
 """Prompt and target by their numbers."""
 
 BARS = "▁▂▃▄▅▆▇█"
+HOLLOW = "○"
+"""A run that asked only a part of its dataset."""
 
 _VERDICT_VALUES: Mapping[Verdict, float | None] = {"pass": 1.0, "fail": 0.0, "errored": None, "unjudged": None}
 
@@ -68,18 +79,20 @@ class FirstAndLast:
 class Trend:
     """One measure of several runs, the oldest first."""
 
-    values: Mapping[str, Sequence[float | None]]
-    """For each column its value in every run."""
+    values: Mapping[str, Values]
+    """For each column its value in every run that asked its whole dataset; None for a partial run."""
+    figures: Mapping[str, Sequence[Figure | None]] = field(default_factory=dict)
+    """For each column the pass rate or the mean score of every run, of partial ones too; empty for an item."""
+    parts: Sequence[Part | None] = ()
+    """How much of its dataset each run asked; None where that is all of it."""
+    measure: str = ""
+    """What the mean scores of an evaluator are in."""
     category: str | None = None
     """The category whose pass rate this is."""
     evaluator: str | None = None
     """The evaluator whose mean score this is."""
     item: str | None = None
     """The item whose verdicts these are."""
-    rates: Sequence[Rate] = ()
-    """The pass rate of every run over all columns; empty for an evaluator and for an item."""
-    means: Sequence[EvaluatorMean | None] = ()
-    """What the evaluator gave in every run over all columns."""
     verdicts: Mapping[str, Sequence[Verdict | None]] | None = None
     """For each column the verdict on the item in every run."""
     answers: Sequence[Sequence[AnswerRow]] = ()
@@ -109,29 +122,40 @@ class Trend:
         number, *_ = self._measure.texts(abs(change), first, last)
         return f"{'+' if change > 0 else '-' if change else ''}{number}"
 
+    def hollow(self, column: str) -> list[bool]:
+        """Which runs are partial and have a value of a column, which is drawn hollow beside the line."""
+        figures = self.figures.get(column)
+        if figures is None:
+            return []
+        return [figure is not None and part is not None for figure, part in zip(figures, self.parts, strict=True)]
+
     @property
     def _measure(self) -> Measure:
         """What the mean scores are in."""
-        return parse_measure(max((mean.measure for mean in self.means if mean), default=""))
+        return parse_measure(self.measure)
 
     def first_and_last(self, reader: Reader, runs: Sequence[RunRow]) -> Iterator[FirstAndLast]:
-        """The last run against the first one, for each column that two runs have; none for an item."""
+        """The last whole run against the first one, for each column that two runs have; none for an item."""
         for column, values in {} if self.item is not None else self.values.items():
             span = known_span(values)
             if span is None or span[0] == span[1]:
                 continue
             first, last = runs[span[0]], runs[span[1]]
-            difference = compare_runs([self._compared_run(reader, run, column) for run in (first, last)]).against[0]
+            sides = [self._compared_run(reader, run, column) for run in (first, last)]
+            judged_by = [side.judged_by.document if side.judged_by else side.document for side in sides]
+            calls = read_call_verdicts(reader, (first, last), judged_by)
+            with_calls = [replace(side, calls=own) for side, own in zip(sides, calls, strict=True)]
+            difference = compare_runs(with_calls).against[0]
             tests = [difference.passes] if self.evaluator is None else [test for test in difference.tests if test.what]
             yield from (FirstAndLast(column, first, last, difference, test) for test in tests)
 
     def _compared_run(self, reader: Reader, run: RunRow, column: str) -> ComparedRun:
-        """The part of a run that the trend measures: one of its columns, or a category, and one evaluator."""
+        """The part of a run that the trend measures: one of its columns, one category of it, and one evaluator."""
         names = column_names(run)
         rows = (
             row
             for row in reader.compared(run.id)
-            if (names[row.prompt, row.target] == column if self.category is None else row.category == self.category)
+            if column in (names[row.prompt, row.target], TOGETHER) and self.category in (None, row.category)
         )
         judged = reader.judged(run.id) if self.evaluator else ()
         scores = [score for score in judged if score.key == self.evaluator]
@@ -140,49 +164,83 @@ class Trend:
         return ComparedRun(run, rows, document, scores, judged_by, rejudged=rejudged)
 
 
+TOGETHER = "all answers to an item"
+"""The column of an evaluator that judges answers to an item together."""
+
+
 def pass_rate_trend(reader: Reader, runs: Sequence[RunRow]) -> Trend:
     """The pass rate of each column."""
-    by_column, rates = [], []
+    by_column = []
     for run in runs:
-        names, totals = column_names(run), reader.totals_by(run.id, "column")
-        by_column.append({names[column]: pass_rate([one]).share for column, one in totals.items()})
-        rates.append(pass_rate(totals.values()))
-    return Trend(values=align_runs(by_column), rates=rates)
+        names = column_names(run)
+        by_column.append({names[at]: one.pass_rate for at, one in reader.totals_by(run.id, "column").items()})
+    return Trend(**_lines(reader, runs, by_column))
 
 
 def category_trend(reader: Reader, runs: Sequence[RunRow], category: str) -> Trend:
-    """The pass rate of a category, all columns together."""
-    totals = [reader.totals_by(run.id, "category") for run in runs]
-    known = sorted({name for by_category in totals for name in by_category})
+    """The pass rate of a category in each column."""
+    totals = [reader.totals_by(run.id, "cell") for run in runs]
+    known = sorted({name for cells in totals for *_, name in cells})
     if category not in known:
         raise UnknownTrend("category", category, known, runs)
-    rates = [pass_rate([by_category[category]] if category in by_category else []) for by_category in totals]
-    return Trend(values={category or "(none)": [rate.share for rate in rates]}, rates=rates, category=category)
+    by_column = []
+    for run, cells in zip(runs, totals, strict=True):
+        names = column_names(run)
+        own = {(prompt, target): one for (prompt, target, name), one in cells.items() if name == category}
+        by_column.append({names[column]: one.pass_rate for column, one in own.items()})
+    return Trend(category=category, **_lines(reader, runs, by_column))
 
 
 def evaluator_trend(reader: Reader, runs: Sequence[RunRow], key: str) -> Trend:
     """The mean score of an evaluator in each column."""
-    means_by_key = [{mean.key: mean for mean in reader.evaluator_means(run.id)} for run in runs]
-    known = sorted({name for means in means_by_key for name in means})
+    every = [reader.evaluator_means(run.id, columns=True) for run in runs]
+    if not any(mean.key == key for own in every for mean in own):  # what judges answers together has no column
+        every = [reader.evaluator_means(run.id) for run in runs]
+    known = sorted({mean.key for own in every for mean in own})
     if key not in known:
         raise UnknownTrend("evaluator", key, known, runs)
+    mine = [[mean for mean in own if mean.key == key] for own in every]
+    measure = common_measure(mean.measure for own in mine for mean in own)
     by_column = []
-    measure = common_measure(means[key].measure for means in means_by_key if key in means)
-    for run in runs:
+    for run, own in zip(runs, mine, strict=True):
         names = column_names(run)
-        means = [_brought(mean, measure) for mean in reader.evaluator_means(run.id, columns=True) if mean.key == key]
-        by_column.append({names[mean.prompt or 0, mean.target or 0]: mean.mean for mean in means})
-    run_means = [_brought(means[key], measure) if key in means else None for means in means_by_key]
-    if not any(by_column):  # Groups of answers belong to no column.
-        by_column = [{"all answers to an item": mean.mean} if mean else {} for mean in run_means]
-    return Trend(values=align_runs(by_column), means=run_means, evaluator=key)
+        by_column.append(
+            {
+                TOGETHER if mean.prompt is None or mean.target is None else names[mean.prompt, mean.target]: _brought(
+                    mean, measure
+                )
+                for mean in own
+            }
+        )
+    return Trend(evaluator=key, measure=measure, **_lines(reader, runs, by_column))
 
 
-def _brought(mean: EvaluatorMean, measure: str) -> EvaluatorMean:
-    """A mean on the scale that all runs share, where theirs differ."""
-    if mean.mean is None or not parse_measure(measure).normalised:
-        return mean
-    return replace(mean, mean=on_common_scale(mean.mean, mean.measure, measure), measure=measure)
+def _lines(reader: Reader, runs: Sequence[RunRow], by_column: Sequence[Mapping[str, Figure | None]]) -> dict[str, Any]:
+    """The figures of every run by column, and those of whole runs as lines."""
+    parts, figures = [asked_part(reader, run) for run in runs], align_runs(by_column)
+    values = {
+        column: tuple(None if figure is None or part else figure.value for figure, part in zip(own, parts, strict=True))
+        for column, own in figures.items()
+    }
+    return {"values": values, "figures": figures, "parts": parts}
+
+
+def _brought(mean: EvaluatorMean, measure: str) -> Figure | None:
+    """A mean with its interval, on the scale that all runs share where theirs differ."""
+    figure = mean.mean_figure
+    if figure is None and mean.mean is not None:  # of several scales, where nobody knows the spread by item
+        figure = Figure(mean.mean, 0, mean.scored, None, "", "", "scored")
+    if figure is None or not parse_measure(measure).normalised:
+        return figure
+
+    def place(value: float) -> float | None:
+        return on_common_scale(value, mean.measure, measure)
+
+    value, ends = place(figure.value), figure.interval and (place(figure.interval.low), place(figure.interval.high))
+    if value is None:
+        return None
+    low, high = ends or (None, None)
+    return replace(figure, value=value, interval=None if low is None or high is None else Interval(low, high))
 
 
 def item_trend(reader: Reader, runs: Sequence[RunRow], name: str) -> Trend:
@@ -199,6 +257,7 @@ def item_trend(reader: Reader, runs: Sequence[RunRow], name: str) -> Trend:
     verdicts: Mapping[str, Sequence[Verdict | None]] = align_runs(by_column)
     return Trend(
         values={column: [_VERDICT_VALUES[one] if one else None for one in row] for column, row in verdicts.items()},
+        parts=[asked_part(reader, run) for run in runs],
         item=name,
         verdicts=verdicts,
         answers=answers,
@@ -214,13 +273,6 @@ def signed_number(value: float, form: str) -> str:
 def column_names(run: RunRow) -> dict[Column, str]:
     """What each column of a run is called: its target, and the prompt under test where it has a name."""
     return {(p, t): column_name(run, p, t) for p in range(len(run.prompts)) for t in range(len(run.targets))}
-
-
-def pass_rate(totals: Iterable[Totals]) -> Rate:
-    """How many answers pass, of all that could be judged."""
-    counts = list(totals)
-    passed = sum(count.passed for count in counts)
-    return Rate(passed, passed + sum(count.failed for count in counts))
 
 
 def verdicts_by_column(rows: Iterable[AnswerRow]) -> dict[Column, Verdict]:
@@ -257,9 +309,13 @@ def bar_range(values: Iterable[float | None]) -> tuple[float, float]:
     return min([0.0, *known]), max([1.0, *known])
 
 
-def draw_bars(values: Values, low: float = 0.0, high: float = 1.0) -> str:
-    """A bar for each value, the lowest at `low` and the highest at `high`; a space where there is none."""
-    return "".join(" " if value is None else _bar_character((value - low) / (high - low)) for value in values)
+def draw_bars(values: Values, low: float = 0.0, high: float = 1.0, hollow: Sequence[bool] = ()) -> str:
+    """A bar for each value, the lowest at `low` and the highest at `high`; a space or a hollow point without one."""
+    points = hollow or [False] * len(values)
+    return "".join(
+        (HOLLOW if point else " ") if value is None else _bar_character((value - low) / (high - low))
+        for value, point in zip(values, points, strict=True)
+    )
 
 
 def _bar_character(share: float) -> str:

@@ -13,10 +13,10 @@ from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Any
 
+from tui_evals.datasets.paths import DatasetError, Path, Problem, set_at
+from tui_evals.project_files import TooLarge, read_bytes
+
 from .document import Document
-from .layout import Path
-from .paths import set_at
-from .problems import DatasetError, Problem
 
 MAX_BYTES = 20_000_000
 PART = "attachment"
@@ -53,13 +53,11 @@ class CannotAttach(ValueError):
 def read_attachment(folder: FilePath, name: str) -> bytes:
     """The content of a file in the dataset's folder or below it; CannotAttach for anything else."""
     try:
-        with _file(folder, name).open("rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
+        return read_bytes(_file(folder, name), root=folder, most=MAX_BYTES)
+    except TooLarge:
+        raise CannotAttach(f"{name!r} is larger than the {MAX_BYTES // 1_000_000} MB that a file may have") from None
     except OSError as problem:
         raise CannotAttach(f"{name!r} cannot be read: {problem.strerror}") from None
-    if len(content) > MAX_BYTES:
-        raise CannotAttach(f"{name!r} is larger than the {MAX_BYTES // 1_000_000} MB that a file may have")
-    return content
 
 
 def _file(folder: FilePath, name: str) -> FilePath:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from tui_evals.atomic_files import write_atomically
-from tui_evals.private_files import make_private_folder
-
-from .problems import DatasetError, Problem
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem, pretty_json
+from tui_evals.files import make_folder, make_private_folder, write_atomically
+from tui_evals.project_files import MOST, read_head, read_text, resolved
 
 _DATASET_NAMES = ("prompts.json", "evals.json", "tests.json")
 STARTER = Path("evals", "evals.json")
@@ -30,6 +32,7 @@ _PLAIN_ENDINGS = tuple(ending for ending in ENDINGS if not ending.endswith(".gz"
 _NO_DATASETS_IN = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
 _DEEPEST = 4
 _HEAD = 65536
+_MOST_LOOKED_AT = 2**26
 
 _GITIGNORE = """\
 # The database, logs and results stay on this machine; the configuration and the suites are shared.
@@ -62,7 +65,7 @@ def dataset_named(word: Path, root: Path) -> Path:
 
 
 def _from_here(file: Path) -> Path:
-    here, file = Path.cwd().resolve(), file.resolve()
+    here, file = Path.cwd().resolve(), resolved(file)
     return file.relative_to(here) if file.is_relative_to(here) else file
 
 
@@ -82,6 +85,20 @@ def dataset_files(root: Path) -> Iterator[Path]:
         yield from (here / name for name in names if name.endswith(_PLAIN_ENDINGS) and _may_hold_items(here / name))
 
 
+def dataset_texts(root: Path) -> Iterator[tuple[Path, str]]:
+    """The JSON datasets of a project with their texts, for a first look at what the project would do.
+
+    What is too large for that, or cannot be read, is left out. It is looked at when it is run.
+    """
+    left = _MOST_LOOKED_AT
+    for file in dataset_files(root):
+        with suppress(OSError, ValueError):
+            if file.suffix == ".json":
+                text = read_text(file, most=min(left, MOST))
+                left -= len(text)
+                yield file, text
+
+
 def prompt_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """The prompt files beside a dataset and in the folders next to it, without those that judge."""
     places = (place for place in sorted(folder.glob("*")) if place.is_dir() and not place.name.startswith("."))
@@ -94,10 +111,9 @@ def _may_hold_items(file: Path) -> bool:
     if is_generation_file(file):
         return False
     if file.suffix != ".json":
-        return True
+        return file.is_file()
     try:
-        with open(file, "rb") as stream:
-            start = stream.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
+        start = read_head(file, _HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
     except OSError:
         return False
     if b'"evalId"' in start:  # results of promptfoo, which begin with the prompts they are of
@@ -131,3 +147,74 @@ def make_project(root: Path) -> Path:
     if not ignore.exists():
         write_atomically(ignore, _GITIGNORE.encode("utf-8"))
     return folder
+
+
+TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "basic": (
+        "Basic agent evaluation tests",
+        (
+            ("What can you help me with?", "I can help you with [specific capabilities]."),
+            ("Who are you?", "I'm [agent name], specialized in [domain]."),
+        ),
+    ),
+    "knowledge-base": (
+        "Knowledge base accuracy tests",
+        (
+            ("What is [key concept from your knowledge]?", "[Accurate definition from knowledge base]"),
+            ("How do I [perform key task]?", "[Step-by-step guidance from knowledge]"),
+        ),
+    ),
+    "tool-usage": (
+        "Plugin and tool integration tests",
+        (
+            ("What's on my calendar today?", "[Calendar data retrieved via Graph API]"),
+            ("Find documents about [topic]", "[Search results from SharePoint/OneDrive]"),
+        ),
+    ),
+}
+
+
+def starter_dataset(template: str) -> dict[str, Any]:
+    """The dataset of a template."""
+    description, pairs = TEMPLATES[template]
+    items = [{"prompt": prompt, "expected_response": expected} for prompt, expected in pairs]
+    return {"schemaVersion": CURRENT_VERSION, "description": description, "items": items}
+
+
+def write_starter(file: Path, template: str = "basic") -> None:
+    """Write a starter dataset where none is yet."""
+    if file.exists():
+        raise FileExistsError(f"{file} is already there; nothing was written")
+    make_folder(file.parent)
+    write_atomically(file, pretty_json(starter_dataset(template)).encode("utf-8"))
+
+
+def write_first_questions(file: Path, question: str) -> None:
+    """Write a small dataset that needs no judge: something has to be answered, and soon."""
+    document = {
+        "schemaVersion": CURRENT_VERSION,
+        "description": "First questions; add expected responses, and evaluators that hold answers against them",
+        "default_evaluators": {"Regex": {"pattern": r"\S"}, "Latency": {"threshold": 30_000}},
+        "items": [{"testId": "first", "prompt": question}, {"testId": "second", "prompt": "Say the same in one word."}],
+    }
+    make_folder(file.parent)
+    write_atomically(file, pretty_json(document).encode("utf-8"))
+
+
+_DEMO_DATASETS = ("library-assistant.json", "moving-in.json", "wishes-as-json.json")
+
+
+def make_demo(folder: Path) -> Path:
+    """Write the sample project into a folder that holds none yet, and return its first dataset."""
+    sources = {f"evals/{source_name}": source_name for source_name in _DEMO_DATASETS} | {
+        ".evals/config.toml": "config.toml"
+    }
+    for path in sources:
+        if (folder / path).exists():
+            raise FileExistsError(f"{folder / path} is already there; nothing was written")
+    make_project(folder)
+    make_folder(folder / "evals")
+    demo_files = files(__package__) / "demo"
+    for path, source_name in sources.items():
+        write_atomically(folder / path, (demo_files / source_name).read_bytes())
+    return folder / "evals" / _DEMO_DATASETS[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import stat
+import io
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,15 +12,16 @@ from functools import cached_property
 from pathlib import Path as File
 from typing import Any, Literal
 
+from tui_evals.datasets import rows
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, LineError, Path, Problem
+from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.text import strictjson
 
-from . import samples, table
-from .layout import Layout, Path
-from .problems import DatasetError, LineError, Problem
-from .versions import CURRENT_VERSION
-
 Dialect = Literal["document", "array", "parallel", "csv", "jsonl"]
-_MAX_BYTES = 2**30
+MAX_BYTES = 2**30
+MAX_UNPACKED = 2**26
+"""The largest content of a packed file, which may hold a thousand times its own size."""
+"""The largest dataset."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Document:
         return Layout(self.text)
 
     def with_data(self, data: dict[str, Any]) -> Document:
-        """The same file with other data; what was found out about its lines stays known."""
+        """The document with other data and the known lines."""
         other = replace(self, data=data)
         other.__dict__["_layout"] = self._layout
         return other
@@ -76,7 +77,7 @@ def load(file: File, columns: Mapping[str, str] | None = None) -> Document:
     if dialect == "document":
         return _read_json(file, text, digest)
     try:
-        items, lines = table.read_csv(text, columns) if dialect == "csv" else samples.read_jsonl(text)
+        items, lines = rows.read_csv(text, columns) if dialect == "csv" else rows.read_jsonl(text)
     except LineError as error:
         raise _refuse(file, str(error), error.line) from None
     return Document(file, text, digest, dialect, as_document(items, "array"), lines)
@@ -93,7 +94,7 @@ def dialect_of_name(file: File) -> Literal["document", "csv", "jsonl"]:
 def digest_of(file: File) -> str | None:
     """The digest of the file's bytes now; None when it is gone."""
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        return hashlib.sha256(read_bytes(file, most=MAX_BYTES, follow_out=True)).hexdigest()
     except FileNotFoundError:
         return None
 
@@ -104,14 +105,13 @@ def _refuse(file: File, message: str, line: int | None = None) -> DatasetError:
 
 def _read_bytes(file: File) -> bytes:
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise _refuse(file, "is not a file; name the dataset file itself")
-        if status.st_size > _MAX_BYTES:
-            raise _refuse(file, f"is larger than {_MAX_BYTES // 2**20} MiB; split it into several datasets")
-        return file.read_bytes()
+        return read_bytes(file, most=MAX_BYTES, follow_out=True)
     except FileNotFoundError:
         raise _refuse(file, "there is no such file") from None
+    except IsADirectoryError:
+        raise _refuse(file, "is a folder, not a file; name the dataset file itself") from None
+    except TooLarge:
+        raise _refuse(file, f"is larger than {MAX_BYTES // 2**20} MiB; split it into several datasets") from None
     except (OSError, ValueError) as error:
         raise _refuse(file, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -131,12 +131,12 @@ def _decode(file: File, raw: bytes) -> str:
 
 def _unzip(file: File, raw: bytes) -> bytes:
     try:
-        with gzip.open(file) as stream:
-            raw = stream.read(_MAX_BYTES + 1)
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+            raw = stream.read(MAX_UNPACKED + 1)
     except (OSError, EOFError, zlib.error):
         raise _refuse(file, "is named .gz but is not a whole gzip file") from None
-    if len(raw) > _MAX_BYTES:
-        raise _refuse(file, f"unpacks to more than {_MAX_BYTES // 2**20} MiB; split it into several datasets")
+    if len(raw) > MAX_UNPACKED:
+        raise _refuse(file, f"unpacks to more than {MAX_UNPACKED // 2**20} MiB; split it into several datasets")
     return raw
 
 

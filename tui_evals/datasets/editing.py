@@ -11,17 +11,14 @@ from functools import cached_property
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.atomic_files import CannotSave
+from tui_evals.datasets.merging import Merge, Patch, merge, patch_between, splice
+from tui_evals.datasets.paths import CURRENT_VERSION, CannotEdit, Data, pretty_json, same_data
+from tui_evals.files import CannotSave, make_folder
 from tui_evals.text import strictjson
 
 from .document import Document, dialect_of_name, digest_of, load
-from .layout import pretty_json
-from .merging import Merge, merge
-from .patches import Patch, patch_between, splice
-from .paths import CannotEdit, Data, same_data
 from .save import ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
-from .versions import CURRENT_VERSION
 
 if TYPE_CHECKING:
     from .validate import Checker
@@ -41,7 +38,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """What somebody else wrote into the file of a dataset that is open, and how it goes together with what is here."""
+    """Changes on disk of an open dataset, and their merge with the changes here."""
 
     document: Document
     merge: Merge | None
@@ -239,7 +236,7 @@ class Editing:
         data = self.data
         try:
             if write is overwrite:
-                document.file.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(document.file.parent)
             saved = write(document, data, even_read_only=even_read_only)
         except OSError as error:
             raise CannotSave(f"{document.file} could not be written: {error.strerror}") from None
@@ -263,7 +260,7 @@ class Editing:
         self.take_up(Incoming(document, None, self.document, self.version), document.data)
 
     def incoming(self) -> Incoming | None:
-        """What somebody else has written into the file; None where it is as it was, or gone."""
+        """Changes that another program wrote into the file; None where it is unchanged or missing."""
         with self._disk:
             base, data, version = self.document, self.data, self.version
             digest = digest_of(base.file) if base.digest else None

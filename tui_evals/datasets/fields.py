@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from tui_evals.datasets import paths, steps
+from tui_evals.datasets.paths import CannotEdit, Data, Path, get_at
 from tui_evals.text import strictjson
+from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe
-
-from . import paths, steps
-from .layout import Path
 
 Kind = Literal["text", "line", "lines", "number", "format", "json"]
 """How a value is written while it is edited: `lines` has one entry per line, `format` is a word or JSON."""
@@ -92,3 +94,158 @@ def pretty(value: Any) -> str:
     """JSON to read and edit; what must not reach a terminal is spelled in the way of JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return text if safe(text) == text else json.dumps(value, indent=2)
+
+
+_SEGMENT = r'(?:"[^"]+"|[^".=:]+)'
+_FIELD = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
+_ASSIGNMENT = re.compile(rf"(?P<field>{_FIELD.pattern})(?P<sign>:?=)(?P<text>.*)", re.DOTALL)
+
+_OPEN = ("variables", "matrix", "extensions", "metadata")
+"""Objects that go when the last thing in them does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A field by its names from the outermost on, and what it is to hold: text to be read its way, or JSON."""
+
+    names: tuple[str, ...]
+    text: str
+    is_json: bool = False
+
+    @property
+    def field(self) -> str:
+        """The field as it is written."""
+        return ".".join(self.names)
+
+
+def parse_assignment(word: str) -> Assignment:
+    """The assignment of one argument."""
+    match = _ASSIGNMENT.fullmatch(word)
+    if match is None:
+        raise CannotEdit(
+            f"{word[:80]!r} sets no field; write FIELD=VALUE, or FIELD:=JSON, as in prompt=Hello or variables.city=Rome"
+        )
+    return Assignment(field_names(match["field"]), match["text"], match["sign"] == ":=")
+
+
+def field_names(text: str) -> tuple[str, ...]:
+    """The names of a field, one in quotation marks may hold any sign."""
+    if not _FIELD.fullmatch(text):
+        raise CannotEdit(f"{text[:80]!r} is no name of a field; write it as in category or variables.city")
+    return tuple(part.strip('"') for part in re.findall(_SEGMENT, text))
+
+
+def assign(data: Data, where: Path, assignments: Sequence[Assignment], unset: Iterable[tuple[str, ...]] = ()) -> Data:
+    """The data with fields of the dataset, an item or a turn set, and others taken away."""
+    for assignment in _joined(assignments):
+        data = _set(data, where, assignment.names, _read(assignment))
+    for names in unset:
+        data = _set(data, where, names, None)
+    return data
+
+
+def value_of(data: Data, where: Path, names: Sequence[str]) -> Any:
+    """The value of a field of the dataset, an item or a turn; CannotEdit where there is none."""
+    value = get_at(data, _place(data, where, names))
+    if value is None:
+        known = unit if isinstance(unit := get_at(data, where), dict) else {}
+        raise CannotEdit(f"there is no '{'.'.join(names)}' here{did_you_mean(names[0], known)}")
+    return value
+
+
+def _joined(assignments: Sequence[Assignment]) -> list[Assignment]:
+    """One assignment for each field: a list may be given entry by entry, anything else once."""
+    by_field: dict[tuple[str, ...], Assignment] = {}
+    for one in assignments:
+        known = by_field.get(one.names)
+        if known is not None and (KINDS.get(_known_name(one.names)) != "lines" or one.is_json or known.is_json):
+            raise CannotEdit(f"'{one.field}' is given twice; give it once")
+        by_field[one.names] = Assignment(one.names, f"{known.text}\n{one.text}") if known is not None else one
+    return list(by_field.values())
+
+
+def _known_name(names: tuple[str, ...]) -> str:
+    """The name under which it is known how a field is written; a turn's fields are written as an item's."""
+    names = names[2:] if names[0] == "turns" else names
+    return ".".join(names) if len(names) == 1 or names[:1] == ("metadata",) else ""
+
+
+def _read(assignment: Assignment) -> Any:
+    if assignment.is_json:
+        try:
+            return strictjson.loads(assignment.text)
+        except strictjson.JsonError as problem:
+            raise CannotEdit(f"{assignment.field}: {problem}") from None
+    name = _known_name(assignment.names)
+    if not name:
+        return assignment.text
+    text = assignment.text.replace(",", "\n") if name in ("tags", "metadata.tags") else assignment.text
+    try:
+        return read_value(KINDS.get(name, "text"), text)
+    except Unreadable as problem:
+        raise CannotEdit(f"{assignment.field}: this is not {problem.wanted}") from None
+
+
+def _set(data: Data, where: Path, names: tuple[str, ...], value: Any) -> Data:
+    """The data with a field of a unit set to a value, or taken away with None."""
+    name, *inner = names
+    _check_name(data, where, name)
+    if name == "turns" and inner and len(where) == 2:
+        return _set_turn(data, where, inner, value)
+    if not inner:
+        return with_value(data, where, name, value)
+    place = _place(data, (*where, name), inner)
+    if value is None:
+        changed = paths.remove_at(data, place)
+        emptied = name in _OPEN and not get_at(changed, (*where, name))
+        return paths.remove_at(changed, (*where, name)) if emptied else changed
+    parent = get_at(data, place[:-1])
+    if isinstance(parent, list) and place[-1] == len(parent):
+        return paths.set_at(data, place[:-1], [*parent, value])
+    return paths.set_at(data, place, value)
+
+
+def _check_name(data: Data, where: Path, name: str) -> None:
+    """CannotEdit for a field that does not exist, or is not set by hand."""
+    from tui_evals.datasets.model import Dataset, Item, Turn  # not before: the first picture needs no pydantic
+
+    model = Dataset if not where else Item if len(where) == 2 else Turn
+    if name == "items" and not where:
+        raise CannotEdit("items are edited one by one: `tui-evals item --help` says how")
+    if name not in model.model_fields and name not in paths.unit_at(data, where):
+        raise CannotEdit(f"there is no field '{name}'{did_you_mean(name, model.model_fields)}")
+    if reason := read_only(name, where):
+        raise CannotEdit(reason)
+
+
+def _set_turn(data: Data, where: Path, inner: list[str], value: Any) -> Data:
+    """Set a turn, or a field of it; the one after the last is a new turn."""
+    item = where[1]
+    assert isinstance(item, int)
+    turns = get_at(data, (*where, "turns"))
+    if not isinstance(turns, list):
+        raise CannotEdit("the item is a single prompt; `tui-evals item conversation` makes it a conversation first")
+    number = _position(inner[0], turns, "turns")
+    if value is None and len(inner) == 1:
+        return steps.remove_turn(data, item, number)
+    if number == len(turns):
+        data = steps.insert_turn(data, item, number, {})
+    if len(inner) == 1:
+        return paths.set_at(data, (*where, "turns", number), value)
+    return _set(data, (*where, "turns", number), tuple(inner[1:]), value)
+
+
+def _place(data: Data, field: Path, inner: Sequence[str]) -> Path:
+    """The path of a value inside a field; the entries of a list are counted from 1."""
+    place = field
+    for name in inner:
+        node = get_at(data, place)
+        place = (*place, _position(name, node, str(place[-1])) if isinstance(node, list) else name)
+    return place
+
+
+def _position(name: str, entries: Sequence[Any], of: str) -> int:
+    if not name.isdecimal() or not 1 <= int(name) <= len(entries) + 1:
+        count = len(entries)
+        raise CannotEdit(f"{of} has entries 1 to {count}, and {count + 1} adds one; {name!r} is none of them")
+    return int(name) - 1

@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
+from tui_evals.datasets.paths import Data, Problem, place_in_words, same_data
 from tui_evals.text.safe import safe_line
 
 from .document import Document, load
 from .editing import Editing
 from .history import locked, recorded, refuse_read_only
 from .model import Dataset
-from .paths import Data, same_data
-from .problems import Problem, place_in_words
 from .validate import ValidationReport
 
 _SHOWN = 10

@@ -14,18 +14,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.atomic_files import CannotSave, write_atomically
-from tui_evals.private_files import UnsafeFile, make_private_folder, private_opener
+from tui_evals.datasets.discover import make_project, project_of
+from tui_evals.files import CannotSave, UnsafeFile, check_private, make_private_folder, write_atomically
+from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 
-from .discover import make_project, project_of
 from .save import is_read_only
 
 MOST = 50
 """How many steps a dataset keeps."""
 _LARGEST = 2**28
 """How many bytes all that is kept of a dataset may have; the last step is kept whatever its size."""
+_LARGEST_FILE = 2**30
 _INDEX = "steps.json"
 _LONGEST = 200
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -109,8 +110,7 @@ def history_of(file: Path) -> History:
     folder = root / ".evals" / "history" / f"{name}-{_sha(os.fsencode(os.path.relpath(file, root)))[:12]}"
     index = folder / _INDEX
     try:
-        with open(index, encoding="utf-8", opener=private_opener) as stream:
-            kept: Any = strictjson.loads(stream.read())
+        kept: Any = strictjson.loads(read_text(check_private(index)))
     except FileNotFoundError:
         return History(file, folder)
     except UnsafeFile as problem:
@@ -125,7 +125,7 @@ def history_of(file: Path) -> History:
 
 
 def _step(kept: Mapping[str, Any]) -> Step:
-    """A step as the index has it, which may have come with a folder that somebody else made."""
+    """A step as the index has it, which may have come with another person's folder."""
     step = Step(safe_line(kept["what"], _LONGEST), float(kept["time"]), kept["before"], kept["after"])
     is_whole = all(digest is None or _DIGEST.fullmatch(digest) for digest in (step.before, step.after))
     if not is_whole or not 0 <= step.time < 2**33:
@@ -187,7 +187,7 @@ def _put_back(history: History, now: bytes | None, digest: str | None) -> None:
     content = _kept_content(history, digest)
     _keep(history, now)
     if content is not None:
-        write_atomically(history.file, content)
+        write_atomically(history.file, content, follow_out=True)
     elif now is not None:
         _remove(history.file)
     _write(history)
@@ -206,8 +206,7 @@ def _kept_content(history: History, digest: str | None) -> bytes | None:
         return None
     place = history.kept(digest)
     try:
-        with open(place, "rb", opener=private_opener) as stream:
-            content = stream.read()
+        content = read_bytes(check_private(place), most=_LARGEST_FILE)
     except OSError as problem:
         raise CannotUndo(f"{place}, what is to be written back, cannot be read: {problem.strerror}") from None
     if _digest(content) != digest:
@@ -271,7 +270,7 @@ def _real(file: Path) -> Path:
 
 def _content(file: Path) -> bytes | None:
     try:
-        return file.read_bytes()
+        return read_bytes(file, most=_LARGEST_FILE, follow_out=True)
     except FileNotFoundError:
         return None
     except OSError as problem:

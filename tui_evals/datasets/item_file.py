@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from tui_evals.datasets.paths import CannotEdit, Problem, get_at, path_text, pretty_json, same_data
 from tui_evals.text.safe import safe_line
-from tui_evals.text.yaml_writer import write_yaml
-from tui_evals.text.yamls import YamlError, load_mapping
+from tui_evals.text.yamls import YamlError, load_mapping, write_yaml
 
 from .document import Document
-from .layout import pretty_json
-from .paths import CannotEdit, get_at, same_data
 from .portable import Catalogue
-from .problems import Problem, path_text
 from .validate import validate
 from .yaml_lines import Places, line_in, places_in
 

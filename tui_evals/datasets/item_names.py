@@ -1,18 +1,19 @@
-"""How people name items: by number from 1, by testId or name, `last`, and several at once as in 1,4-9."""
+"""How people name items, by number from 1, by testId or name, `last`, several at once as in 1,4-9; and how runs do."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.datasets.paths import CannotEdit
+from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
-
-from .paths import CannotEdit
 
 _NUMBER = re.compile(r"#?([0-9]{1,9})")
 _LONGEST = 60
+_SHOWN = 4
 _RANGE = re.compile(r"\s*#?([0-9]{1,9})\s*(?:-\s*#?([0-9]{1,9})\s*)?")
 
 
@@ -82,6 +83,41 @@ def _names(item: Any) -> Iterator[str]:
 def item_name(item: Any) -> str:
     """The testId of an item, else its name; empty where it has neither."""
     return next(_names(item), "")
+
+
+def names_in_run(test_ids: Sequence[str | None]) -> list[str]:
+    """How a run names each item: by its testId; where several have it `ID#3` and so on, and without one `#3`."""
+    times = Counter(test_ids)
+    repeated = {test_id for test_id, count in times.items() if count > 1}
+    return [name_in_run(test_id, number, times, repeated) for number, test_id in enumerate(test_ids)]
+
+
+def name_in_run(test_id: str | None, number: int, known: Container[str | None], repeated: Container[str | None]) -> str:
+    """How a run names one item, by the testIds that are known and those that several items have."""
+    place = f"#{number + 1}"
+    if not test_id:
+        return place
+    if test_id not in repeated:
+        return test_id
+    return place if test_id + place in known else test_id + place
+
+
+def repeated_sentence(test_ids: Sequence[str | None], among: Sequence[int]) -> str:
+    """What a run makes of testIds that several items have, for the first of those items; empty where none is asked."""
+    times = Counter(filter(None, test_ids))
+    repeated = list(dict.fromkeys(name for number in among if times[name := test_ids[number] or ""] > 1))
+    if not repeated:
+        return ""
+    first, *others = repeated
+    names = names_in_run(test_ids)
+    alike = [names[number] for number, test_id in enumerate(test_ids) if test_id == first]
+    shown = f"{', '.join(alike[:-1])} and {alike[-1]}" if len(alike) <= _SHOWN else f"{alike[0]}, {alike[1]} and so on"
+    count = f"{len(others)} other testIds are" if len(others) > 1 else "another testId is"
+    also = f", and {count} repeated too" if others else ""
+    return (
+        f"The testId {safe_line(first, _LONGEST)!r} is that of {len(alike)} items{also}. The run names them "
+        f"{safe_line(shown)}, and comparisons match them by what they ask. To match them by testId, give each its own."
+    )
 
 
 def item_in_words(items: Sequence[Any], number: int) -> str:

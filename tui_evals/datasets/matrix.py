@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from .document import Document
-from .problems import DatasetError, Problem
+from tui_evals.datasets.document import Document
+from tui_evals.datasets.paths import DatasetError, Problem
 
 MOST_OF_AN_ITEM = 1_000
 _MOST = 100_000
@@ -115,3 +115,44 @@ def matrix_problems(unit: Mapping[str, Any], own: bool) -> Iterator[Problem]:
     given = unit.get("variables")
     for name in matrix.keys() & given.keys() if own and isinstance(given, dict) else ():
         yield Problem(f"'{name}' stands in variables too; keep one of them", ("matrix", name))
+
+
+Unit = Mapping[str, Any]
+
+
+def units(item: Unit) -> Sequence[Unit]:
+    """The turns of an item, or the item itself."""
+    turns = item.get("turns")
+    return [turn if isinstance(turn, dict) else {} for turn in turns] if isinstance(turns, list) and turns else [item]
+
+
+def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
+    """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
+    item = item_in_file(item)
+    name, questions = item.get("testId"), _question_of(item)
+    there = items[position] if position < len(items) else None
+    is_there = isinstance(there, dict) and there.get("testId") == name and _question_of(there) == questions
+    if is_there:  # as nearly all are, and a dataset may be too long to be looked through for each answer
+        return position
+    if isinstance(name, str) and name:
+        named = [number for number, one in enumerate(items) if isinstance(one, dict) and one.get("testId") == name]
+        if len(named) == 1:
+            return named[0]
+    if position < len(items) and _question_of(there) == questions:
+        return position
+    alike = [number for number, one in enumerate(items) if _question_of(one) == questions]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _question_of(item: Any) -> Any:
+    """What of an item is put to a target."""
+    if not isinstance(item, dict):
+        return None
+    own = [item.get("prompt"), item.get("messages"), item.get("variables"), item.get("user")]
+    return own + [[turn.get("prompt"), turn.get("messages"), _files_of(turn)] for turn in units(item)]
+
+
+def _files_of(unit: Unit) -> list[Any]:
+    """The paths of its files; a run keeps more of them."""
+    files = unit.get("attachments")
+    return [one.get("path") if isinstance(one, dict) else one for one in files] if isinstance(files, list) else []

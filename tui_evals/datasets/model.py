@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
+from tui_evals.datasets.paths import MAX_TURNS, Role
 from tui_evals.text.patterns import PatternError, compile_pattern
-
-from .versions import MAX_TURNS, Role
 
 Mode = Literal["extend", "replace"]
 Text = Annotated[str, Field(min_length=1)]
@@ -132,7 +131,7 @@ MaxSteps = Annotated[int, Field(ge=1, le=1000)]
 
 
 class SimulatedUser(_StrictModel):
-    """Somebody whom a model plays in the place of fixed turns, until a goal is reached."""
+    """A user that a model plays in place of fixed turns, until a goal is reached."""
 
     goal: Text = Field(description="What the user wants from the conversation; the target is not told.")
     persona: Text | None = Field(None, description="Who the user is, knows and how the user speaks.")

@@ -1,13 +1,250 @@
-"""Read and change plain JSON data by path; changes return new data that shares the unchanged parts."""
+"""Values of a dataset by path, in its data and in the JSON text, and problems that name their place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
 from operator import is_
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from .layout import Path
-from .problems import path_text
+from tui_evals.text.safe import safe_line
+
+CURRENT_VERSION = "1.11.0"
+MAX_TURNS = 2_000
+"""Turns of a conversation: each is asked with all before it, so that twice as many send four times as much."""
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+Path = tuple[str | int, ...]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+_MAX_DIFFED = 2000
+_MAX_DEPTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an object or array: from `lead` on white space, from `head` on key and colon, then the value."""
+
+    key: str | int
+    lead: int
+    head: int
+    start: int
+    end: int
+    tail: int
+    """Where the comma or closing bracket after the value stands."""
+
+
+class Layout:
+    """The positions of the values of a valid JSON text, computed on demand."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._members: dict[int, dict[str | int, Member]] = {}
+
+    @cached_property
+    def root(self) -> int:
+        """Where the outermost value starts."""
+        return self._skip(1 if self.text.startswith("\ufeff") else 0)
+
+    def _skip(self, offset: int) -> int:
+        match = _SPACE.match(self.text, offset)
+        return match.end() if match else offset
+
+    def end(self, start: int) -> int:
+        """Where the value that starts there ends."""
+        return _DECODER.raw_decode(self.text, start)[1]
+
+    def members(self, start: int) -> list[Member]:
+        """The members of the object or array that starts there; none for any other value."""
+        return self._scan(start) if self.text[start] in "{[" else []
+
+    def by_key(self, start: int) -> Mapping[str | int, Member]:
+        """The members of the object or array that starts there, which are looked for once."""
+        members = self._members.get(start)
+        if members is None:
+            members = self._members[start] = {member.key: member for member in self.members(start)}
+        return members
+
+    def _scan(self, start: int) -> list[Member]:
+        text = self.text
+        members: list[Member] = []
+        is_object, lead = text[start] == "{", start + 1
+        while True:
+            head = value = self._skip(lead)
+            if text[head] in "}]":
+                return members
+            key: str | int = len(members)
+            if is_object:
+                key, after = _DECODER.raw_decode(text, head)
+                value = self._skip(self._skip(after) + 1)
+            end = self.end(value)
+            tail = self._skip(end)
+            members.append(Member(key, lead, head, value, end, tail))
+            if text[tail] != ",":
+                return members
+            lead = tail + 1
+
+    def locate(self, path: Path) -> int:
+        """Where the value at a path starts, its key where it has one; the nearest enclosing value if it is absent."""
+        start = position = self.root
+        for key in path:
+            member = self.by_key(start).get(key)
+            if member is None:
+                break
+            start, position = member.start, member.head
+        return position
+
+    def line(self, path: Path) -> int:
+        """The line, counted from 1, on which the value at a path stands."""
+        return self.line_at(self.locate(path))
+
+    def line_at(self, offset: int) -> int:
+        """The line, counted from 1, of an offset in the text."""
+        return bisect_left(self._breaks, offset) + 1
+
+    @cached_property
+    def _breaks(self) -> array[int]:
+        return array("q", (match.start() for match in re.finditer("\n", self.text)))
+
+
+def rewrite_json(text: str, new: object) -> str:
+    """The JSON text with only those values rewritten that differ from `new`; all other bytes stay."""
+    layout = Layout(text)
+    start = layout.root
+    end = layout.end(start)
+    return text[:start] + _Rewriter(layout).render(start, end, new) + text[end:]
+
+
+def pretty_json(value: object) -> str:
+    """A fresh JSON text in the house style: two spaces, text as it is, a newline at the end."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _same_json(left: object, right: object) -> bool:
+    return json.dumps(left) == json.dumps(right)
+
+
+class _MemberText(NamedTuple):
+    """A member of the new text; one that was added, or was the first, has no white space (`lead`) of its own."""
+
+    lead: str | None
+    body: str
+
+
+class _Rewriter:
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        text = self.text = layout.text
+        indent = re.search(r"\n([ \t]+)", text)
+        self.indent = indent.group(1) if indent else None
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self.ascii = text.isascii() and "\\u" in text
+
+    def render(self, start: int, end: int, new: object, depth: int = 0, inline: bool = False) -> str:
+        old = json.loads(self.text[start:end])
+        if _same_json(old, new):
+            return self.text[start:end]
+        members = self.layout.members(start)
+        if members and new and depth < _MAX_DEPTH:
+            if isinstance(old, dict) and isinstance(new, dict):
+                return self._join(members, end, self._object_parts(members, new, depth))
+            if isinstance(old, list) and isinstance(new, list):
+                return self._join(members, end, self._array_parts(members, old, new, depth))
+        return self._new_value(new, None if inline else self._line_indent(start))
+
+    def _join(self, members: list[Member], end: int, parts: Sequence[_MemberText]) -> str:
+        """The members joined: the first keeps the white space of the old first, added ones take that of the second."""
+        first_lead, rest_lead = self._lead_of(members[0]), self._lead_of(members[-1 if len(members) == 1 else 1])
+        if len(members) == 1 and not rest_lead:
+            rest_lead = " "
+        leads = [first_lead, *(rest_lead if part.lead is None else part.lead for part in parts[1:])]
+        texts = [(lead or "") + part.body for lead, part in zip(leads, parts, strict=True)]
+        return self.text[members[0].lead - 1] + ",".join(texts) + self.text[members[-1].end : end]
+
+    def _object_parts(self, members: list[Member], new: Mapping[str, Any], depth: int) -> list[_MemberText]:
+        parts = {str(member.key): member for member in members if member.key in new}
+        colon = self._colon(members[0])
+        texts = [self._kept_member(member, new[key], depth) for key, member in parts.items()]
+        order = list(parts)
+        index = 0
+        for key, value in new.items():
+            if key in parts:
+                index = order.index(key) + 1
+                continue
+            head = json.dumps(key, ensure_ascii=self.ascii) + colon
+            order.insert(index, key)
+            texts.insert(index, self._added_member(members, head, value))
+            index += 1
+        return texts
+
+    def _array_parts(self, members: list[Member], old: list[Any], new: list[Any], depth: int) -> list[_MemberText]:
+        parts: list[_MemberText] = []
+        for pairs_old, pairs_new in _align_elements(old, new):
+            paired = min(len(pairs_old), len(pairs_new))
+            parts += [
+                self._kept_member(members[i], new[j], depth)
+                for i, j in zip(pairs_old[:paired], pairs_new[:paired], strict=True)
+            ]
+            parts += [self._added_member(members, "", new[j]) for j in pairs_new[paired:]]
+        return parts
+
+    def _kept_member(self, member: Member, value: object, depth: int) -> _MemberText:
+        text = self.text
+        after = text[member.end : member.tail] if text[member.tail] == "," else ""
+        lead = self._lead_of(member)
+        rendered = self.render(member.start, member.end, value, depth + 1, "\n" not in lead)
+        begins = text[member.lead - 1] != ","
+        return _MemberText(None if begins else lead, text[member.head : member.start] + rendered + after)
+
+    def _added_member(self, members: list[Member], head: str, value: object) -> _MemberText:
+        lead = self._lead_of(members[-1])
+        return _MemberText(None, head + self._new_value(value, lead.rpartition("\n")[2] if "\n" in lead else None))
+
+    def _lead_of(self, member: Member) -> str:
+        return self.text[member.lead : member.head]
+
+    def _colon(self, member: Member) -> str:
+        _, after = _DECODER.raw_decode(self.text, member.head)
+        return self.text[after : member.start]
+
+    def _line_indent(self, start: int) -> str:
+        line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
+        return line[: len(line) - len(line.lstrip(" \t"))]
+
+    def _new_value(self, value: object, base: str | None) -> str:
+        """The text of a new value: indented from `base` on, or in one line where its neighbours are."""
+        if self.indent is None or base is None:
+            return json.dumps(value, ensure_ascii=self.ascii)
+        lines = json.dumps(value, indent=self.indent, ensure_ascii=self.ascii)
+        return lines.replace("\n", self.newline + base)
+
+
+def _align_elements(old: list[Any], new: list[Any]) -> list[tuple[range, range]]:
+    """Pairs of ranges of old and new elements: equal elements are paired, what lies between has changed."""
+    before, after = [json.dumps(value) for value in old], [json.dumps(value) for value in new]
+    short = min(len(old), len(new))
+    head = next((i for i in range(short) if before[i] != after[i]), short)
+    tail = next((i for i in range(short - head) if before[-1 - i] != after[-1 - i]), short - head)
+    middle_old, middle_new = range(head, len(old) - tail), range(head, len(new) - tail)
+    pairs = [(range(head), range(head))]
+    if max(len(middle_old), len(middle_new)) > _MAX_DIFFED:
+        pairs.append((middle_old, middle_new))
+    else:
+        matcher = SequenceMatcher(None, [before[i] for i in middle_old], [after[j] for j in middle_new], autojunk=False)
+        pairs += [
+            (range(head + i1, head + i2), range(head + j1, head + j2)) for _, i1, i2, j1, j2 in matcher.get_opcodes()
+        ]
+    return [*pairs, (range(len(old) - tail, len(old)), range(len(new) - tail, len(new)))]
+
 
 Data = dict[str, Any]
 
@@ -190,3 +427,65 @@ def _field_order(path: Path) -> Sequence[str]:
         return DOCUMENT_FIELDS
     lists = path[::2]
     return UNIT_FIELDS if len(path) % 2 == 0 and lists in (("items",), ("items", "turns")) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to fix, with its path in the document and its line where that is known."""
+
+    message: str
+    path: Path = ()
+    line: int | None = None
+    severity: Literal["error", "warning"] = "error"
+
+    @property
+    def where(self) -> str:
+        """The path as people write it: items[3].turns[0]."""
+        return path_text(self.path)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.path else self.message
+
+
+class LineError(ValueError):
+    """A line of a CSV or JSONL file cannot be read; `line` says which."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class DatasetError(Exception):
+    """A file that cannot be used as a dataset."""
+
+    def __init__(self, source: str, problems: Iterable[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__("\n".join(problem_with_place(source, problem) for problem in self.problems))
+
+
+def problem_with_place(source: str, problem: Problem) -> str:
+    """The problem with its file and line before it."""
+    name = safe_line(source)  # whoever makes a file may put line breaks into its name
+    return f"{name}: {problem}" if problem.line is None else f"{name}:{problem.line}: {problem}"
+
+
+def path_text(path: Path) -> str:
+    """A path as people write it: items[3].turns[0].prompt."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+def place_in_words(path: Path) -> str:
+    """A path in the words of the workbench, which counts from 1: item 3, turn 1, prompt."""
+    units = {"items": "item", "turns": "turn"}
+    words: list[str] = []
+    for number, part in enumerate(path):
+        before = path[number - 1] if number else None
+        if isinstance(part, int) and before in units:
+            words[-1] = f"{units[str(before)]} {part + 1}"
+        elif isinstance(part, int):
+            words[-1] += f"[{part}]"
+        else:
+            words.append(part)
+    return ", ".join(words) or "the dataset"

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
 
-from .layout import Path
+from tui_evals.datasets.paths import Path, Problem
+
 from .model import PORTABLE_TURNS, SUPERSET, Item, Turn
-from .problems import Problem
 
 _NonEmpty = Annotated[str, Field(min_length=1)]
 _LikertScore = Annotated[float, Field(ge=1, le=5)]

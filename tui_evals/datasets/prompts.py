@@ -10,16 +10,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from tui_evals.text.box import TemplateError
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.datasets.discover import project_of
+from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.datasets.paths import Path as Place
+from tui_evals.project_files import read_text
+from tui_evals.text.names import did_you_mean
 from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
-from tui_evals.text.templates import template_variables
+from tui_evals.text.templates import TemplateError, template_variables
 from tui_evals.text.yamls import YamlError, load_mapping
 
-from .discover import project_of
 from .document import Document
-from .layout import Path as Place
-from .problems import DatasetError, Problem
 from .validate import problem_of, with_lines
 from .yaml_lines import Places, line_in, places_in
 
@@ -234,7 +234,7 @@ def prompt_name(file: Path) -> str:
 def load_prompt(file: Path) -> Prompty:
     """Read a prompt file: a prompty, one of GitHub Models, or plain text; DatasetError holds all its problems."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except UnicodeDecodeError:
         raise DatasetError(str(file), [Problem("is not UTF-8 text; save the file as UTF-8")]) from None
     except OSError as error:
@@ -259,7 +259,7 @@ def prompt_of(document: Document) -> Path | None:
     try:
         path = (document.file.absolute().parent / name).resolve()
         inside, exists = path.is_relative_to(root), path.is_file()
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # the last of links in a circle
         inside = exists = False
     if not inside or not exists:
         reason = "there is no such file" if not exists else f"it lies outside the project {root}"

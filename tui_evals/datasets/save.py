@@ -1,4 +1,4 @@
-"""Save a dataset atomically, in the style it had, and never over somebody else's change."""
+"""Save a dataset atomically, in the style it had, and never over a change by another program."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tui_evals.atomic_files import CannotSave, write_atomically
+from tui_evals.datasets import rows
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem, pretty_json, rewrite_json
+from tui_evals.files import CannotSave, write_atomically
+from tui_evals.project_files import read_bytes
 
-from . import samples, table
-from .document import Document, digest_of, load
-from .layout import pretty_json, rewrite_json
-from .problems import DatasetError, Problem
-from .versions import CURRENT_VERSION
+from .document import MAX_BYTES, Document, digest_of, load
 
 _IMPLIED_FIELDS = frozenset(("schemaVersion", "items"))
 
 
 class ChangedOnDisk(Exception):
-    """The file is no longer the one that was read, so writing it would lose somebody's work."""
+    """The file is no longer the one that was read, so writing it would lose changes."""
 
 
 class ReadOnlyFile(CannotSave):
-    """Nobody is to write the file, which replacing it would do all the same; it is as it was."""
+    """The file is read-only, and replacing it would ignore that; it is unchanged."""
 
 
 class Saved(NamedTuple):
@@ -54,7 +53,7 @@ def overwrite(document: Document, data: dict[str, Any], *, even_read_only: bool 
 
 
 def is_read_only(file: Path) -> bool:
-    """Whether a file is there that is not to be written, by whoever is asked for its permissions."""
+    """Whether a file exists whose permissions forbid writing."""
     try:
         return not file.stat().st_mode & 0o222 or not os.access(file, os.W_OK)
     except OSError:
@@ -65,7 +64,7 @@ def _write(document: Document, text: str, even_read_only: bool) -> Saved:
     if not even_read_only and is_read_only(document.file):
         raise ReadOnlyFile(f"{document.file} is read-only; make it writable, or save under another name")
     backup = back_up(document.file) if document.needs_upgrade and document.file.exists() else None
-    write_atomically(document.file, text.encode("utf-8"))
+    write_atomically(document.file, text.encode("utf-8"), follow_out=True)
     return Saved(load(document.file), backup)
 
 
@@ -75,9 +74,9 @@ def _file_text(document: Document, data: dict[str, Any]) -> str:
     if document.dialect in ("csv", "jsonl") and data == document.data:
         return document.text
     if document.dialect == "csv":
-        return _without_loss(document, data, table.write_csv(data["items"], raw=True))
+        return _without_loss(document, data, rows.write_csv(data["items"], raw=True))
     if document.dialect == "jsonl":
-        return _without_loss(document, data, samples.write_jsonl(data["items"]))
+        return _without_loss(document, data, rows.write_jsonl(data["items"]))
     return rewrite_json(document.text, data) if document.dialect == "document" else pretty_json(data)
 
 
@@ -92,7 +91,7 @@ def _without_loss(document: Document, data: dict[str, Any], rendered: tuple[str,
 
 def back_up(file: Path, now: Callable[[], datetime] = datetime.now) -> Path:
     """A byte-identical copy beside the file, named after the time; an earlier backup is never overwritten."""
-    content = file.read_bytes()
+    content = read_bytes(file, most=MAX_BYTES, follow_out=True)
     stamp = now().strftime("%Y%m%d%H%M%S")
     number = 0
     while True:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .layout import pretty_json
+from tui_evals.datasets.paths import pretty_json
+
 from .model import Dataset, Item
 
 FILE = Path(__file__).with_name("schema.json")

@@ -6,13 +6,22 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.datasets.paths import (
+    MAX_TURNS,
+    CannotEdit,
+    Data,
+    Path,
+    get_at,
+    path_text,
+    remove_at,
+    same_data,
+    set_at,
+    unit_at,
+    with_field,
+)
+from tui_evals.text.names import did_you_mean
 
-from .layout import Path
-from .paths import CannotEdit, Data, get_at, remove_at, same_data, set_at, unit_at, with_field
-from .problems import path_text
 from .resolve import SYSTEM_DEFAULTS
-from .versions import MAX_TURNS
 
 DEFAULTS: Path = ("default_evaluators",)
 
@@ -110,7 +119,7 @@ _COPY_SUFFIX = re.compile(r"-copy\d*$")
 
 
 def new_item() -> Data:
-    """An item to start from; its prompt is empty, so that no text stands in a dataset which nobody wrote."""
+    """An item to start from; its prompt is empty: the dataset gets no text that you did not write."""
     return {"prompt": ""}
 
 
@@ -182,7 +191,7 @@ def set_on_items(data: Data, positions: Iterable[int], name: str, value_of: Call
 def duplicate_items(data: Data, positions: Iterable[int], test_ids: Container[str] | None = None) -> Data:
     """Put a copy after each of the items, with a testId of its own and without results of runs.
 
-    `test_ids` are those of all items, for whoever knows them: to look at thousands takes longer than all else.
+    `test_ids` are those of all items, where the caller has them: collecting thousands takes longest here.
     """
     items = items_of(data)
     selected = _check_positions(items, positions)

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from tui_evals.text.nearest import did_you_mean
-
-from .layout import Path
-from .problems import Problem
+from tui_evals.datasets.paths import Path, Problem
+from tui_evals.text.names import did_you_mean
 
 _FUNCTION = ("name", "description", "parameters", "strict")
 _FLAT = ("type", "function", "input_schema")

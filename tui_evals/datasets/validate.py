@@ -14,20 +14,18 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from tui_evals.datasets.matrix import matrix_problems
+from tui_evals.datasets.merging import splice
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Path, Problem
 from tui_evals.light_records import light_record
 from tui_evals.text import strictjson
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 
 from . import portable
 from .document import Document
-from .layout import Path
-from .matrix import matrix_problems
 from .model import TURN_ONLY_FIELDS, Dataset, Item, SimulatedUser, ToolResult, Turn
-from .patches import splice
 from .portable import PUBLIC, Catalogue
-from .problems import DatasetError, Problem
 from .tools import result_problems, schema_problems, tool_problems
-from .versions import CURRENT_VERSION
 
 _TYPE_WORDS = {
     dict: "an object",
@@ -254,7 +252,7 @@ def rubric_of(portable: bool) -> Rubric:
 
 
 def checked_dataset(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> CheckedDataset:
-    """The same, with what else the check found."""
+    """The checked dataset, with the other findings of the check."""
     report = validate(document, catalogue, custom)
     if report.dataset is None:
         raise DatasetError(str(document.file), [p for p in report.problems if p.severity == "error"])
@@ -423,7 +421,10 @@ def _between_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
         check = checks[number]
         yield from (replace(one, path=(*path, *one.path)) for one in check.shape)
         if number in repeated:
-            message = f"testId '{check.test_id}' is also that of items[{repeated[number]}]; runs are compared by it"
+            message = (
+                f"testId '{check.test_id}' is also that of items[{repeated[number]}]. Runs name this item "
+                f"{check.test_id}#{number + 1}, and comparisons match it by what it asks"
+            )
             yield Problem(message, (*path, "testId"), severity="warning")
         yield from (replace(one, path=(*path, *one.path)) for one in check.units)
 
@@ -479,7 +480,7 @@ def _is_bare(item: Mapping[str, Any]) -> bool:
 
 
 def _bare_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
-    """That items ask nothing by themselves, which is a fault unless a run names a prompt that they fill in; once."""
+    """The problem of items without a prompt, stated once; a run that names a prompt file has none."""
     bare = [number for number, check in enumerate(checks) if check.is_bare]
     if bare:
         them = "the item has" if len(bare) == 1 else f"{len(bare):,} items have"
@@ -488,7 +489,7 @@ def _bare_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
 
 
 def _samples_of_inspect(items: Sequence[Any]) -> Iterator[Problem]:
-    """That lines are Inspect's by their first, whose `target` would be a variable here that nothing is judged by."""
+    """The problem of lines in Inspect's format, whose `target` would be an unused variable here."""
     first = items[0] if items and isinstance(items[0], dict) else {}
     if "target" in (first.get("variables") or {}) and not first.keys() & {"ideal", "expected_response"}:
         message = "has a target and no ideal, as Inspect writes samples; `tui-evals import` makes a dataset of the file"

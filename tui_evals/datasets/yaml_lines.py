@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .layout import Path
+from tui_evals.datasets.paths import Path
 
 
 @dataclass(frozen=True, slots=True)

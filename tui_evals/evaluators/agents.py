@@ -1,11 +1,8 @@
-"""Agents as a judge sees them: whether the task is done, the calls are right, the way is the expected one.
-
-What can be told without a judge stands in `trajectory.py` and `tools.py`.
-"""
+"""Agents and whole conversations, rated by a judge. `trajectory.py` and `tools.py` check calls without a judge."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -18,19 +15,18 @@ from .base import (
     JudgedOptions,
     Misconfigured,
     Score,
+    Text,
     ToolCall,
     as_text,
     measured_score,
     skipped_score,
+    verdict_score,
 )
-from .checklists import Checklist, ask_lists
-from .grounding import ShareOptions
-from .rubrics import RatingOptions, rate_answer
-from .scales import RATING
-from .shown import reference_text, request_texts, shown_parts
+from .rubrics import RatedEvaluator, RatingOptions, rate_answer
+from .shown import message_pieces, reference_text, request_texts, shown_parts
 from .values import quoted_list
+from .verdicts import Checklist, ChecklistEvaluator, ShareOptions, ask_lists, share_score
 
-Text = Annotated[str, Field(min_length=1)]
 _CALLS = (ToolCall("find_order", {"number": 7}, '{"status": "paid"}'), ToolCall("refund", {"order": 7}, "refunded"))
 _EXAMPLE: dict[str, Any] = {
     "prompt": "Refund order 7.",
@@ -65,7 +61,7 @@ def _listed(steps: str | list[str] | None) -> str:
     return "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1)) if isinstance(steps, list) else steps or ""
 
 
-class TaskCompletion(Evaluator):
+class TaskCompletion(RatedEvaluator):
     """Passes when the task that the request sets is done in the end.
 
     A judge rates from 1 (not done) over 3 (half done) to 5 (done). It sees the conversation, each call with what the
@@ -75,19 +71,12 @@ class TaskCompletion(Evaluator):
 
     name = "TaskCompletion"
     family = "agents"
-    measure = RATING.measure
     needs = ("response", "prompt")
-    judged = True
-    lowest = 1.0
-    Options = RatingOptions
+    texts: ClassVar = {"reference": reference_text}
     example: ClassVar = {**_EXAMPLE, "judge_reply": '{"reason": "refund gave: refunded.", "score": 5}'}
 
-    async def score(self, evidence: Evidence) -> Score:
-        """Rate what was reached."""
-        return await rate_answer(self, evidence, {"reference": reference_text(evidence)})
 
-
-class TrajectoryMatch(Evaluator):
+class TrajectoryMatch(RatedEvaluator):
     """Passes when an agent went the way of a reference, in substance.
 
     A judge rates from 1 (another way) over 3 (partly) to 5 (the same). ToolTrajectory compares call by call, without a
@@ -96,10 +85,7 @@ class TrajectoryMatch(Evaluator):
 
     name = "TrajectoryMatch"
     family = "agents"
-    measure = RATING.measure
     needs = ("response", "tool_calls")
-    judged = True
-    lowest = 1.0
     Options = TrajectoryOptions
     example: ClassVar = {
         **_EXAMPLE,
@@ -119,7 +105,7 @@ class TrajectoryMatch(Evaluator):
         return await rate_answer(self, evidence, {"trajectory": way})
 
 
-class PlanKept(Evaluator):
+class PlanKept(RatedEvaluator):
     """Passes when an agent kept to its plan.
 
     A judge rates from 1 (not kept) over 3 (partly) to 5 (kept). The plan is that of the options, else what the agent
@@ -128,20 +114,14 @@ class PlanKept(Evaluator):
 
     name = "PlanKept"
     family = "agents"
-    measure = RATING.measure
     needs = ("response", "tool_calls")
-    judged = True
-    lowest = 1.0
     Options = PlanOptions
+    trusted: ClassVar = {"plan": lambda options: _listed(options.plan) or "(none given)"}
     example: ClassVar = {
         **_EXAMPLE,
         "options": {"plan": ["look the order up", "refund it", "tell the customer"]},
         "judge_reply": '{"reason": "All three, in this order.", "score": 5}',
     }
-
-    async def score(self, evidence: Evidence) -> Score:
-        """Rate the way by the plan."""
-        return await rate_answer(self, evidence, trusted={"plan": _listed(self.options.plan) or "(none given)"})
 
 
 class ToolCorrectness(Evaluator):
@@ -157,6 +137,7 @@ class ToolCorrectness(Evaluator):
     measure = Measure("at least")
     needs = ("prompt", "tool_calls")
     judged = True
+    compares = True
     Options = ShareOptions
     example: ClassVar = {
         **_EXAMPLE,
@@ -203,6 +184,7 @@ class StepsWasted(Evaluator):
     measure = Measure("at most", "calls")
     needs = ("prompt", "tool_calls")
     judged = True
+    compares = True
     Options = WasteOptions
     example: ClassVar = {
         **_EXAMPLE,
@@ -223,3 +205,132 @@ class StepsWasted(Evaluator):
         reason = f"{count} of {len(lists['calls'])} calls were wasted" + (f": {', '.join(names)}" if names else "")
         details = {"calls": lists["calls"], "wasted": count, "reply": reply}
         return Score(float(count), "pass" if count <= limit else "fail", limit, None, reason, details)
+
+
+_HISTORY: tuple[dict[str, Any], ...] = (
+    {"role": "system", "content": "You are the polite clerk of a library, and give no legal advice."},
+    {"role": "user", "content": "My card is L-17. Is Emma in?"},
+    {"role": "assistant", "content": "It is, on shelf 4."},
+)
+_CONVERSATION: dict[str, Any] = {
+    "history": _HISTORY,
+    "prompt": "Please set it aside for me.",
+    "response": "Gladly: Emma is set aside under L-17 until Friday.",
+}
+
+
+class RoleOptions(ShareOptions):
+    """What RoleAdherence takes."""
+
+    threshold: float = Field(1.0, ge=0, le=1, description="The share of messages from which it passes.")
+    role: Text | None = Field(None, description="Who the assistant is; else what the system messages say.")
+
+
+class GoalOptions(JudgedOptions):
+    """What GoalReached takes."""
+
+    goal: Text | None = Field(
+        None, description="What has to be reached; else the expected response, else what the user plainly wanted."
+    )
+
+
+class ConversationCompleteness(ChecklistEvaluator):
+    """Passes when a conversation gave its user what the user wanted; the score is the share of requests that were met.
+
+    It judges the whole conversation once, at its last turn.
+    """
+
+    name = "ConversationCompleteness"
+    family = "conversations"
+    needs = ("response", "prompt")
+    scope = "thread"
+    form = Checklist("requests", "request", "met")
+    parts: ClassVar = {"messages": message_pieces}
+    nothing = "the user asked for nothing"
+    example: ClassVar = {
+        **_CONVERSATION,
+        "judge_reply": '{"requests": [{"request": "whether Emma is in", "reason": "message 3", "met": true},'
+        ' {"request": "set it aside", "reason": "message 5", "met": true}]}',
+    }
+
+
+class RoleAdherence(Evaluator):
+    """Passes when the assistant kept to its role in its messages; the score is the share in which it did.
+
+    The role is that of the options, else what the system messages say. It judges the whole conversation once, at its
+    last turn.
+    """
+
+    name = "RoleAdherence"
+    family = "conversations"
+    measure = Measure("at least")
+    judged = True
+    compares = True
+    scope = "thread"
+    Options = RoleOptions
+    example: ClassVar = {
+        **_CONVERSATION,
+        "judge_reply": '{"messages": [{"message": 3, "reason": "A clerk.", "kept": true},'
+        ' {"message": 5, "reason": "Polite.", "kept": true}]}',
+    }
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Ask of each message of the assistant."""
+        pieces = message_pieces(evidence)
+        numbers = tuple(
+            number for number, piece in enumerate(pieces, 1) if piece.name.endswith("_assistant") and piece.text.strip()
+        )
+        form = Checklist("messages", "message", "kept", len(numbers), numbers)
+        trusted = {"role": self.options.role or "(none given)", "numbers": ", ".join(map(str, numbers))}
+        lists, reply = await ask_lists(self, [form], {}, {"messages": pieces}, trusted)
+        nothing = "the assistant said nothing"
+        return share_score(lists["messages"], form, self.options.threshold, reply, nothing=nothing)
+
+
+class KnowledgeRetention(ChecklistEvaluator):
+    """Passes when the assistant kept in mind what its user told it; the score is the share of such facts it kept.
+
+    Skipped where no later message had to do with anything the user told. It judges the whole conversation once, at its
+    last turn.
+    """
+
+    name = "KnowledgeRetention"
+    family = "conversations"
+    scope = "thread"
+    form = Checklist("facts", "fact", "kept")
+    parts: ClassVar = {"messages": message_pieces}
+    skips = "the user told nothing that a later message had to do with"
+    example: ClassVar = {
+        **_CONVERSATION,
+        "judge_reply": '{"facts": [{"fact": "the card is L-17", "reason": "message 5 uses it", "kept": true}]}',
+    }
+
+
+class GoalReached(Evaluator):
+    """Passes when a conversation reached its goal.
+
+    The goal is that of the options, else the expected response of the last turn, else what the user plainly wanted. It
+    judges the whole conversation once, at its last turn.
+    """
+
+    name = "GoalReached"
+    family = "conversations"
+    judged = True
+    scope = "thread"
+    Options = GoalOptions
+    example: ClassVar = {
+        **_CONVERSATION,
+        "options": {"goal": "The book is set aside for the user."},
+        "judge_reply": '{"goals": [{"goal": "the book is set aside", "reason": "message 5", "reached": true}]}',
+    }
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Ask of the goal."""
+        form = Checklist("goals", "goal", "reached", least=1)
+        own, expected = self.options.goal, evidence.expected or ""
+        texts = {} if own else {"goal": expected}
+        trusted = {"goal": own} if own else {}
+        lists, reply = await ask_lists(self, [form], texts, {"messages": message_pieces(evidence)}, trusted)
+        open_goals = [entry for entry in lists["goals"] if not entry["reached"]]
+        reason = "; ".join(entry.get("reason", "") for entry in open_goals or lists["goals"])
+        return verdict_score(not open_goals, reason, goals=lists["goals"], reply=reply)

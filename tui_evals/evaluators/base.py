@@ -10,20 +10,20 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from inspect import isawaitable
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.light_records import light_record
 from tui_evals.text import strictjson
-from tui_evals.text.endings import ENDINGS, ending_word
-from tui_evals.text.jsonpath import PathError, find_by_path
-from tui_evals.text.logprobs import Choice
+from tui_evals.text.error_text import last_frames
 from tui_evals.text.measures import Measure, parse_measure
-from tui_evals.text.tracebacks import last_frames
+from tui_evals.text.model_output import ENDINGS, Choice, ending_word
+from tui_evals.text.strictjson import PathError, find_by_path
 
 from .parameters import Form, JudgeParameters, parameters_text
 
+Text = Annotated[str, Field(min_length=1)]
 Result = Literal["pass", "fail", "error", "skipped"]
 Scope = Literal["answer", "group", "thread"]
 """What is judged at once: an answer, the answers of one item together, or a conversation, at its last turn."""
@@ -37,7 +37,7 @@ class ToolCall:
     name: str
     arguments: object = None
     result: str | None = None
-    """What the tool gave; None where nobody called it."""
+    """The result of the tool; None if the call was not executed."""
     failed: bool = False
     """Whether it gave an error."""
 
@@ -57,7 +57,7 @@ class Evidence:
     variables: Mapping[str, object] = field(default_factory=dict)
     tool_calls: tuple[ToolCall, ...] | None = None
     steps: int | None = None
-    """How often the model was asked until it answered; None where nobody counted."""
+    """Number of model calls for the answer; None if unknown."""
     turns: int | None = None
     """How often a simulated user spoke; None where none did."""
     user: Mapping[str, Any] | None = None
@@ -149,6 +149,14 @@ def negated_score(record: Score) -> Score:
     if record.threshold is None and score in (0, 1):
         score = 1.0 - score
     return replace(record, result=opposite, score=score, reason=f"negated: {record.reason}")
+
+
+def verdict_at(evaluator: Evaluator, score: float, threshold: float | None) -> Result | None:
+    """The verdict of an evaluator that compares on a score; None without a threshold."""
+    if threshold is None:
+        return None
+    passes = score <= threshold if evaluator.measure.direction == "at most" else score >= threshold
+    return "pass" if passes != evaluator.options.negate else "fail"
 
 
 class NoValueToJudge(Exception):
@@ -250,7 +258,7 @@ class Question:
     judge: str | None = None
     max_tokens: int = 1024
     params: Mapping[str, Any] = field(default_factory=dict)
-    """The parameters that whoever asks wants to be sent, above those that are configured."""
+    """Parameters to send, which override the configured ones."""
     repeat: int = 0
     """Which of several replies to the same question is wanted."""
     rubric: str = ""
@@ -329,6 +337,9 @@ class Evaluator:
     judges_withheld: ClassVar[bool] = False
     """Whether it has a verdict on an answer of which a filter or a refusal left nothing, which is else an empty one."""
     may_ask: ClassVar[bool] = False
+    compares: ClassVar[bool] = False
+    """Whether a judged score passes only because of where it lies next to the option `threshold`: then another
+    threshold needs no new question."""
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
     may_embed: ClassVar[bool] = False
@@ -357,13 +368,30 @@ class Evaluator:
 
     @classmethod
     def asked_target(cls, settings: Mapping[str, Any]) -> str | None:
-        """Whom one with these options asks: a target by its name, or the run's own judge (None) or EMBEDDER."""
+        """The target that an evaluator with these options asks: a name, None for the run's judge, or EMBEDDER."""
         return settings.get("embedder") or EMBEDDER if cls.embeds else settings.get("judge")
 
     @classmethod
     def is_judged(cls, settings: Mapping[str, Any]) -> bool:
         """Whether one with these options cannot do without a judge."""
         return cls.judged
+
+    @property
+    def passing_score(self) -> float | None:
+        """The score at which an answer passes with these options; None if no score passes or fails."""
+        threshold: float | None = getattr(self.options, "threshold", None)
+        return threshold
+
+    def decided_by_score(self, details: Mapping[str, object]) -> bool:
+        """Whether `passing_score` and the score alone decide the verdict of a record with these details."""
+        return self.compares
+
+    def provenance(self) -> Mapping[str, str]:
+        """The details of its records that say by which files it judged, as they would be written now.
+
+        A record with others was made by other files. The rubric of a question is noted apart from these.
+        """
+        return {}
 
     @classmethod
     def declared_measure(cls) -> Measure:
@@ -398,6 +426,10 @@ def is_installed(library: str) -> bool:
     if library in sys.modules:
         return sys.modules[library] is not None
     return find_spec(library) is not None
+
+
+PROVENANCE = ("files", "spec_version", "scale", "version")
+"""The details that `Evaluator.provenance` may hold."""
 
 
 class JudgingStopped(Exception):

@@ -7,15 +7,30 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .agents import PlanKept, StepsWasted, TaskCompletion, ToolCorrectness, TrajectoryMatch
+from .agents import (
+    ConversationCompleteness,
+    GoalReached,
+    KnowledgeRetention,
+    PlanKept,
+    RoleAdherence,
+    StepsWasted,
+    TaskCompletion,
+    ToolCorrectness,
+    TrajectoryMatch,
+)
 from .base import Ask, Evaluator, Evidence, Result, ToolCall, evaluate
 from .compliance import Accuracy, Compliance
-from .conversations import ConversationCompleteness, GoalReached, KnowledgeRetention, RoleAdherence
 from .grading import Hallucination, QACorrectness, SummaryQuality
-from .grounding import AnswerCorrectness, ContextPrecision, ContextRecall, ContextRelevance, Faithfulness
 from .judging import shipped_prompt
 from .modelgraded import ModelGraded
 from .registry import family
+from .retrieval import (
+    AnswerCorrectness,
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevance,
+    Faithfulness,
+)
 from .rubrics import Coherence, Groundedness, Relevance, Rubric, Similarity
 from .safety import Bias, Refusal, Safety, Toxicity
 
@@ -77,7 +92,7 @@ class CanaryReport:
 
     @property
     def by_evaluator(self) -> tuple[EvaluatorCanaries, ...]:
-        """The same for each evaluator by itself: a judge that is sound for one need not be for another."""
+        """The verdict per evaluator: a judge that is sound for one may not be for another."""
         return tuple(
             _of_evaluator(name, [row for row in self.rows if row.evaluator == name])
             for name in dict.fromkeys(row.evaluator for row in self.rows)

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from tui_evals.text.box import TemplateError
+from tui_evals.project_files import read_text
 from tui_evals.text.measures import Measure
 from tui_evals.text.prompty import Prompty, PromptyError, parse_prompty
-from tui_evals.text.templates import template_variables
+from tui_evals.text.templates import TemplateError, template_variables
 
 from .base import (
     EMPTY_ANSWER,
@@ -31,7 +31,9 @@ from .base import (
 )
 from .judging import UnreadableReply, ask_judge, judge_question, shipped_prompt
 from .parameters import JudgeParameters, WrongParameter, parameters_of
-from .scales import (
+from .shown import HEADINGS, evidence_for_prompt
+from .unit_tests import strip_code_fence
+from .verdicts import (
     SKIPPED,
     Scale,
     ScaledOptions,
@@ -42,8 +44,6 @@ from .scales import (
     threshold_on,
     threshold_problem,
 )
-from .shown import HEADINGS, evidence_for_prompt
-from .unit_tests import strip_code_fence
 
 Outcome = Literal["ok", "err", "unknown"]
 SUFFIX = ".metric.prompty"
@@ -185,11 +185,12 @@ class MetricEvaluator(Evaluator):
 
     family = "PromptPex"
     judged = True
+    compares = True
     Options = MetricOptions
     path: ClassVar[Path]
 
     def obstacle(self) -> str | None:
-        """That its file cannot be read, or declares what makes no sense."""
+        """Why its file cannot be used: it is unreadable or declares something invalid."""
         try:
             self.asked_with()
             self._declared(_read_prompty(self.path))
@@ -212,6 +213,22 @@ class MetricEvaluator(Evaluator):
         if problem := threshold_problem(scale, threshold):
             raise WrongScale(problem)
         return scale, threshold
+
+    @property
+    def passing_score(self) -> float | None:
+        """The threshold of the options, or the one its file declares."""
+        try:
+            return self._declared(_read_prompty(self.path))[1]
+        except _UNUSABLE:  # reported when the metric is asked
+            return None
+
+    def provenance(self) -> Mapping[str, str]:
+        """The scale it declares."""
+        try:
+            scale, _ = self._declared(_read_prompty(self.path))
+        except _UNUSABLE:  # reported when the metric is asked
+            return {}
+        return {} if scale is None else {"scale": str(scale)}
 
     @classmethod
     def declared_measure(cls) -> Measure:
@@ -253,7 +270,8 @@ class MetricEvaluator(Evaluator):
         if isinstance(parsed, _Skipped):
             return replace(skipped_score(parsed.reason or "the judge found nothing to judge"), details={"reply": reply})
         if scale is not None:
-            return scale.score(parsed.score, threshold, parsed.content or f"the judge gave {parsed.score}", reply=reply)
+            reason = parsed.content or f"the judge gave {parsed.score}"
+            return scale.score(parsed.score, threshold, reason, scale=str(scale), reply=reply)
         if parsed.score is not None:
             return measured_score(parsed.score, threshold, f"the judge gave {parsed.score:g}", reply=reply)
         return _compliance_score("ok" if parsed.outcome == "ok" else "err", reply)
@@ -287,7 +305,7 @@ _parse_cached = lru_cache(maxsize=64)(parse_prompty)
 
 
 def _read_prompty(path: Path) -> Prompty:
-    return _parse_cached(path.read_text(encoding="utf-8"))
+    return _parse_cached(read_text(path))
 
 
 def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
@@ -351,12 +369,15 @@ def metric_evaluator(name: str, path: Path) -> type[Evaluator]:
     return type(name, (MetricEvaluator,), {"name": name, "path": path, "__doc__": description})
 
 
-Accuracy = shipped_metric("accuracy")
-Accuracy.__doc__ = "Measures from 0 to 100 how far the answer agrees with the ground truth and keeps to the rules."
-Accuracy.example = {
-    "response": "NN",
-    "groundtruth": "NN",
-    "rules": "The output is a part-of-speech tag and nothing else.",
-    "prompt_template": "Name the part of speech of a word.",
-    "judge_reply": '{"explanation": "It is the tag of the reference.", "score": 100}',
-}
+class Accuracy(MetricEvaluator):
+    """Measures from 0 to 100 how far the answer agrees with the ground truth and keeps to the rules."""
+
+    name = "accuracy"
+    path = _SHIPPED_FOLDER / f"accuracy{SUFFIX}"
+    example: ClassVar = {
+        "response": "NN",
+        "groundtruth": "NN",
+        "rules": "The output is a part-of-speech tag and nothing else.",
+        "prompt_template": "Name the part of speech of a word.",
+        "judge_reply": '{"explanation": "It is the tag of the reference.", "score": 100}',
+    }

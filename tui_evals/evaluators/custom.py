@@ -11,6 +11,9 @@ one text) with such parameters, each time it is asked another sample,
 names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code gives no such value, the
 evidence stands there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged.
 The code runs on a copy of its folder, in a process of its own, once it is trusted.
+
+Or it is `custom-evaluators/<name>/<name>.js`, which exports a function of the answer and its context. That one is
+written as for promptfoo, and `javascript_engine.py` runs it.
 """
 
 from __future__ import annotations
@@ -25,11 +28,12 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from tui_evals.atomic_files import write_atomically
-from tui_evals.text.box import TemplateError
+from tui_evals.files import make_folder, write_atomically
+from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text.measures import Measure
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 from tui_evals.text.prompty import PromptyError, parse_prompty
+from tui_evals.text.templates import TemplateError
 
 from . import sandbox
 from .base import (
@@ -48,11 +52,13 @@ from .base import (
     skipped_score,
     verdict_score,
 )
-from .chunks import chunks_of
 from .custom_source import declared_value, source_fault
+from .javascript_engine import Module, Script, ScriptOptions, engine_obstacle, judge, listed
 from .judging import ask_judge, ask_once, judge_question, reply_object
 from .parameters import SENT, JudgeParameters, WrongParameter, judge_parameters, parameters_of
-from .scales import (
+from .shown import HEADINGS, call_data, chunks_of, evidence_for_prompt
+from .trust import Trust, TrustError, code_digest, code_files
+from .verdicts import (
     RATING,
     SKIPPED,
     OffScale,
@@ -63,10 +69,9 @@ from .scales import (
     threshold_on,
     threshold_problem,
 )
-from .shown import HEADINGS, call_data, evidence_for_prompt
-from .trust import Trust, TrustError, code_files
 
 FOLDER = "custom-evaluators"
+SCRIPT = ".js"
 MAX_ASKS = 100
 MAX_REASON = 2_000
 FUNCTION_THRESHOLD = 0.5
@@ -115,12 +120,18 @@ def name_problem(name: str, builtin: Iterable[str]) -> str | None:
 def read_evaluator_files(name: str, folder: Path) -> dict[str, bytes]:
     """The files of a custom evaluator, trusted or not; CannotJudge says why there are none."""
     missing = f"Custom evaluator '{name}' is missing required file '{name}.py'"
-    if not (folder / f"{name}.py").is_file():
+    if not any((folder / f"{name}{ending}").is_file() for ending in (".py", SCRIPT)):
         raise CannotJudge("evaluatorLoadError", missing)
     try:
         return code_files(folder)
     except (OSError, TrustError) as problem:
         raise CannotJudge("evaluatorLoadError", f"Custom evaluator '{name}' cannot be read: {problem}") from None
+
+
+def main_file(name: str, folder: Path) -> str:
+    """The file of a custom evaluator that is called: Python, or else JavaScript."""
+    is_script = not (folder / f"{name}.py").is_file() and (folder / f"{name}{SCRIPT}").is_file()
+    return f"{name}{SCRIPT}" if is_script else f"{name}.py"
 
 
 def load_trusted_files(name: str, folder: Path, trust: Trust) -> dict[str, bytes]:
@@ -134,7 +145,7 @@ def load_trusted_files(name: str, folder: Path, trust: Trust) -> dict[str, bytes
         raise CannotJudge(
             "evaluatorLoadError",
             f"Custom evaluator '{name}' is code that is new or changed since you trusted it: read it, then say "
-            f"`tui-evals trust {folder / name}.py`, or pass --trust to run whatever this project holds",
+            f"`tui-evals trust {folder / main_file(name, folder)}`, or pass --trust to run whatever this project holds",
         )
     return files
 
@@ -158,7 +169,7 @@ class CustomEvaluator(Evaluator):
         return scale.score(scale.worst, threshold_on(scale, self.options), EMPTY_ANSWER)
 
     def obstacle(self) -> str | None:
-        """That its files are missing or its threshold is not on its scale; whether they may run is asked elsewhere."""
+        """Why it cannot judge: a file is missing or the threshold is not on the scale. Trust is checked elsewhere."""
         try:
             files = read_evaluator_files(self.name, self.folder)
             if fault := self.code_problem():
@@ -173,7 +184,7 @@ class CustomEvaluator(Evaluator):
         """Why the code cannot judge, with its file and line, as far as reading it tells; nothing of it is run."""
         file = f"{FOLDER}/{cls.name}/{cls.name}.py"
         try:
-            source = (cls.folder / f"{cls.name}.py").read_bytes()
+            source = read_bytes(cls.folder / f"{cls.name}.py")
         except FileNotFoundError:
             return f"{file} is missing: an evaluator of your own is a function score, or a class, in that file"
         except OSError as problem:
@@ -205,7 +216,11 @@ class CustomEvaluator(Evaluator):
         """The parameters in the front matter of its .prompty."""
         if not cls.judged:
             return JudgeParameters()
-        return parameters_of(parse_prompty((cls.folder / f"{cls.name}.prompty").read_text(encoding="utf-8")).front)
+        return parameters_of(parse_prompty(read_text(cls.folder / f"{cls.name}.prompty")).front)
+
+    def provenance(self) -> Mapping[str, str]:
+        """A hash of its files, where a judge is paid for what they ask."""
+        return _files_detail(read_evaluator_files(self.name, self.folder)) if self.judged else {}
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the code once, in a process of its own."""
@@ -230,6 +245,8 @@ class CustomEvaluator(Evaluator):
         except sandbox.CodeStopped as stopped:
             return error_score("evaluatorError", f"Evaluator failed: {stopped}", printed=stopped.printed)
         details: dict[str, object] = {"printed": printed} if printed else {}
+        if self.judged:
+            details |= _files_detail(files)
         if not self.judged and (warning := _missing_prompty_warning(self.name, files)):
             details["warning"] = warning
         return self._record(outcome, details, scale)
@@ -301,6 +318,58 @@ class CustomEvaluator(Evaluator):
         if isinstance(passed, bool) and record.result != SKIPPED:
             return replace(record, result="pass" if passed else "fail")
         return record
+
+
+class FileOptions(ScriptOptions):
+    """Options of an evaluator that is a file of JavaScript."""
+
+    function: str | None = Field(None, description="Which of the functions it exports; the default one unless given.")
+
+
+class JavaScriptFile(CustomEvaluator):
+    """Passes when a function of a JavaScript file in the project says so."""
+
+    lowest = 0.0
+    Options = FileOptions
+
+    def obstacle(self) -> str | None:
+        """Its file is missing, or the engine is not installed."""
+        return self.code_problem() or engine_obstacle()
+
+    @classmethod
+    def code_problem(cls) -> str | None:
+        """Its file is missing; what is wrong in it the engine says."""
+        file = f"{cls.name}{SCRIPT}"
+        return None if (cls.folder / file).is_file() else f"{FOLDER}/{cls.name}/{file} is missing"
+
+    @classmethod
+    def declared_measure(cls) -> Measure:
+        """No unit."""
+        return cls.measure
+
+    def empty_score(self) -> Score | None:
+        """Code judges empty answers too."""
+        return None
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Call the function once."""
+        if obstacle := self.obstacle():
+            return error_score("evaluatorConfigurationError", obstacle)
+        options = self.options
+        files = load_trusted_files(self.name, self.folder, self.trust)
+        try:
+            source = files[f"{self.name}{SCRIPT}"].decode()
+        except UnicodeDecodeError:
+            raise Misconfigured(f"{self.name}{SCRIPT} is not UTF-8 text; save the file as UTF-8") from None
+        module = Module(source, options.function)
+        transforms = listed(options.transform)
+        script = Script(transforms=transforms, module=module, parse=options.parse, seconds=options.timeout)
+        return await judge(script, evidence, options, f"{self.name}{SCRIPT}")
+
+
+def _files_detail(files: Mapping[str, bytes]) -> dict[str, str]:
+    """The detail of a record that tells which files judged."""
+    return {"files": code_digest(files)[:8]}
 
 
 def _declared_scale(name: str, files: Mapping[str, bytes]) -> Scale | None:
@@ -474,7 +543,7 @@ def write_new_evaluator(root: Path, name: str, builtin: Iterable[str]) -> tuple[
     folder = root / FOLDER / name
     if folder.exists():
         raise FileExistsError(f"{folder.relative_to(root)} is already there; nothing was written")
-    folder.mkdir(parents=True)
+    make_folder(folder)
     files = {folder / f"{name}.py": _NEW, folder / f"test_{name}.py": _NEW_TEST}
     for file, text in files.items():
         write_atomically(file, text.replace("NAME", name).encode())
@@ -484,9 +553,13 @@ def write_new_evaluator(root: Path, name: str, builtin: Iterable[str]) -> tuple[
 
 def custom_evaluator(name: str, folder: Path, trust: Trust) -> type[Evaluator]:
     """The evaluator class of one custom evaluator; nothing of it is read or run before it scores."""
+    file = main_file(name, folder)
+    if file.endswith(SCRIPT):
+        about = f"Passes when the function in {FOLDER}/{name}/{file} says so."
+        return type(name, (JavaScriptFile,), {"name": name, "folder": folder, "trust": trust, "__doc__": about})
     judged = (folder / f"{name}.prompty").is_file()
     options = JudgeOptions if judged else CodeOptions
-    description = f"Passes when the score that {FOLDER}/{name}/{name}.py gives reaches the threshold."
+    description = f"Passes when the score that {FOLDER}/{name}/{file} gives reaches the threshold."
     members = {
         "name": name,
         "folder": folder,

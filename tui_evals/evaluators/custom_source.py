@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 
 ARGUMENTS = (
     *("response", "expected", "references", "prompt", "context", "history", "variables", "tool_calls", "diagnostics"),

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
-from tui_evals.text.measures import Measure
-from tui_evals.text.tokens import estimate_tokens
+from tui_evals.text.measures import Measure, estimate_tokens
 
 from .base import (
     CannotJudge,
@@ -26,11 +25,11 @@ from .base import (
     measured_score,
     verdict_score,
 )
-from .checklists import LONG_REPLY
-from .grounding import no_source
 from .judging import UnreadableReply, ask_judge, ask_once, judge_question, reply_text, required_verdict
+from .retrieval import no_source
 from .shown import source_of
 from .values import quoted_list
+from .verdicts import LONG_REPLY
 
 REPLY_TOKENS = 150
 """What is kept free of a judge's context window, as the original does."""
@@ -124,6 +123,7 @@ class SummaryQuality(_Grader):
     measure = Measure("at least")
     needs = ("response", "prompt", "expected")
     judged = True
+    compares = True
     Options = SummaryQualityOptions
     example: ClassVar = {
         "prompt": "Rain delayed the final by three hours. Okafor won it in two sets.",

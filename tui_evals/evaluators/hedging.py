@@ -13,8 +13,8 @@ from pydantic import AliasChoices, Field
 from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, ModelOptions, Score
-from .bertscore import bert_similarity, missing_library
-from .readability import answer_text
+from .similarity import bert_similarity, missing_library
+from .style import answer_text
 
 DISCLAIMER = "As an AI language model, I don't have personal opinions, emotions, or beliefs."
 

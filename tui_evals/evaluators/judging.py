@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Generic, TypeVar
 
-from tui_evals.text.endings import ENDINGS, ending_word
+from tui_evals.text.model_output import ENDINGS, ending_word
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
 from tui_evals.text.templates import template_variables
 
@@ -234,7 +234,7 @@ async def ask_once(ask: Ask, question: Question) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Noted(Generic[T]):
-    """What came of some work, and the context variables that it set, for whoever waited for it in another task."""
+    """The result of some work and the context variables it set, for the tasks that wait for it."""
 
     value: T
     variables: Mapping[ContextVar[Any], Any]

@@ -1,17 +1,26 @@
-"""Limits an answer must keep: time, money, tokens, length."""
+"""Limits on time, cost, tokens and length, and the ways an answer may end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from tui_evals.text.measures import Direction, Measure
-from tui_evals.text.tokens import estimate_tokens
+from tui_evals.text.measures import Direction, Measure, estimate_tokens
+from tui_evals.text.model_output import ENDINGS, ending_word
 
-from .base import Evaluator, Evidence, Options, Score, ValueOptions, measured_score, skipped_score
+from .base import (
+    Evaluator,
+    Evidence,
+    Options,
+    Score,
+    ValueOptions,
+    measured_score,
+    skipped_score,
+    verdict_score,
+)
 from .values import response_texts
 
 
@@ -218,3 +227,37 @@ class Length(Evaluator):
         measure = Measure(bounds[0][0], unit)
         shown = measure.negated() if self.options.negate else measure
         return Score(float(count), result, float(bounds[0][1]), None, reason, {}, str(shown))
+
+
+class FinishReasonOptions(Options):
+    """Options of FinishReason."""
+
+    allowed: Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = Field(
+        ["stop", "tool_calls"],
+        min_length=1,
+        validation_alias=AliasChoices("allowed", "expected"),
+        description="stop, tool_calls, length, content_filter, refusal, or what the target calls it; one or a list.",
+    )
+
+
+class FinishReason(Evaluator):
+    """Passes when the answer ended in one of the ways that are allowed: as usual, unless others are named.
+
+    The words are the same for every provider: an answer that its filter withheld ended with content_filter, one that
+    the model itself refused with refusal. Skipped where the target does not say how its answers end.
+    """
+
+    name = "FinishReason"
+    family = "limits"
+    Options = FinishReasonOptions
+    example: ClassVar = {"options": {"allowed": ["stop"]}, "response": "Hello", "finish_reason": "end_turn"}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare how it ended."""
+        ending = ending_word(evidence.finish_reason, evidence.diagnostics)
+        if not ending:
+            return skipped_score("the target does not say how the answer ended")
+        allowed = [ending_word(word) for word in self.options.allowed]
+        passed = ending in allowed
+        reason = f"it was {ENDINGS[ending]} ({ending})" if ending in ENDINGS else f"it ended with {ending}"
+        return verdict_score(passed, reason if passed else f"{reason}; allowed is {', '.join(allowed)}")

@@ -1,15 +1,21 @@
-"""The options of ModelGraded: a grading spec, parts that replace the spec's, or the parts alone."""
+"""Model-graded evaluation as in OpenAI Evals, with its classic prompts."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from string import Formatter
 from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
 from tui_evals.text.chats import chat_to_text, is_chat
 from tui_evals.text.measures import Measure
+from tui_evals.text.yamls import load_mapping
 
 from .base import (
     EMPTY_ANSWER,
@@ -25,23 +31,107 @@ from .base import (
     Score,
     as_text,
 )
-from .choices import (
+from .grading_specs import (
     INVALID,
     NUMBERED,
     EvalType,
     MatchFn,
+    Message,
+    Spec,
+    SpecError,
     answer_instruction,
     choice_score,
     choice_scores,
     expand_args,
+    grading_question,
+    load_spec,
     parse_choice,
     quoted_choices,
+    require_fields,
+    shipped_specs,
 )
-from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
-from .judging import ask_once
-from .oaieval import fields_as_there, question_as_there, shown_as_there
-from .scales import Scale, ScaledOptions, parse_scale
+from .judging import ask_once, check_shown_size
 from .shown import EVIDENCE, shown_parts
+from .verdicts import Scale, ScaledOptions, parse_scale
+
+
+def shown_as_there(value: object) -> str:
+    """A value as the original puts it into a prompt: a chat as a conversation, anything else as Python writes it."""
+    if not isinstance(value, list | tuple) or not all(isinstance(part, Mapping) for part in value):
+        return str(value)
+    if not all("role" in message and "content" in message for message in value):
+        raise Misconfigured("a list of objects in a grading prompt is a chat: each needs role and content")
+    text = chat_to_text(value)
+    return text if len(value) == 1 else text.lstrip()
+
+
+def fields_as_there(
+    spec: Spec, inputs: Mapping[str, str], answers: Mapping[str, Sequence[str]], variables: Mapping[str, Any]
+) -> dict[str, str]:
+    """The fields of a grading prompt: braces of what was asked stand twice there, and several answers are joined."""
+    completions = {name: _joined(spec, name, texts) for name, texts in answers.items()}
+    fields = {**inputs, **completions, **{name: shown_as_there(value) for name, value in variables.items()}}
+    for name in spec.input_outputs:
+        if name in fields:
+            fields[name] = fields[name].replace("{", "{{").replace("}", "}}")
+    return fields
+
+
+def question_as_there(
+    spec: Spec, fields: Mapping[str, str], choices: Sequence[str], eval_type: str | None, judge: str | None
+) -> Question:
+    """The question to the judge; the instruction follows where the eval, and not the spec, names the form."""
+    messages = [{"role": message["role"], "content": message["content"]} for message in spec.messages]
+    if eval_type:
+        messages[-1]["content"] += f"\n\n{instructions()[eval_type].replace('{choices}', quoted_choices(choices))}"
+    require_fields(spec, fields)
+    check_shown_size(fields[name] for name in spec.fields if name in fields)
+    for message in messages:
+        message["content"] = _filled(spec, message["content"], fields)
+    version = hashlib.sha256(json.dumps([*spec.messages, eval_type]).encode()).hexdigest()[:8]
+    return Question(messages=tuple(messages), judge=judge, rubric=f"{spec.name} {version} as in oaieval")
+
+
+@cache
+def instructions() -> Mapping[str, str]:
+    """What is appended to a grading prompt, by the form of the reply."""
+    text = (files(__package__) / "oaieval_instructions.yaml").read_text(encoding="utf-8")
+    return {name: str(words) for name, words in load_mapping(text)[0].items()}
+
+
+def _joined(spec: Spec, name: str, texts: Sequence[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
+    template = spec.template_for(name if name in spec.outputs else spec.outputs[0]) or ""
+    pieces = (
+        {
+            "i": str(place),
+            "i_abc": chr(ord("a") + (place - 1) % 26),
+            "i_ABC": chr(ord("A") + (place - 1) % 26),
+            "n": str(len(texts)),
+            "output": text,
+        }
+        for place, text in enumerate(texts, 1)
+    )
+    return "".join(_filled(spec, template, piece) for piece in pieces).strip()
+
+
+def _filled(spec: Spec, template: str, values: Mapping[str, str]) -> str:
+    """The template filled as `str.format` fills it, without its reach into attributes and its widths."""
+    pieces: list[str] = []
+    try:
+        for literal, name, form, conversion in Formatter().parse(template):
+            pieces.append(literal)
+            if name is None:
+                continue
+            if form or conversion or name not in values:
+                shown = name + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
+                raise Misconfigured(f"the grading prompt of {spec.name} has the field {{{shown}}}, which has no value")
+            pieces.append(values[name])
+    except ValueError as problem:
+        raise Misconfigured(f"the grading prompt of {spec.name} cannot be filled: {problem}") from None
+    return "".join(pieces)
+
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
@@ -213,6 +303,7 @@ class ModelGraded(Evaluator):
     measure = Measure("at least")
     needs = ()  # the spec decides which evidence is needed
     judged = True
+    compares = True
     groups = True
     Options = ModelGradedOptions
     example: ClassVar = {
@@ -235,6 +326,24 @@ class ModelGraded(Evaluator):
             if self.passing is None and isinstance(self.spec.choice_scores, Mapping):
                 self.threshold = max(self.spec.choice_scores.values())
 
+    def provenance(self) -> Mapping[str, str]:
+        """A hash of its spec, where that is a file of yours: the rubric says nothing of the scores in it."""
+        if self.options.spec in (None, *shipped_specs()):
+            return {}
+        return {"spec_version": hashlib.sha256(repr(self.spec).encode()).hexdigest()[:8]}
+
+    @property
+    def passing_score(self) -> float | None:
+        """The threshold of the options, or the highest score its spec lists."""
+        threshold: float | None = self.threshold
+        return threshold
+
+    def decided_by_score(self, details: Mapping[str, object]) -> bool:
+        """Only where one choice was made, and a score decides which choices pass."""
+        made = details.get("metrics")
+        one = next(iter(made.values())) if isinstance(made, Mapping) and len(made) == 1 else {}
+        return self.passing is None and one.get("score") is not None and one.get("choice") != INVALID
+
     def empty_score(self) -> Score | None:
         """The lowest score of a choice, a fail where some pass; None where the judge is asked all the same."""
         scores = choice_scores(self.spec.choices(2), self.spec.choice_scores)
@@ -254,7 +363,7 @@ class ModelGraded(Evaluator):
         return self._record(metrics, choices)
 
     def questions(self, evidence: Evidence) -> Iterator[tuple[str, Question, Sequence[str]]]:
-        """The name of each metric with the question to the judge and its choices; nobody is asked."""
+        """The name of each metric with the question to the judge and its choices, without asking."""
         answers = self._answers(evidence)
         n = len(answers.get(self.outputs[0], ())) if len(self.outputs) == 1 else 1
         n = n or (self.count if isinstance(self.count, int) else 1)
@@ -382,6 +491,7 @@ class ModelGraded(Evaluator):
         result: Result | None = next((worse for worse in _WORST_FIRST if worse in results), "pass")
         scores = [metric.score for metric in outcomes if metric.score is not None]
         details: dict[str, object] = {"metrics": {name: metric.details for name, metric in metrics.items()}}
+        details |= self.provenance()
         if result == "error":
             details["code"] = "judgeOutputUnparseable"
         if self.options.metaeval:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 
 from .libraries.location import is_library_metric
 from .trust import Trust
@@ -20,52 +21,24 @@ if TYPE_CHECKING:
     from .base import Ask, Evaluator
 
 GROUP = "tui_evals.evaluators"
-_FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "matching": ("ExactMatch", "PartialMatch", "Citations"),
-    "rubrics": ("Relevance", "Coherence", "Groundedness", "Similarity", "Rubric"),
-    "retrieval": ("RetrievalQuery", "RetrievalResult"),
-    "grounding": ("ContextPrecision", "ContextRelevance", "ContextRecall", "Faithfulness", "AnswerCorrectness"),
-    "agents": ("TaskCompletion", "TrajectoryMatch", "PlanKept", "ToolCorrectness", "StepsWasted"),
-    "conversations": ("ConversationCompleteness", "RoleAdherence", "KnowledgeRetention", "GoalReached"),
-    "tools": (
-        *("ToolCallSelection", "ToolCallExecution", "ToolCalled", "TOOL_CALLED"),
-        *("ToolCalledWith", "TOOL_CALLED_WITH", "ValidToolCalls"),
-    ),
-    "trajectory": ("NoTools", "ToolOrder", "ToolTrajectory", "ToolsSucceeded", "Steps"),
-    "users": ("UserGoal",),
-    "text": (
-        *("Equals", "EXACT_MATCH", "exact_match", "StartsWith", "STARTS_WITH", "ContainsAll", "CONTAINS_ALL"),
-        *("ContainsAny", "CONTAINS_ANY", "Regex"),
-    ),
-    "references": ("Match", "Includes", "MultipleChoice", "FuzzyMatch"),
-    "overlap": ("Levenshtein", "RougeN"),
-    "translate": ("Translate", "Bleu"),
-    "embeddings": ("EmbeddingSimilarity",),
-    "expression": ("Expression",),
-    "groups": ("AtLeast",),
-    "structured": ("JsonValid", "JsonValidator", "JsonMatch", "JsonSchema", "ContainsJson"),
-    "limits": (*("Latency", "LATENCY", "TimeToFirstToken", "TokensPerSecond", "Cost", "COST", "Tokens", "Length"),),
-    "endings": ("FinishReason",),
-    "language": ("Language",),
-    "leaks": ("PersonalData", "Secrets"),
-    "safety": ("Refusal", "Toxicity", "Bias", "Safety"),
-    "bertscore": ("BertScore", "bertscore"),
-    "grading": (
-        *("SummaryQuality", "summary_quality", "QACorrectness", "qa_correctness", "Hallucination"),
-        "hallucination",
-    ),
-    "readability": ("Readability", "readability", "WordCountMatch", "word_count_match"),
-    "hedging": ("HedgingLanguage", "hedging_language"),
-    "specificity": ("Specificity", "specificity"),
-    "unit_tests": ("PythonUnitTests", "python_unit_testing"),
-    "modelgraded": ("ModelGraded", "ModelBasedClassify"),
-    "compliance": ("Compliance", "TNC", "accuracy"),
-    "inspect_scorers": (
-        *("match", "includes", "pattern", "choice", "exact", "f1"),
-        *("model_graded_qa", "model_graded_fact"),
-    ),
-}
-"""The names and aliases in each module, which is imported once somebody asks for an evaluator in it."""
+
+
+@cache
+def _modules() -> Mapping[str, str]:
+    """The module of each name and alias, read from the class lines because importing all modules is slow."""
+    modules: dict[str, str] = {}
+    folder = os.path.dirname(__file__)
+    for file in sorted(os.listdir(folder)):
+        module, is_python, _ = file.partition(".py")
+        if not is_python:
+            continue
+        with open(os.path.join(folder, file), "rb") as opened:
+            source = opened.read()
+        for rest in source.split(b'\n    name = "')[1:]:
+            modules[rest[: rest.index(b'"')].decode()] = module
+        for rest in source.split(b"\n    aliases = (")[1:]:
+            modules |= {alias.decode(): module for alias in rest[: rest.index(b")")].split(b'"')[1::2]}
+    return modules
 
 
 class UnknownEvaluator(LookupError):
@@ -107,7 +80,23 @@ class Registry:
         return tuple(dict.fromkeys(self.by_name.values()))
 
 
-_MODULES = {name: module for module, names in _FAMILIES.items() for name in names}
+def engine_evaluators() -> frozenset[str]:
+    """The evaluators that run JavaScript of the dataset."""
+    return frozenset(name for name, module in _modules().items() if module == "javascript")
+
+
+_COMPOSED = frozenset(("AtLeast", "Transformed"))
+"""The evaluators made of others, which may run code."""
+
+
+def only_asks(kind: type[Evaluator]) -> bool:
+    """Whether an evaluator asks a judge and does nothing else: it runs no code of a project and loads no model.
+
+    The questions of such an evaluator can be counted before the run.
+    """
+    package, _, module = kind.__module__.rpartition(".")
+    is_ours = package == __package__ and module in _modules().values()
+    return is_ours and (kind.judged or kind.may_ask) and kind.name not in _COMPOSED
 
 
 class _Kinds(Mapping[str, "type[Evaluator]"]):
@@ -117,16 +106,16 @@ class _Kinds(Mapping[str, "type[Evaluator]"]):
         self._added = added
 
     def __getitem__(self, name: str) -> type[Evaluator]:
-        return self._added[name] if name in self._added else family(_MODULES[name])[name]
+        return self._added[name] if name in self._added else family(_modules()[name])[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in _MODULES or name in self._added
+        return name in _modules() or name in self._added
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**_MODULES, **self._added})
+        return iter({**_modules(), **self._added})
 
     def __len__(self) -> int:
-        return len({**_MODULES, **self._added})
+        return len({**_modules(), **self._added})
 
 
 @cache

@@ -1,8 +1,10 @@
-"""Ratings from 1 to 5 by a judge: four fixed questions, and criteria of the user's own."""
+"""Ratings from 1 to 5 by a judge: four fixed questions, and criteria of your own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -10,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tui_evals.text.measures import plain_number
+from tui_evals.text.model_output import Choice
 
 from .base import (
     EMPTY_ANSWER,
@@ -21,8 +24,8 @@ from .base import (
     consulted,
     measured_score,
     skipped_score,
+    withheld,
 )
-from .expected_score import expected_score
 from .judging import (
     Parts,
     UnreadableReply,
@@ -34,7 +37,8 @@ from .judging import (
     stated_number,
     verdict_and_source,
 )
-from .scales import (
+from .shown import EVIDENCE, HEADINGS, reference_text, request_texts, shown_parts, source_of
+from .verdicts import (
     RATING,
     SKIPPED,
     OffScale,
@@ -46,7 +50,53 @@ from .scales import (
     threshold_on,
     threshold_problem,
 )
-from .shown import EVIDENCE, HEADINGS, reference_text, request_texts, shown_parts, source_of
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NAMED = re.compile(r'"score"\s*:\s*"?(\d+(?:\.\d+)?)')
+_ABOVE_ZERO = 0.01
+"""What a logarithm of a probability may come to by rounding."""
+_LEVEL = re.compile(r"[^\w.-]*([1-5])(?![\d.])\W*")
+"""A piece that is a level, whatever stands around it such as a blank or a quotation mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedScore:
+    """The expected score, and how likely each level was of those that were considered."""
+
+    score: float
+    levels: dict[str, float]
+
+
+def expected_score(reply: str, verdict: str, written: float, choices: Sequence[Choice]) -> ExpectedScore | None:
+    """What a reply was expected to give instead of the score that is written in its verdict; None if unknown.
+
+    Only the levels from 1 to 5 count, and together they count as certain.
+    """
+    place = _place_of(reply, verdict, written)
+    choice = next((one for one in choices if one.start <= place < one.start + len(one.text)), None)
+    if choice is None or not reply.startswith(choice.text, choice.start):
+        return None
+    likely: dict[int, float] = {}
+    for text, logprob in choice.likely.items():
+        level = _LEVEL.fullmatch(text)
+        if level and logprob < _ABOVE_ZERO:
+            likely[int(level[1])] = likely.get(int(level[1]), 0.0) + math.exp(logprob)
+    whole = sum(likely.values())
+    if not whole or written not in likely:
+        return None
+    shares = {level: share / whole for level, share in sorted(likely.items())}
+    levels = {str(level): round(share, 4) for level, share in shares.items()}
+    return ExpectedScore(round(sum(level * share for level, share in shares.items()), 4), levels)
+
+
+def _place_of(reply: str, verdict: str, written: float) -> int:
+    """At which character of a reply the score of its verdict stands; -1 where it is not found."""
+    start = reply.rfind(verdict)
+    pattern, group = (_NAMED, 1) if verdict.startswith("{") else (_NUMBER, 0)
+    places = (match.start(group) for match in pattern.finditer(verdict) if float(match[group]) == written)
+    place = next(places, -1)
+    return -1 if -1 in (start, place) else start + place
+
 
 RATING_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -305,7 +355,36 @@ def _reply_schema(scale: Scale | None, labels: Sequence[str], *, may_skip: bool)
     return {**schema, "properties": properties, "required": ["reason"]}
 
 
-class Relevance(Evaluator):
+class RatedEvaluator(Evaluator):
+    """An evaluator whose score is a judge's rating from 1 to 5, by the shipped prompt of its name."""
+
+    measure = RATING.measure
+    judged = True
+    compares = True
+    lowest = 1.0
+    Options: ClassVar[type[JudgedOptions]] = RatingOptions
+    shows: ClassVar[tuple[str, ...]] = ("steps",)
+    """The parts of the evidence that the judge sees next to the texts."""
+    texts: ClassVar[Mapping[str, Callable[[Evidence], str]]] = {}
+    """Texts of the evidence that the prompt names, beyond conversation, request and answer."""
+    trusted: ClassVar[Mapping[str, Callable[[Any], object]]] = {}
+    """Values of the options that the prompt names."""
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Ask for the rating."""
+        trusted = {name: value(self.options) for name, value in self.trusted.items()}
+        return await self.rate(evidence, trusted)
+
+    async def rate(self, evidence: Evidence, trusted: Mapping[str, object], labels: Sequence[str] = ()) -> Score:
+        """The rating, with the best one for an answer withheld on purpose; the last label then says "nothing"."""
+        if self.judges_withheld and (why := withheld(evidence)):
+            reason = f"it was {why}, so nothing of it was said"
+            return measured_score(5.0, self.options.threshold, reason, label=labels[-1] if labels else None)
+        texts = {name: text(evidence) for name, text in self.texts.items()}
+        return await rate_answer(self, evidence, texts, trusted, shows=self.shows, labels=labels)
+
+
+class Relevance(RatedEvaluator):
     """Passes when the answer addresses the request directly and fully.
 
     A judge rates from 1 (not at all) over 3 (partly) to 5 (fully), and sees the conversation, the request and the
@@ -314,10 +393,7 @@ class Relevance(Evaluator):
 
     name = "Relevance"
     family = "M365"
-    measure = RATING.measure
     needs = ("response", "prompt")
-    judged = True
-    lowest = 1.0
     levelled = True
     Options = LevelledOptions
     example: ClassVar = {
@@ -327,12 +403,8 @@ class Relevance(Evaluator):
         "judge_reply": '{"reason": "The capital is named.", "score": 5}',
     }
 
-    async def score(self, evidence: Evidence) -> Score:
-        """Rate the relevance."""
-        return await rate_answer(self, evidence)
 
-
-class Coherence(Evaluator):
+class Coherence(RatedEvaluator):
     """Passes when the answer is logical, orderly and easy to follow.
 
     A judge rates from 1 (scattered) over 3 (can be followed with effort) to 5 (clear and well organised). Whether the
@@ -341,9 +413,6 @@ class Coherence(Evaluator):
 
     name = "Coherence"
     family = "M365"
-    measure = RATING.measure
-    judged = True
-    lowest = 1.0
     levelled = True
     Options = LevelledOptions
     example: ClassVar = {
@@ -352,12 +421,8 @@ class Coherence(Evaluator):
         "judge_reply": '{"reason": "Two steps in a workable order.", "score": 5}',
     }
 
-    async def score(self, evidence: Evidence) -> Score:
-        """Rate the coherence."""
-        return await rate_answer(self, evidence)
 
-
-class Groundedness(Evaluator):
+class Groundedness(RatedEvaluator):
     """Passes when what the answer claims is supported by the context.
 
     A judge rates from 1 (unsupported) over 3 (partly supported) to 5 (every claim is supported); by the rubric m365 3
@@ -367,9 +432,6 @@ class Groundedness(Evaluator):
 
     name = "Groundedness"
     family = "M365"
-    measure = RATING.measure
-    judged = True
-    lowest = 1.0
     levelled = True
     Options = LevelledOptions
     example: ClassVar = {
@@ -392,7 +454,7 @@ class Groundedness(Evaluator):
         return await rate_answer(self, evidence, parts={"source": sources}, shows=(), grounded_in=grounded_in)
 
 
-class Similarity(Evaluator):
+class Similarity(RatedEvaluator):
     """Passes when the answer means the same as the expected response.
 
     A judge rates from 1 (another meaning) over 3 (some main facts agree) to 5 (the same meaning). Of several
@@ -401,11 +463,8 @@ class Similarity(Evaluator):
 
     name = "Similarity"
     family = "M365"
-    measure = RATING.measure
     needs = ("response", "expected")
-    judged = True
-    lowest = 1.0
-    Options = RatingOptions
+    texts: ClassVar = {"reference": reference_text}
     example: ClassVar = {
         "prompt": "When does the shop close?",
         "response": "At 6 pm.",
@@ -413,12 +472,8 @@ class Similarity(Evaluator):
         "judge_reply": '{"reason": "The same time in another notation.", "score": 5}',
     }
 
-    async def score(self, evidence: Evidence) -> Score:
-        """Rate the similarity."""
-        return await rate_answer(self, evidence, {"reference": reference_text(evidence)})
 
-
-class Rubric(Evaluator):
+class Rubric(RatedEvaluator):
     """Passes when the answer meets criteria you write in your own words.
 
     A judge rates from 1 (no criterion met) over 3 (some that matter are met) to 5 (all met), or on the `scale` of the
@@ -429,9 +484,6 @@ class Rubric(Evaluator):
 
     name = "Rubric"
     family = "model-graded"
-    measure = RATING.measure
-    judged = True
-    lowest = 1.0
     Options = RubricOptions
     example: ClassVar = {
         "options": {"criteria": "Names a price and a currency."},
@@ -451,6 +503,12 @@ class Rubric(Evaluator):
             **({} if scale is None else _scale_words(scale)),
         }
         return await rate_answer(self, evidence, texts, trusted, shows=EVIDENCE)
+
+    @property
+    def passing_score(self) -> float | None:
+        """The threshold of the options, or the one its own scale sets."""
+        scale: Scale | None = self.options.own_scale
+        return super().passing_score if scale is None else threshold_on(scale, self.options)
 
     def empty_score(self) -> Score | None:
         """The lowest score; where the criteria need not apply the judge is asked."""

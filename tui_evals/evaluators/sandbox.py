@@ -37,6 +37,9 @@ ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 START_SECONDS = 30.0
 MAX_LINE = 2_000_000
 MAX_PRINTED = 2_000
+MAX_WRITTEN = 256_000_000
+"""Bytes that all files together may take which code of a model writes."""
+WATCH_SECONDS = 0.2
 
 AnswerQuestion = Callable[[dict[str, Any]], Awaitable[object]]
 
@@ -85,6 +88,7 @@ async def _run_child(
             own_end.close()
             raise
     conversation = None
+    watching = asyncio.create_task(_stop_when_full(folder, process)) if job["kind"] == "unit_test" else None
     try:
         conversation = _ChildConversation(
             *await asyncio.open_unix_connection(sock=own_end, limit=MAX_LINE), limits.seconds
@@ -94,11 +98,33 @@ async def _run_child(
     finally:
         if conversation is not None:
             conversation.close()
+        if watching is not None:
+            watching.cancel()
         await _kill_child(process)
+    if watching is not None and watching.done() and not watching.cancelled():
+        raise CodeStopped(f"it wrote more than {MAX_WRITTEN // 1_000_000} MB and was stopped")
     ended = process.returncode if result is None else result.get("ended")
     if result is None or isinstance(ended, int):
         raise CodeStopped(f"its process ended without a result ({_exit_text(ended)})")
     return result
+
+
+async def _stop_when_full(folder: Path, process: asyncio.subprocess.Process) -> None:
+    """End the child once its files are too large together; each by itself is bounded in the child."""
+    while await asyncio.to_thread(_bytes_in, folder) <= MAX_WRITTEN:
+        await asyncio.sleep(WATCH_SECONDS)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _bytes_in(folder: Path) -> int:
+    """What all files of a folder take, at least a block each."""
+    total = 0
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            with suppress(OSError):
+                total += max(os.lstat(os.path.join(place, name)).st_blocks * 512, 4096)
+    return total
 
 
 class _ChildConversation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -18,13 +18,13 @@ from .base import (
     NoValueToJudge,
     Options,
     Score,
+    Text,
     ToolCall,
     measured_score,
     verdict_score,
 )
 from .values import quoted, quoted_list
 
-Text = Annotated[str, Field(min_length=1)]
 FunctionName = tuple[str | None, str | None]
 
 MAX_CALLS = 1_000

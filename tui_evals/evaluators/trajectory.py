@@ -1,4 +1,4 @@
-"""The way an agent took to its answer: which tools it called, in which order, with what, and in how many steps."""
+"""The path of an agent, checked without a judge: its calls, its steps, and the goal of its simulated user."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from tui_evals.text.measures import Measure
 
-from .base import Evaluator, Evidence, Options, Score, ToolCall, measured_score, skipped_score, verdict_score
-from .tools import Text, contains_json
+from .base import (
+    Evaluator,
+    Evidence,
+    Options,
+    Score,
+    Text,
+    ToolCall,
+    measured_score,
+    skipped_score,
+    verdict_score,
+)
+from .tools import contains_json
 from .values import quoted, quoted_list
 
 _SHOWN = 12
@@ -256,3 +266,40 @@ class Steps(Evaluator):
         if most is not None and count > most:
             return replace(record, result="fail", reason=f"{steps}, at most {most} allowed")
         return replace(record, result="pass", reason=f"{steps}, within the bounds")
+
+
+class UserGoalOptions(Options):
+    """What UserGoal takes."""
+
+    most_turns: int | None = Field(None, ge=1, description="Passes only within so many turns; any number if absent.")
+
+
+class UserGoal(Evaluator):
+    """Passes when the simulated user of an item said that the goal is reached, within `most_turns`.
+
+    It asks nobody: whoever plays the user has said so. Skipped for an item without a simulated user.
+    """
+
+    name = "UserGoal"
+    family = "tools"
+    needs = ("response",)
+    Options = UserGoalOptions
+    example: ClassVar = {
+        "options": {"most_turns": 4},
+        "response": "Your refund of 20 euros is on its way.",
+        "turns": 3,
+        "user": {"goal": "reached", "message": "Thank you!"},
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Look at how the user ended it."""
+        user, turns, most = evidence.user, evidence.turns or 0, self.options.most_turns
+        if user is None:
+            return skipped_score("the item has no simulated user")
+        after = f"{turns} turn{'s' if turns != 1 else ''}"
+        if user["goal"] != "reached":
+            why = "gave up" if user["goal"] == "given_up" else "has not reached the goal"
+            return verdict_score(False, f"the user {why} after {after}", turns=turns)
+        if most is not None and turns > most:
+            return verdict_score(False, f"reached after {after}, at most {most} allowed", turns=turns)
+        return verdict_score(True, f"reached after {after}", turns=turns)

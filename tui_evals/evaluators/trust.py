@@ -10,7 +10,8 @@ from pathlib import Path
 
 from platformdirs import user_state_path
 
-from tui_evals.private_files import write_private_json
+from tui_evals.files import write_private_json
+from tui_evals.project_files import read_bytes, read_text
 
 MAX_FILES = 1_000
 MAX_BYTES = 16_000_000
@@ -30,9 +31,9 @@ class TrustedCode:
 
 
 def trust_unit(path: str | Path) -> Path:
-    """The file or folder that is trusted as a whole; `x/x.py` stands for the folder `x`."""
+    """The file or folder that is trusted as a whole; `x/x.py` and `x/x.js` stand for the folder `x`."""
     resolved = Path(path).resolve()
-    return resolved.parent if resolved.suffix == ".py" and resolved.stem == resolved.parent.name else resolved
+    return resolved.parent if resolved.suffix in (".py", ".js") and resolved.stem == resolved.parent.name else resolved
 
 
 def code_files(path: str | Path) -> dict[str, bytes]:
@@ -47,7 +48,7 @@ def code_files(path: str | Path) -> dict[str, bytes]:
         left -= file.stat().st_size
         if left < 0 or len(files) == MAX_FILES:
             raise TrustError(f"{root} holds more than {MAX_FILES} files or 16 MB; keep only code and prompts there")
-        files[name.as_posix()] = file.read_bytes()
+        files[name.as_posix()] = read_bytes(file)
     if not files:
         raise TrustError(f"there is no code at {root}; name a Python file or the folder of a custom evaluator")
     return files
@@ -93,7 +94,11 @@ class Trust:
 
     def trust(self, path: str | Path) -> None:
         """Agree to the code now at a path."""
-        self._write({**self._read(), str(trust_unit(path)): code_digest(code_files(path))})
+        self.agree(path, code_digest(code_files(path)))
+
+    def agree(self, path: str | Path, digest: str) -> None:
+        """Agree to the code of a path that has this digest, whatever is there by now."""
+        self._write({**self._read(), str(trust_unit(path)): digest})
 
     def revoke(self, root: Path) -> int:
         """Forget the code below a folder; how many entries there were."""
@@ -111,7 +116,7 @@ class Trust:
 
     def _read(self) -> dict[str, str]:
         try:
-            entries = json.loads(self._file.read_text(encoding="utf-8"))
+            entries = json.loads(read_text(self._file, follow_out=True))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as problem:

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.project_files import RefusedFile, read_text
+
 from . import isolation, sandbox
 from .base import Evaluator, Evidence, Misconfigured, Options, Score, error_score, verdict_score
 
@@ -62,11 +64,11 @@ class PythonUnitTests(Evaluator):
 
     @classmethod
     def caution(cls) -> str | None:
-        """That the code is not isolated, where it will run."""
+        """A warning if the code will run without isolation."""
         return isolation.NOT_ISOLATED if cls.is_allowed() and isolation.isolation_kind() is None else None
 
     def obstacle(self) -> str | None:
-        """That nobody has allowed it to run code."""
+        """Why it cannot judge: running code is not allowed."""
         if self.is_allowed():
             return None
         return (
@@ -121,15 +123,13 @@ class PythonUnitTests(Evaluator):
         try:
             folder = (root / path).resolve()
             files = [file for file in sorted(folder.iterdir()) if file.is_file()]
-            outside = [file for file in (folder, *files) if not file.resolve().is_relative_to(root)]
-            if outside:
-                raise ValueError(f"{outside[0]} is outside the project {root}")
-            if large := [file for file in files if file.stat().st_size > MAX_TEST_BYTES]:
-                raise ValueError(f"{large[0]} is larger than 1 MB")
-            return {file.name: file.read_text(encoding="utf-8") for file in files}
+            if not folder.is_relative_to(root):
+                raise ValueError(f"{folder} is outside the project {root}")
+            return {file.name: read_text(file, root=root, most=MAX_TEST_BYTES) for file in files}
+        except RefusedFile as problem:
+            raise Misconfigured(f"the tests in unit_test_dir cannot be read: {problem.filename}: {problem}") from None
         except (OSError, ValueError) as problem:
-            reason = f"the tests in unit_test_dir cannot be read: {problem}"
-            raise Misconfigured(reason) from None
+            raise Misconfigured(f"the tests in unit_test_dir cannot be read: {problem}") from None
 
 
 def _pick_test(tests: dict[str, str], selector: object) -> str:

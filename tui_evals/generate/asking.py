@@ -9,18 +9,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt
+from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.evaluators.judging import fence_mark, fenced_text, with_fence_notice
-from tui_evals.private_files import UnsafeFile, check_private
+from tui_evals.files import UnsafeFile, check_private
+from tui_evals.generate.replies import is_refusal
 from tui_evals.runs.asking import PricedTarget, kept_key, recalled
 from tui_evals.runs.executors.base import Ledger, WaitCut
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
-from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
-
-from .parsing import is_refusal
+from tui_evals.text.templates import TemplateError
 
 PROMPT_NAMES = (
     *("intent", "inputspec", "rules", "inverse", "tests", "more", "repair", "baseline", "expansion"),
@@ -40,7 +40,7 @@ class CannotGenerate(Exception):
     """A step cannot be done; the message says why and what to do."""
 
 
-class Halted(Exception):
+class Halted(JudgingStopped):
     """No new question may be asked, because the user stops the generation."""
 
 

@@ -1,27 +1,25 @@
-"""Makes a dataset of the tests; what the user changed in an earlier version stays."""
+"""Makes a dataset of the tests, keeps what the user changed, and picks tests evenly from all rules."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.discover import project_of
 from tui_evals.datasets.document import load
-from tui_evals.datasets.layout import pretty_json
+from tui_evals.datasets.paths import CURRENT_VERSION, pretty_json
 from tui_evals.datasets.save import save
-from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.compliance import discover_metrics
+from tui_evals.generate.asking import CannotGenerate
+from tui_evals.generate.folder import Rule, Test, TestEval, Truth, evaluator_key, rule_lines, short_hash
+from tui_evals.generate.reviewing import BAD_SCORE, known_test_evals
+from tui_evals.generate.work import Generation, Unbindable, bind_inputs
+from tui_evals.project_files import read_text
 from tui_evals.text import strictjson
-
-from .asking import CannotGenerate
-from .reviewing import known_test_evals
-from .shapes import Rule, Test, TestEval, Truth, evaluator_key, rule_lines, short_hash
-from .subject import Unbindable, bind_inputs
-from .truth import BAD_SCORE
-from .work import Generation
 
 Data = dict[str, Any]
 _TEST_FACTS = ("ruleid", "rule", "inverse", "scenario", "generation", "baseline", "testid", "testinput")
@@ -69,7 +67,7 @@ def _prompt_file(work: Generation) -> str:
     if prompt.is_relative_to(project_of(folder / "dataset")):
         return Path(os.path.relpath(prompt, folder)).as_posix()
     for file in (prompt, *discover_metrics(prompt.parent).values()):
-        work.folder.write(file.name, file.read_text(encoding="utf-8"))
+        work.folder.write(file.name, read_text(file))
     return prompt.name
 
 
@@ -220,3 +218,26 @@ def _insert_new(
     for number, item in enumerate(items, 1):
         merged += [item, *items_after.get(number, [])]
     return merged
+
+
+_NO_RULE = 1_000_000
+
+
+def spread_items(items: Sequence[Mapping[str, Any]], count: int) -> list[int]:
+    """The positions of so many items, in the order of the dataset: a test of each rule before a second of any.
+
+    A rule and the one that inverts it come one after the other, so that a number too small for all of them still
+    holds as many of the one kind as of the other; then come the next scenarios.
+    """
+    facts = [(item.get("extensions") or {}).get("promptpex") or {} for item in items]
+    scenarios = list(dict.fromkeys(str(own.get("scenario") or "") for own in facts))
+    seen: Counter[tuple[object, ...]] = Counter()
+    ranked = []
+    for place, own in enumerate(facts):
+        scenario = scenarios.index(str(own.get("scenario") or ""))
+        number = own.get("of") or own.get("ruleid") or _NO_RULE
+        inverse = own.get("inverse") is True
+        rank = seen[scenario, number, inverse]
+        seen[scenario, number, inverse] += 1
+        ranked.append((rank, scenario, number, inverse, place))
+    return sorted(place for *_, place in sorted(ranked)[:count])

@@ -1,32 +1,228 @@
-"""The folder of a generation: a file for each step, and a record of what each file was made from."""
+"""The folder of a generation: the rows in its files, and a record of what each file was made from."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
+import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from tui_evals.atomic_files import CannotSave, write_atomically
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from tui_evals.files import CannotSave, make_folder, write_atomically
+from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text import strictjson
 
-from .shapes import UnreadableFile, short_hash
+Outcome = Literal["ok", "err", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One output rule or inverse output rule, numbered from 1 over both lists, the inverse ones behind."""
+
+    number: int
+    text: str
+    inverse: bool
+    of: int
+    """The place of the output rule, from 1, that it is or that it inverts."""
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    def dumped(self) -> dict[str, Any]:
+        """The row as its file holds it."""
+        return self.model_dump(exclude_none=True)
+
+
+class Test(_Row):
+    """One test of `tests.json`, with further columns the model wrote."""
+
+    __test__ = False
+
+    ruleid: int | None = None
+    testid: int | str | None = None
+    testuid: str | None = None
+    rule: str | None = None
+    """The rule's text when the test was made, by which it is recognised after rules were edited."""
+    inverse: bool | None = None
+    baseline: bool | None = None
+    scenario: str | None = None
+    generation: int | None = None
+    testinput: str
+    testinputOriginal: str | None = None
+    expectedoutput: str | None = None
+    reasoning: str | None = None
+
+
+class Truth(_Row):
+    """One row of `test_groundtruth.json`: what the groundtruth model answered to a test, and how it was judged."""
+
+    testuid: str
+    testinput: str
+    output: str
+    model: str
+    groundtruthScore: float | None = None
+    metrics: dict[str, Any] = {}
+    isGroundtruth: bool = True
+
+
+class TestEval(_Row):
+    """One row of `test_evals.json`: whether a test is valid input, and whether the rules alone say enough for it."""
+
+    __test__ = False
+
+    testuid: str
+    testinput: str
+    validity: Outcome | None = None
+    validityText: str | None = None
+    coverage: Outcome | None = None
+    coverageText: str | None = None
+    coverageEvalText: str | None = None
+
+
+class RuleEval(_Row):
+    """One row of `rule_evals.json`: whether the prompt says what a rule says."""
+
+    ruleid: int
+    rule: str
+    grounded: Outcome
+    groundedText: str
+
+
+Row = TypeVar("Row", bound=_Row)
+
+
+class UnreadableFile(ValueError):
+    """A file of the generation cannot be read; the message says where and what is needed."""
+
+
+def parse_rows(kind: type[Row], name: str, text: str) -> list[Row]:
+    """The rows of a JSON file, or what is wrong in which of them."""
+    return list(_parse_rows(kind, name, text))
+
+
+@lru_cache(maxsize=8)
+def _parse_rows(kind: type[Row], name: str, text: str) -> tuple[Row, ...]:
+    """The rows, parsed once as long as the text stays the same."""
+    try:
+        rows = strictjson.loads(text)
+    except strictjson.JsonError as problem:
+        where = f"line {problem.line}: " if problem.line else ""
+        raise UnreadableFile(f"{name} cannot be read: {where}{problem}") from None
+    if not isinstance(rows, list):
+        raise UnreadableFile(f"{name} must hold a list of objects, such as [{{...}}]")
+    try:
+        return tuple(TypeAdapter(list[kind]).validate_python(rows))  # type: ignore[valid-type]
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+        place, *path = first["loc"] or ("?",)
+        field = ".".join(map(str, path))
+        number = place + 1 if isinstance(place, int) else place
+        raise UnreadableFile(f"{name}, entry {number}{', ' + field if field else ''}: {first['msg']}") from None
+
+
+def rows_text(rows: Sequence[_Row]) -> str:
+    """Rows as their file holds them."""
+    return json.dumps([row.dumped() for row in rows], ensure_ascii=False, indent=2) + "\n"
+
+
+def rule_lines(text: str | None) -> list[str]:
+    """The lines of a file of rules, those without text left out."""
+    return [line.strip() for line in (text or "").split("\n") if line.strip()]
+
+
+def number_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
+    """Output rules, then inverse rules, each list cut to `most`, numbered through."""
+    rules_kept, inverse_kept = rules[:most], inverse[:most]
+    numbered = [Rule(number, text, False, number) for number, text in enumerate(rules_kept, 1)]
+    return numbered + [Rule(len(rules_kept) + place, text, True, place) for place, text in enumerate(inverse_kept, 1)]
+
+
+def chunk_rules(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:
+    """The rules that one question for tests shows at once; `split` keeps inverse rules apart, 0 shows all."""
+    groups = [[rule for rule in rules if rule.inverse == turned] for turned in (False, True)] if split else [rules]
+    size = most or max(len(rules), 1)
+    return [list(group[at : at + size]) for group in groups for at in range(0, len(group), size)]
+
+
+def all_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
+    """All rules, numbered; those beyond `most`, for which no tests are made, have the number 0."""
+    known = {(rule.inverse, rule.of): rule for rule in number_rules(rules, inverse, most)}
+    return [
+        known.get((turned, place)) or Rule(0, text, turned, place)
+        for turned, texts in ((False, rules), (True, inverse))
+        for place, text in enumerate(texts, 1)
+    ]
+
+
+class TestRule(NamedTuple):
+    """The rule a test was made for: its text at that time, whether it is inverse, and its number."""
+
+    text: str | None
+    inverse: bool
+    number: int | None
+
+
+def match_rules(tests: Sequence[TestRule], rules: Sequence[Rule]) -> list[Rule | None]:
+    """The rule of each test, as the rules are now; None where there is none.
+
+    A test follows the text of its rule. One whose text is gone belongs to the rule that stands in its place now, which
+    was edited, unless that is a rule other tests follow: then its own was deleted.
+    """
+    by_text = {(rule.text, rule.inverse): rule for rule in rules}
+    by_number = {rule.number: rule for rule in rules if rule.number}
+    followed = {by_text.get((test.text or "", test.inverse)) for test in tests}
+    matched: list[Rule | None] = []
+    for test in tests:
+        rule = by_number.get(test.number or 0)
+        if test.text is not None:
+            edited = rule if rule is not None and rule not in followed and rule.inverse == test.inverse else None
+            rule = by_text.get((test.text, test.inverse), edited)
+        matched.append(rule)
+    return matched
+
+
+def renumber_tests(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
+    """The tests with the present numbers of their rules; None where the rule is gone or has no tests made for it."""
+    matched = match_rules([TestRule(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
+    numbers = [rule.number or None if rule is not None else None for rule in matched]
+    return [
+        test if test.ruleid == number else test.model_copy(update={"ruleid": number})
+        for test, number in zip(tests, numbers, strict=True)
+    ]
+
+
+def evaluator_key(name: str) -> str:
+    """A name in the form that keys of evaluators have."""
+    plain = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+    return plain if plain[:1].isalpha() else f"m_{plain}"
+
+
+def short_hash(*parts: str) -> str:
+    """Seven hex digits that stand for some texts."""
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:7]
+
+
+def test_uid(prompt: str, test: Mapping[str, Any], place: int) -> str:
+    """A name derived from the test, so that the same test has the same name in every generation."""
+    parts = [prompt, str(place), *(str(test.get(name)) for name in ("ruleid", "scenario", "testinput", "baseline"))]
+    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"test-{int(digest, 16) % 100_000_000:08d}"
+
 
 RECORD = "generation.json"
 EARLIER = "earlier"
+LARGEST = 2**28
+"""The largest file of a generation, in bytes."""
 _NONE: Mapping[str, str] = MappingProxyType({})
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder unless it exists; CannotSave says why it cannot be made."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise CannotSave(f"the folder {folder} cannot be made: {problem.strerror}") from None
 
 
 class GenerationFolder:
@@ -39,7 +235,7 @@ class GenerationFolder:
     def read(self, name: str) -> str | None:
         """The text of a file; None where there is none or nothing in it."""
         try:
-            text = (self.path / name).read_text(encoding="utf-8-sig")
+            text = read_text(self.path / name, encoding="utf-8-sig", most=LARGEST)
         except FileNotFoundError:
             return None
         except UnicodeDecodeError:
@@ -67,7 +263,7 @@ class GenerationFolder:
         make_folder(place)
         try:
             for file in copied:
-                shutil.copy2(file, place / file.name)
+                (place / file.name).write_bytes(read_bytes(file, most=LARGEST))
             for file in moved:
                 file.rename(place / file.name)
         except OSError as problem:

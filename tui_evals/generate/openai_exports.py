@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.prompts import PARAMETERS, github_text
-from tui_evals.text.box import TemplateError
+from tui_evals.generate.folder import Test, Truth
+from tui_evals.generate.replies import model_slug
+from tui_evals.generate.reviewing import BAD_SCORE
+from tui_evals.generate.work import ONLY_INPUT, Subject, Unbindable, bind_inputs
+from tui_evals.project_files import read_text
 from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
-from tui_evals.text.templates import render_template
-
-from .parsing import model_slug
-from .shapes import Test, Truth
-from .subject import ONLY_INPUT, Subject, Unbindable, bind_inputs
-from .truth import BAD_SCORE
+from tui_evals.text.templates import TemplateError, render_template
 
 JUDGE = "gpt-4o"
 _NAME = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
@@ -116,7 +115,7 @@ def read_metrics(metrics: Mapping[str, Path], left_out: list[str], tag: str = ""
     readable = []
     for name, path in metrics.items():
         try:
-            prompt = parse_prompty(path.read_text(encoding="utf-8"))
+            prompt = parse_prompty(read_text(path))
         except (OSError, UnicodeError, PromptyError) as problem:
             left_out.append(f"the metric {name} cannot be read: {problem}")
             continue

@@ -1,26 +1,198 @@
-"""Runs the steps: each starts as soon as what it needs is there, and what is done is not done again."""
+"""The steps of a generation: what each needs and writes, how they run, and what they cost."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tui_evals.atomic_files import CannotSave
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.save import ChangedOnDisk
+from tui_evals.evaluators.compliance import discover_metrics
+from tui_evals.files import CannotSave
+from tui_evals.generate import reviewing, writing
+from tui_evals.generate.asking import CannotGenerate, Halted
+from tui_evals.generate.dataset import write_dataset
+from tui_evals.generate.folder import Test, UnreadableFile, chunk_rules, number_rules, rows_text, rule_lines
+from tui_evals.generate.openai_exports import PromptFacts, all_exports
+from tui_evals.generate.work import PROMPT, Generation, Options
+from tui_evals.generate.writing import baseline_tests, name_tests
 from tui_evals.runs.asking import PricedTarget
+from tui_evals.runs.availability import Left, Unavailable, why_left_open
 from tui_evals.runs.executors.base import Stopped
 from tui_evals.store.database import StoreError
-from tui_evals.text.tokens import estimate_tokens
+from tui_evals.text.measures import estimate_tokens
 
-from . import reviewing, truth, writing
-from .asking import CannotGenerate, Halted
-from .shapes import Test, UnreadableFile, chunk_rules, number_rules, rows_text, rule_lines
-from .steps import BY_NAME, STEPS, Step, dependent_steps, needed_steps
-from .work import Generation
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step; `make` returns the text of its file."""
+
+    name: str
+    file: str
+    needs: tuple[str, ...]
+    make: Callable[[Generation], Awaitable[str]]
+    about: str
+    sources: tuple[str, ...] = ()
+    """The files it is made from, or the prompt; an edit of one makes its own file out of date."""
+    wanted: Callable[[Options], bool] = lambda options: True
+    left: Callable[[Generation], bool] | None = None
+    """Whether something is left to do, where this does not follow from the file alone."""
+
+    def done(self, work: Generation) -> bool:
+        """Whether the step need not be taken."""
+        return not self.left(work) if self.left is not None else work.folder.read(self.file) is not None
+
+
+def _labels_missing(work: Generation) -> bool:
+    """Whether tests lack a name of their own, or baseline tests are not added yet."""
+    tests = work.tests
+    if not all(test.testuid for test in tests) or len({test.testuid for test in tests}) < len(tests):
+        return True
+    if not work.options.baseline_tests:
+        return False
+    baseline_inputs = {test.testinput for test in tests if test.baseline}
+    return any(test.testinput not in baseline_inputs for test in baseline_tests(work))
+
+
+async def _label_tests(work: Generation) -> str:
+    """The tests, each with a name of its own; baseline tests are added where they are wanted."""
+    if not work.options.baseline_tests:
+        return rows_text(name_tests(work, work.tests))
+    own = [test for test in work.tests if not test.baseline]
+    return rows_text([*name_tests(work, own), *baseline_tests(work)])
+
+
+async def _write_dataset(work: Generation) -> str:
+    return write_dataset(work)
+
+
+async def _write_exports(work: Generation) -> str:
+    """Write the files for other programs; one that the user changed stays."""
+    facts = PromptFacts(work.text("intent.txt"), work.text("input_spec.txt"), work.text("rules.txt"))
+    metrics = discover_metrics(work.subject.file.parent)
+    written = []
+    for export in all_exports(work.subject, work.tests, list(work.truths.values()), facts, metrics, work.under_test):
+        for sentence in export.left_out:
+            work.tell(f"{export.filename}: {sentence}")
+        if work.folder.edited(export.filename):
+            work.tell(f"{export.filename} stays as you changed it; delete it to have it written anew")
+            continue
+        work.folder.write_result(export.filename, export.text, (), None)
+        written.append(export.filename)
+    return ", ".join(written)
+
+
+STEPS: tuple[Step, ...] = (
+    Step("intent", "intent.txt", (), writing.write_intent, "what the prompt is for", (PROMPT,)),
+    Step("inputspec", "input_spec.txt", (), writing.write_input_spec, "what limits its input", (PROMPT,)),
+    Step("rules", "rules.txt", (), writing.write_rules, "what every output has to keep", (PROMPT,)),
+    Step(
+        "inverse",
+        "inverse_rules.txt",
+        ("rules",),
+        writing.write_inverse_rules,
+        "what would break each rule",
+        ("rules.txt",),
+        left=lambda work: bool(work.invert) or work.folder.read("inverse_rules.txt") is None,
+    ),
+    Step(
+        "groundedness",
+        "rule_evals.json",
+        ("rules",),
+        reviewing.check_groundedness,
+        "whether the prompt says what the rules say",
+        wanted=lambda options: options.groundedness,
+        left=lambda work: not work.rules or bool(reviewing.rules_to_ground(work)),
+    ),
+    Step(
+        "tests",
+        "tests.json",
+        ("inputspec", "inverse"),
+        writing.write_tests,
+        "inputs that test the rules",
+        ("input_spec.txt", "rules.txt", "inverse_rules.txt"),
+        left=lambda work: bool(work.again) or work.folder.read("tests.json") is None,
+    ),
+    Step(
+        "baseline",
+        "baseline_tests.txt",
+        ("tests",),
+        writing.write_baseline,
+        "inputs made from the prompt alone",
+        wanted=lambda options: options.baseline_tests,
+    ),
+    Step("labels", "tests.json", ("tests", "baseline"), _label_tests, "a name for each test", left=_labels_missing),
+    Step(
+        "expansion",
+        "tests.json",
+        ("intent", "labels"),
+        writing.expand_tests,
+        "inputs made longer",
+        wanted=lambda options: options.test_expansions > 0,
+        left=lambda work: not work.tests or bool(writing.tests_to_expand(work)),
+    ),
+    Step(
+        "review",
+        "test_evals.json",
+        ("intent", "expansion"),
+        reviewing.review_tests,
+        "whether tests are valid and rules say enough",
+        wanted=lambda options: options.validity or options.coverage,
+        left=lambda work: not work.tests or bool(reviewing.tests_to_review(work)),
+    ),
+    Step(
+        "groundtruth",
+        "test_groundtruth.json",
+        ("intent", "expansion"),
+        reviewing.write_groundtruth,
+        "what a trusted model answers",
+        wanted=lambda options: options.groundtruth,
+        left=lambda work: not work.tests or bool(reviewing.tests_without_truth(work)),
+    ),
+    Step(
+        "dataset",
+        "",
+        ("intent", "groundedness", "review", "groundtruth"),
+        _write_dataset,
+        "items to run",
+        left=lambda work: True,
+    ),
+    Step("exports", "", ("dataset",), _write_exports, "the tests for other programs", left=lambda work: True),
+)
+BY_NAME = {step.name: step for step in STEPS}
+_SYNONYMS = {
+    "rule": "rules",
+    "test": "tests",
+    "input_spec": "inputspec",
+    "input-spec": "inputspec",
+    "ground-truth": "groundtruth",
+}
+
+
+def step_named(word: str) -> Step | None:
+    """The step of a name, as PromptPex spells it too."""
+    return BY_NAME.get(_SYNONYMS.get(word, word))
+
+
+def needed_steps(names: Iterable[str]) -> set[str]:
+    """The names of some steps and of all they need."""
+    needed: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting += BY_NAME[name].needs
+    return needed
+
+
+def dependent_steps(*names: str) -> list[Step]:
+    """Some steps and all that need one of them, in order."""
+    return [step for step in STEPS if needed_steps([step.name]) & {*names}]
+
 
 State = Literal["kept", "started", "made", "failed"]
 StepReport = Callable[[Step, State, str], None]
@@ -84,6 +256,8 @@ class Pipeline:
         self._confirming = asyncio.Lock()
         self._made: list[str] = []
         self._failed: set[str] = set()
+        self._left: set[str] = set()
+        """The steps that a model was to take that cannot be asked."""
         self._problems: list[str] = []
         self._stopped: Stopped | None = None
         self._halted = False
@@ -118,7 +292,17 @@ class Pipeline:
         finally:
             await asyncio.gather(*(model.target.close() for model in self._work.models.all), return_exceptions=True)
         finished = not self._failed and not self._halted
-        return PipelineOutcome(tuple(self._made), finished, tuple(self._problems), self._stopped, self._halted)
+        stopped = self._stopped or self._left_open()
+        return PipelineOutcome(tuple(self._made), finished, tuple(self._problems), stopped, self._halted)
+
+    def _left_open(self) -> Stopped | None:
+        """Why steps were left open by models that cannot be asked; None where none were."""
+        if not self._left:
+            return None
+        states = [model.availability for model in self._work.models.all]
+        message, code = why_left_open(states, (), Left())
+        steps = [step.name for step in self._steps if step.name in self._left]
+        return Stopped(f"{message}. Left open: {', '.join(steps)}", code)
 
     async def _when_ready(self, step: Step) -> None:
         """Run a step after those it needs, unless one of them failed."""
@@ -144,6 +328,9 @@ class Pipeline:
                 self._work.folder.write_result(step.file, text, step.sources, self._author(step), self._work.texts)
         except Halted:
             self._failed.add(step.name)
+        except Unavailable:  # steps that ask other models go on
+            self._failed.add(step.name)
+            self._left.add(step.name)
         except (Stopped, StoreError) as problem:
             self._failed.add(step.name)
             self._stopped = self._stopped or (problem if isinstance(problem, Stopped) else Stopped(str(problem)))
@@ -249,7 +436,7 @@ def _estimate_step(
         "groundedness": rules if is_again else len(reviewing.rules_to_ground(work)) or rules * (not work.rules),
         "expansion": ruled.rows(writing.tests_to_expand(work), is_again) * options.test_expansions,
         "review": tests.rows(reviewing.tests_to_review(work), is_again) * (options.validity + 2 * options.coverage),
-        "groundtruth": tests.rows(truth.tests_without_truth(work), is_again) * answers_a_test,
+        "groundtruth": tests.rows(reviewing.tests_without_truth(work), is_again) * answers_a_test,
     }.get(step.name, int(is_again or not step.done(work)))
     written = {
         "tests": tests.of_rules * _TEST_TOKENS,

@@ -13,13 +13,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.versions import CURRENT_VERSION
+from tui_evals.datasets.paths import CURRENT_VERSION
+from tui_evals.files import fit_calls
+from tui_evals.generate.folder import RECORD, GenerationFolder, UnreadableFile, short_hash
+from tui_evals.generate.work import Models, Subject
 from tui_evals.runs.asking import PricedTarget
-from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import STOPPED
-from tui_evals.runs.opening import items_of, opened
+from tui_evals.runs.limits import Budget
 from tui_evals.runs.status import GENERATION
-from tui_evals.runs.storing import Storing
+from tui_evals.runs.store_trouble import Storing
+from tui_evals.runs.target_opening import calls_at_once, items_of, judge_label, opened
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import NewRun, RunRow, StopCode
@@ -28,11 +31,6 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, open_target
-
-from .folder import RECORD, GenerationFolder
-from .shapes import UnreadableFile, short_hash
-from .subject import Subject
-from .work import Models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +44,16 @@ class Roles:
     groundtruth_judges: Sequence[TargetConfig] = ()
     under_test: Sequence[TargetConfig] = ()
 
+    def fit_calls(self, concurrency: int | None) -> tuple[Mapping[str, int], str]:
+        """How many calls of each model may be in flight, and a sentence where that is fewer than was asked for."""
+        return fit_calls(calls_at_once([], self.every, concurrency))
+
     def open_models(
         self,
         budget: Budget,
         environment: Mapping[str, str],
         root: Path,
-        concurrency: int | None,
+        most: Mapping[str, int],
         *,
         planning: bool = False,
     ) -> Models:
@@ -61,7 +63,9 @@ class Roles:
         def model(config: TargetConfig) -> PricedTarget:
             if config.name not in opened_models:
                 later = Later(lambda: open_target(config, environment, root, items_of)) if planning else None
-                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency, later)
+                opened_models[config.name] = opened(
+                    config, "judge", budget, environment, root, most[judge_label(config.name)], later
+                )
             return opened_models[config.name]
 
         return Models(

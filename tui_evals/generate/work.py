@@ -1,24 +1,326 @@
-"""What every step works with: the prompt, its folder, the options and the models."""
+"""What every step works with: the options, the prompt, the folder and the models."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
+from pydantic import Field, TypeAdapter, ValidationError
+
+from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.datasets.prompts import FrontMatter, Scenario, load_prompt, prompt_name
+from tui_evals.generate.asking import CannotGenerate, Messages, ModelAsker, Prompts
+from tui_evals.generate.folder import (
+    GenerationFolder,
+    Rule,
+    Test,
+    Truth,
+    all_rules,
+    number_rules,
+    parse_rows,
+    renumber_tests,
+    rule_lines,
+    short_hash,
+)
+from tui_evals.generate.replies import is_refusal
+from tui_evals.project_files import read_text
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.store.records import AnswerRecord
+from tui_evals.text import strictjson
+from tui_evals.text.prompty import Prompty
 from tui_evals.text.safe import without_sequences
+from tui_evals.text.templates import template_variables
+from tui_evals.text.yamls import YamlError, load_yaml
 
-from .asking import CannotGenerate, Messages, ModelAsker, Prompts
-from .folder import GenerationFolder
-from .options import Options
-from .parsing import is_refusal
-from .shapes import Rule, Test, Truth, all_rules, number_rules, parse_rows, renumber_tests, rule_lines
-from .subject import Subject
+Effort = Literal["min", "low", "medium", "high"]
+_Positive = Annotated[int, Field(ge=1)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of a generation, under the names PromptPex gives them, in our spelling."""
+
+    effort: Effort = "low"
+    max_rules: _Positive | None = None
+    """How many output rules, and how many inverse rules, tests are made for; None is all."""
+    split_rules: bool = True
+    max_rules_per_test_generation: _Count = 3
+    """Rules shown in one question for tests; 0 shows all at once."""
+    test_generations: _Positive = 2
+    tests_per_rule: _Positive = 3
+    test_expansions: _Count = 0
+    runs_per_test: _Positive = 2
+    max_tests_to_run: _Positive | None = None
+    groundtruth: bool = True
+    compliance: bool = True
+    baseline_tests: bool = False
+    validity: bool = False
+    groundedness: bool = False
+    coverage: bool = False
+    test_samples_count: _Count = 5
+    test_samples_shuffle: bool = False
+    intent_instructions: str = ""
+    input_spec_instructions: str = ""
+    output_rules_instructions: str = ""
+    inverse_output_rules_instructions: str = ""
+    test_expansion_instructions: str = ""
+
+    def kept(self) -> dict[str, Any]:
+        """The options as a file keeps them."""
+        return asdict(self)
+
+
+_DEFAULTS = {field.name: field.default for field in fields(Options)}
+
+_ONE_EACH = {"test_generations": 1, "test_expansions": 0}
+PRESETS: Mapping[Effort, Mapping[str, Any]] = {
+    "min": {
+        **_ONE_EACH,
+        "max_rules": 6,
+        "max_rules_per_test_generation": 100,
+        "split_rules": False,
+        "tests_per_rule": 1,
+        "runs_per_test": 1,
+        "max_tests_to_run": 10,
+        "compliance": False,
+    },
+    "low": {**_ONE_EACH, "max_rules": 3, "max_rules_per_test_generation": 100, "max_tests_to_run": 10},
+    "medium": {
+        **_ONE_EACH,
+        "max_rules": 20,
+        "max_rules_per_test_generation": 5,
+        "split_rules": True,
+        "tests_per_rule": 3,
+        "runs_per_test": 1,
+    },
+    "high": {
+        "max_rules": 50,
+        "max_rules_per_test_generation": 2,
+        "split_rules": True,
+        "test_generations": 2,
+        "test_expansions": 1,
+    },
+}
+
+
+def saved_options(saved: object) -> Mapping[str, Any]:
+    """The options a file holds; ValueError says which of them cannot be."""
+    if saved is None:
+        return {}
+    if not isinstance(saved, dict):
+        raise ValueError("options must be an object, such as {...}")
+    known = {name: value for name, value in saved.items() if name in _DEFAULTS}
+    try:
+        TypeAdapter(Options).validate_python(known)
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+        raise ValueError(f"options, {first['loc'][0]}: {first['msg']}") from None
+    return known
+
+
+def effective_options(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Options:
+    """The options in force: those given, over the preset of a given effort, over what was saved, over the defaults.
+
+    None stands for what was not given. An effort that is not given is the saved one, else low.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    before = {name: value for name, value in (saved or {}).items() if name in _DEFAULTS}
+    if "effort" in chosen:
+        return Options(**{**PRESETS[chosen["effort"]], **chosen})
+    if before:
+        return Options(**{**before, **chosen})
+    return Options(**{**PRESETS["low"], **chosen})
+
+
+def split_names(text: str) -> list[str]:
+    """The names of a list separated by semicolons."""
+    return [piece for part in text.split(";") if (piece := part.strip())]
+
+
+ONLY_INPUT = "input_text"
+_ONLY_INPUT_DESCRIPTION = "What the prompt is to work on."
+_LITERALS: Mapping[type, str] = {bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInput:
+    """One input of a prompt; `default` is None where it has none."""
+
+    name: str
+    type: str = "string"
+    description: str = ""
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A prompt under test."""
+
+    name: str
+    file: Path
+    prompty: Prompty
+    body: str
+    """Its text with the lines that say who speaks."""
+    inputs: tuple[PromptInput, ...]
+    scenarios: tuple[Scenario, ...]
+    samples: tuple[Mapping[str, Any], ...]
+    instructions: Mapping[str, str]
+    declared: bool
+    """Whether the prompt has inputs; one without is followed by the test's input."""
+
+    @property
+    def id(self) -> str:
+        """Seven hex digits that stand for the text."""
+        return short_hash(self.body)
+
+    def scenario(self, name: str | None) -> Scenario:
+        """The scenario of a name; one that is gone fixes nothing."""
+        return next((one for one in self.scenarios if one.name == (name or "")), UNNAMED)
+
+    def fixed(self, scenario: Scenario) -> dict[str, Any]:
+        """The inputs a scenario gives a value."""
+        names = {one.name for one in self.inputs}
+        return {name: value for name, value in (scenario.parameters or {}).items() if name in names}
+
+    def open_inputs(self, scenario: Scenario) -> tuple[PromptInput, ...]:
+        """The inputs that a test gives a value: those without one yet, else those that no scenario fixes."""
+        free = tuple(one for one in self.inputs if one.name not in self.fixed(scenario))
+        return tuple(one for one in free if one.default is None) or free or self.inputs[:1]
+
+
+UNNAMED = Scenario(name="")
+
+
+def read_subject(file: Path, options: Options, seed: int | None = None) -> Subject:
+    """Read a prompt under test; DatasetError says what is wrong, in which file and line."""
+    prompt = load_prompt(file)
+    if not prompt.sections:
+        raise DatasetError(str(file), [Problem("holds no text below its front matter; write the prompt there")])
+    front = FrontMatter.model_validate(prompt.front)
+    declared = _prompt_inputs(prompt)
+    body = prompt.body.strip()
+    return Subject(
+        name=prompt_name(file),
+        file=file,
+        prompty=prompt,
+        body=body if declared else f"{body}\n{{{{{ONLY_INPUT}}}}}",
+        inputs=declared or (PromptInput(ONLY_INPUT, description=_ONLY_INPUT_DESCRIPTION),),
+        scenarios=tuple(front.scenarios or ()) or (UNNAMED,),
+        samples=_samples(file, front.testSamples or (), prompt, options, seed),
+        instructions=_instructions(front.instructions or {}, options),
+        declared=bool(declared),
+    )
+
+
+def _prompt_inputs(prompt: Prompty) -> tuple[PromptInput, ...]:
+    """The declared inputs, then those that only the text names."""
+    declared = prompt.front.get("inputs")
+    inputs: dict[str, PromptInput] = {}
+    for name, about in declared.items() if isinstance(declared, dict) else ():
+        if isinstance(about, dict):
+            kind = about.get("type")
+            described = str(about.get("description") or "")
+            inputs[name] = PromptInput(
+                name, kind if isinstance(kind, str) else "string", described, about.get("default")
+            )
+        else:
+            inputs[name] = PromptInput(name, _LITERALS.get(type(about), "string"), "", about)
+    for section in prompt.sections:
+        for name in template_variables(section.text):
+            inputs.setdefault(name, PromptInput(name))
+    return tuple(inputs.values())
+
+
+def _instructions(front: Mapping[str, str], options: Options) -> dict[str, str]:
+    """What is added to the question of a step: an option, else what the front matter says."""
+    return {
+        "intent": options.intent_instructions or front.get("intent", ""),
+        "inputspec": options.input_spec_instructions or front.get("inputSpec", ""),
+        "rules": options.output_rules_instructions or front.get("outputRules", ""),
+        "inverse": options.inverse_output_rules_instructions or front.get("inverseOutputRules", ""),
+        "expansion": options.test_expansion_instructions or front.get("testExpansion", ""),
+    }
+
+
+def _samples(
+    file: Path, listed: Sequence[Mapping[str, Any] | str], prompt: Prompty, options: Options, seed: int | None
+) -> tuple[Mapping[str, Any], ...]:
+    samples: list[Mapping[str, Any]] = []
+    for entry in listed:
+        samples += _load_samples(file, entry, prompt) if isinstance(entry, str) else [entry]
+    if options.test_samples_shuffle:
+        random.Random(seed).shuffle(samples)
+    return tuple(samples[: options.test_samples_count])
+
+
+def _load_samples(file: Path, name: str, prompt: Prompty) -> list[Mapping[str, Any]]:
+    """The samples of a file beside the prompt: a list of objects, or an object whose one value is such a list."""
+
+    def refuse(fault: str) -> DatasetError:
+        return DatasetError(str(file), [Problem(f"the test samples {name}: {fault}", line=prompt.lines["testSamples"])])
+
+    try:
+        value = strictjson.loads(read_text(file.parent / name))
+    except OSError as problem:
+        raise refuse(f"cannot be read: {problem.strerror}") from None
+    except (UnicodeDecodeError, strictjson.JsonError) as problem:
+        raise refuse(f"are not JSON: {problem}") from None
+    if isinstance(value, dict) and len(value) == 1:
+        value = next(iter(value.values()))
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise refuse("must be a list of objects, each with a value for the inputs")
+    return value
+
+
+def _parse_yaml(text: str) -> object:
+    try:
+        return load_yaml(text)
+    except YamlError:
+        return None
+
+
+class Unbindable(ValueError):
+    """A test's input does not fit the inputs of the prompt."""
+
+
+def bind_inputs(subject: Subject, scenario: Scenario, testinput: str) -> dict[str, Any]:
+    """The value of every input for one test: the scenario's, the defaults, and the test's for the rest."""
+    values = {one.name: one.default for one in subject.inputs if one.default is not None} | subject.fixed(scenario)
+    missing = [one.name for one in subject.inputs if one.name not in values]
+    if not missing:
+        # Everything has a value already, so the test's replaces it for the inputs that no scenario fixes.
+        names = [one.name for one in subject.open_inputs(scenario)]
+        fields = _parse_object(testinput)
+        if fields is not None and fields.keys() & set(names):
+            return values | {name: fields[name] for name in names if name in fields}
+        return values | {names[0]: testinput}
+    fields = _parse_object(testinput)
+    if len(missing) == 1:
+        name = missing[0]
+        return values | {name: fields[name] if fields is not None and name in fields else testinput}
+    if fields is None:
+        raise Unbindable(f"Invalid test input format, expected JSON object: {testinput}")
+    if absent := [name for name in missing if name not in fields]:
+        raise Unbindable(f"the test gives no value for {', '.join(absent)}: {testinput}")
+    return values | {name: fields[name] for name in missing}
+
+
+def _parse_object(text: str) -> dict[str, Any] | None:
+    """The object in a test's input: JSON, or what YAML allows besides, such as bare names."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = strictjson.loads(text)
+    except strictjson.JsonError:
+        value = _parse_yaml(text)
+    return value if isinstance(value, dict) else None
+
 
 PROMPT = "prompt"
 """The prompt under test, as a source of what is made from it."""

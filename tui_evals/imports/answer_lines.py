@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
 from tui_evals.datasets.validate import parse_dataset
-from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.present.figures import counted
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.runs.status import Status

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.discover import make_project
+from tui_evals.files import CannotSave
+from tui_evals.project_files import RefusedFile, real_path
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.redact import secrets_of
@@ -142,7 +143,11 @@ class ImportRequest:
     def folder(self, default: Path) -> Path:
         """The folder that files are written to."""
         into, out = self.options.into, self.options.out
-        return ((into.parent if into is not None else out) or default).resolve()
+        folder = (into.parent if into is not None else out) or default
+        try:
+            return real_path(folder)
+        except RefusedFile as problem:
+            raise CannotKeep(f"{folder} cannot be used: {problem}. Name another folder with --out.") from None
 
     def stem(self, default: str) -> str:
         """The name of the dataset's file without its ending."""

@@ -9,24 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tui_evals.datasets.layout import Layout
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Layout, Problem
 from tui_evals.evaluators.registry import Registry, built_in
+from tui_evals.project_files import read_text
+from tui_evals.runs import suite_runs
+from tui_evals.runs import suites as suite
 from tui_evals.runs.prompting import of_dataset
-from tui_evals.runs.suites import running, suite
-from tui_evals.runs.suites.cases import ArthurError, Cases, UserValueError
-from tui_evals.runs.suites.running import METADATA
-from tui_evals.runs.suites.suite import (
-    CATEGORIES,
-    MARK,
-    PASSING,
-    Method,
-    checked_name,
-    document_of,
-    method_named,
-    suite_file,
-)
+from tui_evals.runs.suite_runs import METADATA, ArthurError, Cases, UserValueError
+from tui_evals.runs.suites import CATEGORIES, MARK, PASSING, Method, checked_name, document_of, method_named, suite_file
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer
@@ -68,9 +59,7 @@ class BenchFile:
         self.path = path
         self._text = ""
         try:
-            if not path.is_file() or path.stat().st_size > _LARGEST:
-                self.refuse("must be a file of 1 GiB at most")
-            self._text = path.read_text(encoding="utf-8")
+            self._text = read_text(path, most=_LARGEST, follow_out=True)
             data = strictjson.loads(self._text)
         except strictjson.JsonError as problem:
             raise DatasetError(str(path), [Problem(str(problem), line=problem.line)]) from None
@@ -441,7 +430,7 @@ def store_suites(
     new = [data for data in suites if _is_new(root, data)]
     for one in recordings:
         if recorded_run(reader, one.digest) is None:
-            running.refuse_twice(reader, one.suite, one.name)
+            suite_runs.refuse_twice(reader, one.suite, one.name)
     for data in new:
         suite.keep(root, data["metadata"]["name"], data)
     return [store_recording(writer, reader, one, settings, variables) for one in recordings]

@@ -10,11 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tui_evals.datasets.from_chat import item_of_messages
-from tui_evals.datasets.layout import Layout, Path
 from tui_evals.datasets.model import Message
-from tui_evals.datasets.paths import CannotEdit, Data, with_field
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.parts import item_of_messages
+from tui_evals.datasets.paths import CannotEdit, Data, DatasetError, Layout, Path, Problem, with_field
 from tui_evals.datasets.validate import problem_of
 from tui_evals.text import strictjson
 

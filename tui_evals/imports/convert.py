@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tui_evals.datasets import samples, table
+from tui_evals.datasets import rows
 from tui_evals.datasets.document import Document
-from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.matrix import expanded
+from tui_evals.datasets.paths import pretty_json
 from tui_evals.datasets.prompts import load_prompt, prompt_of
 from tui_evals.datasets.validate import runevals_refusal
 
@@ -34,9 +34,9 @@ def converted(
             document, lost = m365.write(source.data, lambda key, options: runevals_refusal(key, options, own))
             return pretty_json(document), lost
         case "csv":
-            return table.write_csv(source.data["items"], raw=raw_csv)
+            return rows.write_csv(source.data["items"], raw=raw_csv)
         case "jsonl":
-            return samples.write_jsonl(source.data["items"])
+            return rows.write_jsonl(source.data["items"])
     data, losses = _with_prompt(source)
     text, further = promptfoo.write_config(data) if kind == "promptfoo" else foundry.write(data)
     losses.extend(further)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tui_evals.datasets.discover import ENDINGS
 from tui_evals.datasets.document import load
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset, with_lines
 
 from .base import CannotRead, Importer, ImportOptions, ImportRequest, ImportResult, WrongOptions

@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from tui_evals.atomic_files import CannotSave
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.save import ChangedOnDisk
+from tui_evals.files import CannotSave
 from tui_evals.plugins import Plugins, declared, installed
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 
 from .base import (
     CannotKeep,

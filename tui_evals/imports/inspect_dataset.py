@@ -16,17 +16,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from tui_evals.datasets.attachments import CannotAttach, read_attachment
-from tui_evals.datasets.layout import Layout
-from tui_evals.datasets.problems import DatasetError, Problem
-from tui_evals.datasets.table import header_of
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, Problem
+from tui_evals.datasets.rows import header_of
 from tui_evals.datasets.validate import problem_of
-from tui_evals.datasets.versions import CURRENT_VERSION
+from tui_evals.imports.inspect.samples import Sample, finite, item_of
 from tui_evals.present.figures import counted
+from tui_evals.project_files import read_head
 from tui_evals.text import strictjson
 
 from .base import Importer, ImportRequest, ImportResult
-from .inspect.samples import finite, item_of
-from .inspect.shapes import Sample
 from .keeping import json_in, keep_dataset, text_of
 from .losses import Losses
 
@@ -59,8 +57,7 @@ def _is_sample(names: Mapping[str, Any] | Sequence[str]) -> bool:
 
 
 def _head(path: Path) -> str:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-        return stream.readline(2**20)
+    return read_head(path, 2**20, follow_out=True).decode("utf-8-sig", "replace").partition("\n")[0]
 
 
 def _import(request: ImportRequest) -> ImportResult:

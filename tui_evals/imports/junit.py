@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.project_files import read_head
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
@@ -36,8 +37,7 @@ def recognises(path: Path) -> bool:
     """Whether a file is JUnit XML as `tui-evals export --to junit` writes it."""
     if path.suffix.lower() != ".xml" or not path.is_file():
         return False
-    with path.open("rb") as stream:
-        head = stream.read(20_000)
+    head = read_head(path, 20_000, follow_out=True)
     return b"<testsuites" in head and b'<property name="run"' in head and b'<property name="target"' in head
 
 
@@ -62,6 +62,8 @@ def read(path: Path) -> tuple[Recording, Losses]:
 def _lines(root: ET.Element) -> Iterator[AnswerLine]:
     number = 0
     for element in root.iter("testsuite"):
+        if element.get("name") == "gates" and element.find("properties") is None:
+            continue  # whether the run met its gates, which says nothing of an answer
         facts = {part.get("name"): part.get("value") or "" for part in element.iter("property")}
         stem = Path(facts.get("dataset", "")).stem or "dataset"
         suite = _Suite(facts.get("target") or element.get("name") or "unknown target", facts.get("prompt", ""), stem)

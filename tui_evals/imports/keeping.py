@@ -10,16 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.atomic_files import write_atomically
 from tui_evals.datasets.document import load
-from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError, pretty_json
 from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.registry import load_registry, with_prompt_metrics
+from tui_evals.files import make_folder, write_atomically
+from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.runs.scoring import FORMAT_KEY
-from tui_evals.store.baselines import dataset_key
+from tui_evals.store.lookup import dataset_key
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import FILE, load_settings
 from tui_evals.targets.config_file import write_setting
@@ -39,17 +39,18 @@ from .base import (
 from .losses import Losses
 from .recording import Recording, gives_verdict, recorded_run, store_recording
 
-_LARGEST = 2**30
+LARGEST = 2**30
+"""The largest file that is imported."""
 
 
 def text_of(path: Path) -> str:
     """The text of a file; CannotRead says why it has none."""
     try:
-        if not path.is_file():
-            raise CannotRead(f"{path} is not a file; name the file itself")
-        if path.stat().st_size > _LARGEST:
-            raise CannotRead(f"{path} is larger than {_LARGEST // 2**20} MiB; split it into several files")
-        raw = path.read_bytes()
+        raw = read_bytes(path, most=LARGEST, follow_out=True)
+    except IsADirectoryError:
+        raise CannotRead(f"{path} is a folder, not a file; name the file itself") from None
+    except TooLarge:
+        raise CannotRead(f"{path} is larger than {LARGEST // 2**20} MiB; split it into several files") from None
     except OSError as problem:
         raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
     try:
@@ -238,14 +239,6 @@ def write_files(document: Mapping[str, Any], file: Path, beside: Mapping[Path, s
         for other in new:
             other.unlink(missing_ok=True)
         raise
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder where there is none."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise CannotKeep(f"{folder} cannot be made: {problem.strerror}; name another folder with --out") from None
 
 
 def _state_of(file: Path, document: Mapping[str, Any]) -> DatasetIs:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from tui_evals.datasets.model import PORTABLE_TURNS, SUPERSET, Item, Turn
-from tui_evals.datasets.versions import CURRENT_VERSION
+from tui_evals.datasets.paths import CURRENT_VERSION
 
 _KEEP = "tui_evals"
 Refusal = Callable[[str, Mapping[str, Any]], str | None]

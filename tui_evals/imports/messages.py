@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.document import load
-from tui_evals.datasets.paths import CannotEdit
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import CURRENT_VERSION, CannotEdit, DatasetError
 from tui_evals.datasets.save import save
 from tui_evals.datasets.validate import parse_dataset, with_lines
-from tui_evals.datasets.versions import CURRENT_VERSION
 
 from .base import CannotKeep, CannotRead, Importer, ImportRequest, ImportResult
 from .chats import Conversation, item_from, read_conversations, with_suggestions

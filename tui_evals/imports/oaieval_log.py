@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
 from tui_evals.datasets.validate import parse_dataset
-from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.present.figures import counted
+from tui_evals.project_files import read_head
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
 
@@ -75,8 +75,7 @@ def recognises(path: Path) -> bool:
     """Whether a file begins as logs of OpenAI Evals do."""
     if path.suffix.lower() not in (".log", ".jsonl") or not path.is_file():
         return False
-    with path.open("rb") as stream:
-        head = stream.readline(2**20)
+    head = read_head(path, 2**20, follow_out=True).partition(b"\n")[0]
     return head.startswith(b'{"spec"') and b'"completion_fns"' in head and b'"eval_name"' in head
 
 

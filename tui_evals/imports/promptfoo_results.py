@@ -10,24 +10,24 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult
 from tui_evals.imports.keeping import json_in, keep_run, keep_runs
 from tui_evals.imports.losses import Losses
+from tui_evals.imports.promptfoo.importer import SO_FAR, Configuration, conversation_of, is_conversation, read_source
+from tui_evals.imports.promptfoo.prompts import chat_in, model_of
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
 from tui_evals.present.figures import counted
+from tui_evals.project_files import read_head
 from tui_evals.runs.prompting import PromptUnderTest
-from tui_evals.store.foreign import foreign_rows, is_database
+from tui_evals.store.connection import foreign_rows, is_database
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
 
 from .promptfoo.asserts import Asserts, Judged, label_of, unweighted
 from .promptfoo.cases import TRANSFORMS
+from .promptfoo.code import Seen
 from .promptfoo.files import Source, Spot
-from .promptfoo.filling import SO_FAR, conversation_of, is_conversation
-from .promptfoo.prompts import chat_in, model_of
-from .promptfoo.reading import Configuration, read_source
-from .promptfoo.transforms import Seen
 from .promptfoo.values import Values
 
 BY = TAG = "promptfoo"
@@ -131,8 +131,7 @@ def recognises(path: Path) -> bool:
         return False
     if path.suffix.lower() != ".json":
         return is_database(path, _TABLES)
-    with path.open("rb") as stream:
-        head = stream.read(4096)
+    head = read_head(path, 4096, follow_out=True)
     if b'"evalId"' not in head and b'"promptIdx"' not in head:
         return False
     value = json_in(path)
@@ -340,7 +339,7 @@ class _Assertions:
         spot = Spot(Source(path.name, row.testCase, lambda _: None), (), row.testCase)
         self._spots = list(_flat(spot.get("assert")))
         values = Values(path.parent, True, losses)
-        reader = Asserts(row.vars, values.of_assert, None, Seen(), losses)
+        reader = Asserts(row.vars, values.of_assert, None, Seen(), losses, path.parent)
         read = {one.path: next(reader.all([one]), None) for one in self._spots}
         heaviest = max([1.0, *(float(one.value.get("weight") or 0) for one in self._spots)])
         keys = list(_keys(self._spots, read))

@@ -6,13 +6,14 @@ import asyncio
 import hashlib
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from itertools import groupby
 from typing import Any, Literal
 
 from tui_evals.datasets.model import Dataset, Item
+from tui_evals.runs.engine import sign
+from tui_evals.runs.plan import item_names
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, chat_for, kept_prompt, question_of
 from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.runs.start import Terms
@@ -23,7 +24,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import identity
-from tui_evals.text.box import TemplateError
+from tui_evals.text.templates import TemplateError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +166,7 @@ def store_recording(
     asyncio.run(_filled(writer, reader, run, recording, dataset, answers))
     begun = {} if recording.started is None else {"started": recording.started}
     writer.run_status(run.id, "finished", finished=recording.finished or time.time(), **begun)
+    sign(writer, run, "import", {"by": recording.by})
     return reader.run(run.id), outcome
 
 
@@ -258,12 +260,12 @@ def _unknown(model: str) -> dict[str, Any]:
 
 
 def _cells(answers: Sequence[RecordedAnswer], dataset: Dataset) -> Iterator[PlannedAnswer]:
-    names = Counter(item.testId for item in dataset.items)
+    names = item_names(dataset)
     for cell, (_, turns) in enumerate(groupby(answers, key=lambda one: one.cell)):
         for one in turns:
-            item = dataset.items[one.item]
-            name = item.testId if item.testId and names[item.testId] == 1 else f"#{one.item + 1}"
-            yield PlannedAnswer(cell, one.item, one.turn, one.prompt, one.target, one.repeat, name, item.category or "")
+            category = dataset.items[one.item].category or ""
+            place = one.item, one.turn, one.prompt, one.target, one.repeat
+            yield PlannedAnswer(cell, *place, names[one.item], category)
 
 
 async def _filled(

@@ -8,10 +8,11 @@ import re
 import zlib
 from pathlib import Path
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.project_files import read_bytes
 
 from .base import Importer
-from .keeping import keep_run, text_of
+from .keeping import LARGEST, keep_run, text_of
 from .losses import Losses
 from .recording import Recording
 from .results_jsonl import read_lines
@@ -19,12 +20,15 @@ from .results_jsonl import read_lines
 _ENDINGS = (".html", ".htm")
 _MARK = '<script type="application/gzip" id="answers">'
 _PACKED = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/]*={0,2})</script>")
-_LARGEST = 2**30
 
 
 def recognises(path: Path) -> bool:
     """Whether a file is a page that holds the answers it shows."""
-    return path.suffix.lower() in _ENDINGS and path.is_file() and _MARK.encode() in path.read_bytes()
+    return path.suffix.lower() in _ENDINGS and path.is_file() and _has_answers(path)
+
+
+def _has_answers(path: Path) -> bool:
+    return _MARK.encode() in read_bytes(path, most=LARGEST, follow_out=True)
 
 
 def read(path: Path) -> tuple[Recording, Losses]:
@@ -35,7 +39,7 @@ def read(path: Path) -> tuple[Recording, Losses]:
         raise DatasetError(str(path), [Problem(what)])
     try:
         squeezed = zlib.decompressobj(31)
-        data = squeezed.decompress(base64.b64decode(packed[-1], validate=True), _LARGEST)
+        data = squeezed.decompress(base64.b64decode(packed[-1], validate=True), LARGEST)
     except (zlib.error, binascii.Error):
         raise DatasetError(str(path), [Problem("the answers packed in it are damaged")]) from None
     if not squeezed.eof:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset, Item, Turn
+from tui_evals.datasets.paths import DatasetError, Problem, path_text
+from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.portable import PUBLIC
-from tui_evals.datasets.problems import DatasetError, Problem, path_text
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset, with_lines
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset

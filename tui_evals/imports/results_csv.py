@@ -10,10 +10,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.project_files import read_head
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
-from tui_evals.text.cells import escape_formula
+from tui_evals.text.safe import escape_formula
 
 from .answer_lines import AnswerLine, recording_of_lines
 from .base import Importer
@@ -33,8 +34,7 @@ def recognises(path: Path) -> bool:
     """Whether a file is a table as `tui-evals export --to csv` writes it."""
     if path.suffix.lower() != ".csv" or not path.is_file():
         return False
-    with path.open("rb") as stream:
-        head = stream.readline(4096).decode("utf-8-sig", "replace")
+    head = read_head(path, 4096, follow_out=True).partition(b"\n")[0].decode("utf-8-sig", "replace")
     return head.startswith(_HEAD) and ",response,status,score," in head
 
 

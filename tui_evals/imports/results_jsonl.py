@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.project_files import read_head
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
 
@@ -48,8 +49,7 @@ def recognises(path: Path) -> bool:
     """Whether a file is lines of JSON as `tui-evals export --to jsonl` writes them."""
     if path.suffix.lower() != ".jsonl" or not path.is_file():
         return False
-    with path.open("rb") as stream:
-        head = stream.readline(2**20).decode("utf-8", "replace")
+    head = read_head(path, 2**20, follow_out=True).partition(b"\n")[0].decode("utf-8", "replace")
     return head.startswith("{") and all(mark in head for mark in _MARKS)
 
 

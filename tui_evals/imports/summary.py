@@ -151,10 +151,10 @@ def not_repeated_lines(found: Verification) -> list[str]:
         lines.append(f"not repeated: {told}")
     if found.not_asked:
         lines.append(f"not repeated: {counted(found.not_asked, 'answer')} to what the dataset does not ask")
-    if found.without_path:
+    if found.without_transform:
         lines.append(
-            f"{counted(found.without_path, 'verdict')} on what a transform had made of the answer: its path was not "
-            "followed again"
+            f"{counted(found.without_transform, 'verdict')} on what a transform had made of the answer: it was not "
+            "run again"
         )
     return lines
 

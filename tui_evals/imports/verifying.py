@@ -20,14 +20,14 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Ask, JudgingStopped
 from tui_evals.evaluators.registry import UnknownEvaluator, with_prompt_metrics
 from tui_evals.runs.approving import missing_permissions
-from tui_evals.runs.budget import Budget
 from tui_evals.runs.judges import Judges
-from tui_evals.runs.opening import opened
+from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Assigned, CannotPlan, Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import of_dataset
 from tui_evals.runs.readiness import judge_configs, needed_judges, with_embedder
 from tui_evals.runs.scoring import FORMAT_KEY, evidence_for, form_record, recorded
+from tui_evals.runs.target_opening import opened
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, Wait
 from tui_evals.targets.config import find_target
 from tui_evals.targets.permissions import Permission
@@ -38,8 +38,7 @@ from .recording import RecordedAnswer, Recording, chat_before, gives_verdict
 TOLERANCE = 0.001
 """How far two scores may lie apart that are the same."""
 _AT_ONCE = 64
-_PATH = "json_path"
-_SAYS_NOTHING = (_PATH, "weight", "judge")
+_SAYS_NOTHING = ("json_path", "transform", "weight", "judge")
 """Options that may differ between two imports of one assertion."""
 
 
@@ -74,7 +73,7 @@ class Verification:
     """Why an evaluator gave no verdict this time."""
     not_asked: int = 0
     """Answers to what the dataset does not ask."""
-    without_path: int = 0
+    without_transform: int = 0
     """Verdicts on what a transform had made of the answer already, so that its path was not followed."""
 
     @property
@@ -235,7 +234,7 @@ class _Told:
     same: bool = False
     by_model: bool = False
     cannot: str = ""
-    without_path: bool = False
+    without_transform: bool = False
     check: _Check | None = None
 
 
@@ -260,8 +259,7 @@ async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | No
         if entry is None:
             told.append(_Told(one, before))
             continue
-        path = entry.settings.get(_PATH)
-        entry = _without_transform(check, one, before, entry)
+        asked, entry = entry, _without_transform(check, one, before, entry)
         assigned = _assigned(plan, entry, ask_of)
         if isinstance(assigned, str):
             told.append(_Told(one, before, cannot=assigned))
@@ -270,7 +268,7 @@ async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | No
         else:
             now = await recorded(assigned, evidence, plan.without_judges)
             found = _compared(check, one, before, now)
-            told.append(replace(found, without_path=path != entry.settings.get(_PATH)))
+            told.append(replace(found, without_transform=entry is not asked))
     return told
 
 
@@ -306,13 +304,17 @@ def _says(entry: EffectiveEvaluator) -> tuple[str, Mapping[str, Any]]:
 def _without_transform(
     check: _Check, one: RecordedAnswer, before: ScoreRecord, entry: EffectiveEvaluator
 ) -> EffectiveEvaluator:
-    """The evaluator for an answer that was recorded as a transform had left it: with the path that follows then."""
-    if one.item not in check.recording.transformed:
+    """The evaluator for an answer that was recorded as a transform had left it: with those of the assertion alone."""
+    if one.item not in check.recording.transformed or "transform" not in entry.settings:
         return entry
     own = check.own.resolved(check.own.dataset.items[one.item], one.turn)
-    path = next((known.settings.get(_PATH) for known in own if known.key == before.key), None)
-    options = {name: value for name, value in entry.options.items() if name != _PATH}
-    return replace(entry, options={**options, **({} if path is None else {_PATH: path})})
+    left = next((known.settings.get("transform") for known in own if known.key == before.key), None)
+    if left is not None or "evaluator" not in entry.settings:
+        options = {name: value for name, value in entry.options.items() if name != "transform"}
+        return replace(entry, options={**options, **({} if left is None else {"transform": left})})
+    ((name, inner),) = entry.settings["evaluator"].items()
+    options = {key: value for key, value in entry.options.items() if key in ("judge", "weight")}
+    return replace(entry, options={**options, **inner, "type": name})
 
 
 def _assigned(plan: Plan, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned | str:
@@ -353,7 +355,7 @@ def _add(found: Verification, told: Sequence[_Told] | None) -> None:
             kinds = found.by_model if one.by_model else found.cannot if one.cannot else found.no_equal
             kinds[one.cannot or one.before.evaluator] += 1
             continue
-        found.without_path += one.without_path
+        found.without_transform += one.without_transform
         if one.check is not None:
             found.verdicts.append(_repeated(one.check, one.one, one.before, one.now, one.same))
 

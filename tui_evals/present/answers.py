@@ -1,24 +1,132 @@
-"""What there is to say of one answer: its facts, why it did not pass, what was asked and what was expected."""
+"""One answer in words: its facts and steps, why it did not pass, and why answers are missing, with remedies."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, ScoreRecord
+from tui_evals.present.figures import duration, exact_time, local_time, number, short_number, tokens
+from tui_evals.present.status import ANSWER_LOOKS, result_look
+from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, FailureCause, RunRow, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, Label, references
+from tui_evals.text import strictjson
 from tui_evals.text.chats import attachment_text, question_text
-from tui_evals.text.endings import BLOCKED, ENDINGS, ending_word
-from tui_evals.text.measures import parse_measure, plain_number, score_figures
-from tui_evals.text.money import money
+from tui_evals.text.error_text import own_words
+from tui_evals.text.measures import money, parse_measure, plain_number, score_figures, tokens_per_second
+from tui_evals.text.model_output import BLOCKED, ENDINGS, ending_word
 from tui_evals.text.safe import safe_line
-from tui_evals.text.tokens import tokens_per_second
 
-from .causes import plain_reason
-from .figures import duration, exact_time, local_time, number, short_number, tokens
-from .status import ANSWER_LOOKS, result_look
+_PREFIXES = ("Agent request failed: ", "Evaluator failed: ")
+_UNQUOTABLE = re.compile(r"[\"'`\\*$!]|\b\d+(?:\.\d+)*(?::\d+)?|[^ -~]+")
+"""What stands for itself neither in a filter nor in a shell, and numbers, which differ between messages of a cause."""
+_PHRASE = 60
+_RAISED = " failed with "
+_REMEDIES: Mapping[str, str] = {
+    "agentRateLimited": "lower concurrency or set requests_per_minute; then {again}",
+    "turnSkipped": "it follows from the turn before it, which has a cause of its own",
+    "length": "raise max_tokens of the target; then {again}",
+    "content_filter": "look at the question, or at the filter of the provider: {look}",
+    **dict.fromkeys(("max_turns", "given_up"), "read the conversation: {look}"),
+    "refusal": "look at the question: {look}",
+    "evaluatorError": "{look} shows more; once it is mended, {again}",
+    "evaluatorLoadError": "{look} shows more; once it is mended, {again}",
+    "evaluatorConfigurationError": "mend the evaluator or the item; then {again}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CauseText:
+    """A cause as every face tells it."""
+
+    cause: FailureCause
+    text: str
+    """How many answers, and why."""
+    remedy: str
+    """What to do about it."""
+    filter: str
+    """What lists its answers, in `--only` and in the workbench."""
+    command: str
+    """The command that lists them."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The cause as plain data."""
+        return {**asdict(self.cause), "remedy": self.remedy, "filter": self.filter, "command": self.command}
+
+
+def cause_texts(run: RunRow, causes: Sequence[FailureCause]) -> tuple[CauseText, ...]:
+    """The causes of a run in words, in the order they came."""
+    return tuple(_text(run, cause, causes) for cause in causes)
+
+
+def _text(run: RunRow, cause: FailureCause, causes: Sequence[FailureCause]) -> CauseText:
+    condition = cause_filter(cause, causes)
+    only = f"--only {shlex.quote(condition)}"
+    again = f"`tui-evals rerun {run.key} {only}` asks again"
+    if cause.evaluator:
+        again = f"`tui-evals rescore {run.key}` judges again and asks no target"
+    look = f"`tui-evals show {run.key} --item {shlex.quote(cause.item)}`"
+    template = _REMEDIES.get(cause.code, "once it is mended, {again}")
+    if _RAISED in cause.message:
+        template = "{look} shows where it was raised; once it is mended, {again}"
+    return CauseText(
+        cause,
+        f"{cause.count:,}× {cause_sentence(cause)}",
+        template.format(again=again, look=look),
+        condition,
+        f"tui-evals show {run.key} {only}",
+    )
+
+
+def cause_sentence(cause: FailureCause) -> str:
+    """Why, without how often."""
+    who = f"{cause.evaluator} could not judge: " if cause.evaluator else ""
+    return who + plain_reason(cause.message)
+
+
+def plain_reason(message: str) -> str:
+    """A stored message without the words before it that say only that it is an error."""
+    for prefix in _PREFIXES:
+        message = message.removeprefix(prefix)
+    return message
+
+
+def cause_filter(cause: FailureCause, causes: Sequence[FailureCause]) -> str:
+    """The shortest filter that finds the answers of a cause and those of no other."""
+    if cause.code in ENDINGS and not cause.evaluator:
+        return cause.code
+    alike = [one for one in causes if bool(one.evaluator) == bool(cause.evaluator) and one.code not in ENDINGS]
+    if len(alike) == 1:
+        return "partial" if cause.evaluator else "error"
+    if not cause.evaluator and sum(one.code == cause.code for one in alike) == 1:
+        return f"cause:{cause.code}"
+    others = [one.message.lower() for one in alike if one is not cause]
+    phrases = (phrase for phrase in _phrases(cause.message) if not any(phrase.lower() in other for other in others))
+    return f'cause:"{next(phrases, _UNQUOTABLE.sub("*", plain_reason(cause.message)))}"'
+
+
+def _phrases(message: str) -> Iterator[str]:
+    """Parts of a message that can be typed into a filter as they are, those first that say most."""
+    if words := own_words(message):
+        yield words
+    parts = sorted((part.strip(" :,;()[]{}") for part in _UNQUOTABLE.split(plain_reason(message))), key=len)
+    for part in reversed(parts):
+        if part:
+            yield part if len(part) <= _PHRASE else part[:_PHRASE].rpartition(" ")[0] or part[:_PHRASE]
+            yield part
+
+
+def cause_line(causes: Sequence[FailureCause]) -> str:
+    """The most frequent cause and how many others there are, for where there is one line; empty where there is none."""
+    if not causes:
+        return ""
+    more = f"; {len(causes) - 1} more causes" if len(causes) > 2 else "; 1 more cause" if len(causes) == 2 else ""
+    return f"{causes[0].count:,}× {cause_sentence(causes[0]).rstrip('.')}{more}"
+
 
 Unit = Mapping[str, Any]
 """An item, or a turn of one."""
@@ -71,7 +179,7 @@ def answer_facts(
 ) -> AnswerFacts:
     """The facts of an answer; what did not happen (a call, a price) is not among them.
 
-    `rejudged` is what it was before somebody had it judged again, where that counts.
+    `rejudged` is the earlier verdict of an answer that was judged again, where that counts.
     """
     if record is None:
         return AnswerFacts(attempts=_several(row.attempts, "attempts"))
@@ -124,7 +232,7 @@ def _paid(row: AnswerRow) -> str:
 
 
 def _uncounted(record: AnswerRecord) -> str:
-    """That the provider stated counts which cannot be any."""
+    """Says that the provider stated impossible counts."""
     note = (record.diagnostics or {}).get("usage")
     return f"tokens {note}" if isinstance(note, str) else ""
 
@@ -238,13 +346,18 @@ def score_text(record: ScoreRecord) -> str:
     return f"{record.key} {'skipped' if record.result == 'skipped' else figures_text(record)}".rstrip()
 
 
+def origin_text(record: ScoreRecord) -> str:
+    """Which earlier judging a score is kept from; empty where its own pass judged."""
+    return f"kept from pass {record.origin}" if record.origin else ""
+
+
 def figures_text(record: ScoreRecord) -> str:
     """A score with what was wanted of it; empty where there is no number."""
     return score_figures(record.score, record.threshold, record.result, record.measure)
 
 
 def failing_first(scores: Iterable[ScoreRecord]) -> list[ScoreRecord]:
-    """The scores of an answer: first those for which somebody has to look at it."""
+    """The scores of an answer, first those that need attention."""
     return sorted(scores, key=lambda score: score.result not in FAILING)
 
 
@@ -312,3 +425,94 @@ def pretty_json(value: object) -> str:
     """A value as JSON a person can read: on one line where it is short."""
     line = json.dumps(value, ensure_ascii=False)
     return line if len(line) <= _INLINE else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+_SHORTEST = 0.001
+"""Seconds that a call has to take to be worth a word."""
+
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+
+Kind = Literal["asked", "step", "said", "call", "result", "failed", "left"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A line of a transcript; what a model or a tool said may be several lines of text, and is not to be trusted."""
+
+    kind: Kind
+    text: str
+    note: str = ""
+    """What else is known of it: who gave a result, and how long that took."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The tokens of a step."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
+
+
+def step_lines(record: AnswerRecord | None) -> Iterator[StepLine]:
+    """All steps of an answer; none of one that took no tools and no simulated user."""
+    steps = record.steps if record is not None else ()
+    for place, step in enumerate(steps, 1):
+        if "asked" in step:
+            yield StepLine("asked", f"user: {step['asked']}")
+        yield StepLine("step", f"step {place} of {len(steps)}", _figures(step))
+        said = step.get("text") or ""
+        last = place == len(steps) and "asked" not in steps[0]
+        if last and record is not None and said == record.text and said:
+            yield StepLine("left", "the answer")
+        elif said:
+            yield StepLine("said", said)
+        for call in step.get("calls", ()):
+            yield StepLine("call", f"→ {call.get('name')} {arguments_text(call.get('arguments'))}".rstrip())
+            yield _result(call)
+        if "user" in step:
+            goal, last = step["user"]["goal"].replace("_", " "), step["user"]["message"]
+            yield StepLine("asked", f"user, whose goal is {goal}{': ' if last else ''}{last}")
+
+
+def transcript(record: AnswerRecord | None) -> str:
+    """All steps of an answer as one text."""
+    margin: Mapping[Kind, str] = {"asked": "", "step": "", "call": "  "}
+    return "\n".join(
+        f"{margin.get(line.kind, '    ')}{text}{f' · {line.note}' if line.note and not place else ''}"
+        for line in step_lines(record)
+        for place, text in enumerate(line.text.splitlines() or [""])
+    )
+
+
+def arguments_text(arguments: object) -> str:
+    """The arguments of a tool call, as JSON where they are."""
+    if not isinstance(arguments, str):
+        return pretty_json(arguments) if arguments is not None else ""
+    try:
+        return pretty_json(strictjson.loads(arguments))
+    except (strictjson.JsonError, RecursionError):
+        return arguments
+
+
+def _result(call: Mapping[str, Any]) -> StepLine:
+    if "result" not in call:
+        return StepLine("left", "not called")
+    by, seconds = call.get("by") or "", call.get("ms", 0.0) / 1000
+    note = " · ".join(part for part in (by, duration(seconds) if seconds >= _SHORTEST else "") if part)
+    traceback = f"\n{call['traceback']}" if call.get("traceback") else ""
+    failed = call.get("failed") is True
+    return StepLine("failed" if failed else "result", f"{'!' if failed else '←'} {call['result']}{traceback}", note)
+
+
+def _figures(step: Mapping[str, Any]) -> str:
+    seconds = step.get("latency_ms")
+    cost = step.get("cost")
+    cached = step.get("from_cache") is True
+    parts: Sequence[str] = (
+        "from the cache" if cached else "" if seconds is None else duration(seconds / 1000),
+        tokens(_Counts(**{name: step.get(name) for name in _COUNTS})),
+        "" if cost is None or cached else money(cost),
+    )
+    return " · ".join(part for part in parts if part)

@@ -1,17 +1,36 @@
-"""Past battles in words: who fought, before which judge, and when."""
+"""Battles in words and as data: the plan, the progress, the result, and the battles of a store."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, isinf
+from typing import Any, Literal
 
+from tui_evals.compare.battles import PositionLean, Rating, Tally, battle_sentence, lean_sentence
 from tui_evals.compare.sides import column_name
+from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES
+from tui_evals.figures import Interval
+from tui_evals.present.runs import pace_parts
+from tui_evals.runs.battle import BattlePlan, BattleState, Duel
+from tui_evals.store.activities import ActivityRow
 from tui_evals.store.battles import BattleRow, BattleSide
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.text.money import money
+from tui_evals.text.measures import money
 
+from .columns import table
+from .estimates import estimated_cost
 from .figures import counted, local_time
+from .runs import destination_lines
+
+_PAIR, _PAIRS = "pair of answers", "pairs of answers"
+_ELO_NOTE = (
+    "Elo says how strong these runs are beside each other in the eyes of this judge, 1000 on average: 100 more means "
+    "to win 64 of 100. Other runs, items or judges give other numbers."
+)
+_NO_PAIRS_HINT = "beside a run with several targets only those of one name do, so battle the two alone"
 
 
 def runs_of_battles(reader: Reader, battles: list[BattleRow]) -> dict[int, RunRow]:
@@ -43,3 +62,210 @@ def asked_text(battle: BattleRow) -> str:
 def outcome_text(battle: BattleRow) -> str:
     """What came of it."""
     return battle.summary or "nothing is decided yet; the same battle goes on"
+
+
+# -- the plan
+
+
+def plan_lines(plan: BattlePlan) -> list[str]:
+    """What a battle will take, and where questions and keys go."""
+    cost = estimated_cost(plan.estimate.known_cost, plan.estimate.unpriced)
+    first = (
+        f"{plan.pairs:,} pairs of answers, {plan.equal:,} of them equal and {plan.decided:,} decided earlier: "
+        f"{plan.estimate.judge_calls:,} judge calls, {cost}; repairs and retries may add some"
+    )
+    return [first, *destination_lines(plan.destinations)]
+
+
+def plan_json(plan: BattlePlan) -> dict[str, Any]:
+    """What a battle will take, as JSON data."""
+    counts = {"pairs": plan.pairs, "equal_answers": plan.equal, "decided": plan.decided}
+    calls = {"judge_calls": plan.estimate.judge_calls, "cost": plan.estimate.cost}
+    return {**counts, **calls, "judge": plan.battle.asked.judge, "destinations": plan.destinations}
+
+
+def price_sentence(plan: BattlePlan, most: float | None) -> str:
+    """What the judge is about to be asked, what that costs, and at which cost it stops."""
+    calls = counted(plan.estimate.judge_calls, "judge call", "judge calls")
+    ends = "" if most is None else f"; it stops before {money(most)} are spent"
+    return f"{calls}, {estimated_cost(plan.estimate.known_cost, plan.estimate.unpriced)}{ends}."
+
+
+# -- the progress
+
+
+def progress_line(judge: str, done: int, total: int, undecided: int, pace: Sequence[str], spent: float) -> str:
+    """How far a battle is."""
+    missing = f" · {undecided} without a verdict" if undecided else ""
+    return " · ".join([f"{judge}: {done}/{total} bouts{missing}", *pace, money(spent)])
+
+
+def stopped_sentence(message: str) -> str:
+    """Why a battle ended early, and that it can continue."""
+    return f"stopped: {message.rstrip('.')}. What was decided is kept; the same command goes on"
+
+
+def activity_line(judge: str, now: ActivityRow, rate: float | None) -> str:
+    """How far a battle of another process is."""
+    undecided = now.facts.get("undecided")
+    missing = undecided if isinstance(undecided, int) else 0
+    pace = pace_parts(rate, now.total - now.done) if now.is_live else []
+    return progress_line(judge, now.done, now.total, missing, pace, now.cost)
+
+
+# -- the result
+
+
+@dataclass(frozen=True, slots=True)
+class BattleLine:
+    """A line of a result; `fitted` ones have the width of the screen already."""
+
+    text: str = ""
+    tone: Literal["", "title", "dim", "warn"] = ""
+    fitted: bool = False
+
+
+def runs_lines(
+    runs: Sequence[RunRow], duels: Sequence[Duel], judge: str, due: int, room: int | None
+) -> list[BattleLine]:
+    """The runs and pairs of a battle."""
+    rows = [[name, run.key, run.name, ", ".join(run.targets)] for name, run in zip(NAMES, runs, strict=False)]
+    lines = [BattleLine(line, fitted=True) for line in table(rows, elastic=(2, 3), room=room)]
+    for duel in duels:
+        left, right = duel.letters
+        for count, why in ((duel.unanswered, "a side has no answer"), (duel.edited, "the item was edited in between")):
+            if count:
+                text = f"{left} and {right}: {counted(count, _PAIR, _PAIRS)} left out because {why}."
+                lines.append(BattleLine(text, "dim"))
+        if not (duel.pairs or duel.unanswered or duel.edited):
+            text = f"{left} and {right} have no answers that face each other; {_NO_PAIRS_HINT}."
+            lines.append(BattleLine(text, "dim"))
+    pairs = sum(len(duel.pairs) for duel in duels)
+    equal = sum(len(duel.equal) for duel in duels)
+    text = (
+        f"{counted(pairs, _PAIR, _PAIRS)}: {equal:,} equal, {pairs - equal - due:,} decided earlier, "
+        f"{due:,} for {judge} to decide."
+    )
+    return [*lines, BattleLine(text)]
+
+
+def result_lines(state: BattleState, room: int | None) -> list[BattleLine]:
+    """Which run is preferred, whether that can be chance, how the judge leans, and the ratings."""
+    lines: list[BattleLine] = []
+    for duel, own in zip(state.duels, state.tallies, strict=True):
+        left, right = duel.letters
+        lines += [BattleLine(), BattleLine(battle_sentence(own, left, right), "title")]
+        lines.append(BattleLine(_counts_text(own, left, right)))
+        if own.judged and own.share is not None and own.interval is not None:
+            ends = f"{percent(own.interval.low)} to {percent(own.interval.high)}"
+            rate = f"Win rate of {right} over {left}: {percent(own.share)}, 95 % interval {ends}; a tie counts half."
+            lines.append(BattleLine(rate))
+    if state.lean is not None:
+        lines += [BattleLine(), BattleLine(lean_sentence(state.lean), "warn" if state.lean.real else "")]
+    if any(match.bout.scripted for own in state.matches for match in own if match.bout):
+        text = "Scripted verdicts are among these; they show how a battle goes and say nothing of the runs."
+        lines.append(BattleLine(text, "warn"))
+    if state.ratings:
+        lines.append(BattleLine())
+        for number, line in enumerate(_rating_table(state, room)):
+            lines.append(BattleLine(line, "" if number else "dim", fitted=True))
+        lines.append(BattleLine(_ELO_NOTE, "dim"))
+    return lines
+
+
+def duel_sentence(own: Tally, duel: Duel) -> str:
+    """Which side is preferred, and whether that can be chance."""
+    return battle_sentence(own, *duel.letters)
+
+
+def _counts_text(own: Tally, left: str, right: str) -> str:
+    ties = [f"{count:,} {why}" for count, why in ((own.split, "changed with the order"), (own.equal, "equal")) if count]
+    parts = [
+        f"{left} wins {own.wins[0]:,}",
+        f"{right} wins {own.wins[1]:,}",
+        f"{own.ties:,} tie{'' if own.ties == 1 else 's'}" + (f" ({', '.join(ties)})" if ties else ""),
+    ]
+    parts += [f"{own.undecided:,} without a verdict"] if own.undecided else []
+    parts += [f"{own.waiting:,} not asked yet"] if own.waiting else []
+    return " · ".join(parts)
+
+
+def _rating_table(state: BattleState, room: int | None) -> list[str]:
+    rows = [["", "run", "name", "Elo", "95 % interval"]]
+    rated = zip(NAMES, state.runs, state.ratings, strict=False)
+    for name, run, rating in sorted(rated, key=lambda entry: -entry[2].elo):
+        rows.append([name, run.key, run.name, f"{rating.elo:.0f}", elo_ends(rating.interval)])
+    return table(rows, right=(3,), elastic=(2,), room=room)
+
+
+def elo_ends(ends: Interval) -> str:
+    """The interval of a rating; of a run that wins or loses everything one end is unknown."""
+    if isinf(ends.low) or isinf(ends.high):
+        known = ends.low if isinf(ends.high) else ends.high
+        return "unknown" if isinf(known) else f"{known:.0f} or {'more' if isinf(ends.high) else 'less'}"
+    return f"{ends.low:.0f} to {ends.high:.0f}"
+
+
+def past_json(battle: BattleRow, runs: Mapping[int, RunRow]) -> dict[str, Any]:
+    """A stored battle as JSON data."""
+    return {
+        "battle": battle.id,
+        "time": battle.time,
+        "judge": battle.judge,
+        "criteria": battle.criteria,
+        "sides": [side_name(side, runs) for side in battle.sides],
+        "limit": battle.pairs,
+        "seed": battle.seed,
+        "cost": battle.cost,
+        "summary": battle.summary,
+    }
+
+
+def battle_json(state: BattleState) -> dict[str, Any]:
+    """The result as JSON data."""
+    rated: Sequence[Rating | None] = state.ratings or [None] * len(state.runs)
+    return {
+        "runs": [_run_json(name, run, rating) for name, run, rating in zip(NAMES, state.runs, rated, strict=False)],
+        "duels": [_duel_json(state.runs, duel, own) for duel, own in zip(state.duels, state.tallies, strict=True)],
+        "position": None if state.lean is None else _lean_json(state.lean),
+    }
+
+
+def _run_json(name: str, run: RunRow, rating: Rating | None) -> dict[str, Any]:
+    about = {"letter": name, "run": run.key, "name": run.name, "targets": list(run.targets)}
+    ends = None if rating is None else _interval_json(rating.interval)
+    return {**about, "elo": None if rating is None else rating.elo, "interval": ends}
+
+
+def _duel_json(runs: Sequence[RunRow], duel: Duel, own: Tally) -> dict[str, Any]:
+    left, right = duel.places
+    return {
+        "left": runs[left].key,
+        "right": runs[right].key,
+        "pairs": len(duel.pairs),
+        "left_wins": own.wins[0],
+        "right_wins": own.wins[1],
+        "ties": own.ties,
+        "ties_by_order": own.split,
+        "equal_answers": own.equal,
+        "without_verdict": own.undecided,
+        "not_asked": own.waiting,
+        "unanswered": duel.unanswered,
+        "edited": duel.edited,
+        "items": own.test.items,
+        "win_rate": own.share,
+        "interval": None if own.share is None else _interval_json(own.interval),
+        "p": own.test.p,
+        "adjusted_p": own.test.adjusted,
+        "verdict": battle_sentence(own, *duel.letters),
+    }
+
+
+def _lean_json(lean: PositionLean) -> dict[str, Any]:
+    numbers = {"first_shown": lean.share, "interval": _interval_json(lean.interval), "p": lean.p, "items": lean.items}
+    return {**numbers, "real": lean.real, "verdict": lean_sentence(lean)}
+
+
+def _interval_json(interval: Interval | None) -> list[float | None] | None:
+    """Both ends, null where one is unknown."""
+    return None if interval is None else [end if isfinite(end) else None for end in (interval.low, interval.high)]

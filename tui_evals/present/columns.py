@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import takewhile
+from unicodedata import east_asian_width
 
 from tui_evals.text.names import numbered
 from tui_evals.text.safe import safe, safe_line
@@ -320,3 +321,58 @@ def _without_common_words(names: Sequence[str]) -> list[str]:
     both = _common(min(names), max(names)) if len(names) > 1 else ""
     start = max((place + 1 for place, sign in enumerate(both) if sign in "_-. /:@"), default=0)
     return [name[start:] or name for name in names]
+
+
+_ALIKE = {
+    "-": "–─╌┄┈▁▔□",
+    "|": "│╎┆┊▌▍▎▏▐▕",
+    "+": "┌┐└┘├┤┬┴┼╭╮╯╰",
+    "#": "█▇▉▊▋▆▄▅▀▗▖▝▘▛▜▙▟■▰┃╏║┏┓┗┛╔╗╚╝",
+    ".": "·░▱▂▃",
+    ":": "▒",
+    "%": "▓◐",
+    "/": "╱⏎",
+    "\\": "╲",
+    "~": "…⋯",
+    "*": "•●◆▪★",
+    "o": "○◌◇°",
+    ">": "→▸▶»›↳",
+    "<": "←◂◀«‹",
+    "^": "↑▲▴",
+    "v": "↓▼▾✓",
+    "x": "×✗",
+    "=": "‖━╍═",
+    "!": "⚑⚠✎",
+    '"': "“”„",
+    "'": "‘’",
+    " ": "\u00a0",
+}
+ASCII: Mapping[str, str] = {sign: plain for plain, signs in _ALIKE.items() for sign in signs}
+"""Each sign that we draw, and the one of ASCII that stands for it: as wide, so that nothing moves."""
+UNKNOWN = "?"
+
+
+def in_ascii(text: str) -> str:
+    """A text of ASCII alone, as many cells wide: what has no sign there is a question mark for each of its cells."""
+    if text.isascii():
+        return text
+    # Imported when it is wanted: its tables would hold up every first picture.
+    from wcwidth import iter_graphemes
+
+    return "".join(
+        sign if sign.isascii() else ASCII.get(sign) or UNKNOWN * cell_width(sign) for sign in iter_graphemes(text)
+    )
+
+
+def unambiguous(text: str) -> str:
+    """A text without the signs that a terminal of East Asia may draw twice as wide as we count them."""
+    if text.isascii():
+        return text
+    return "".join(
+        UNKNOWN if (sign := ASCII.get(character, character)) > "~" and _is_ambiguous(sign) else sign
+        for character in text
+    )
+
+
+def _is_ambiguous(sign: str) -> bool:
+    return east_asian_width(sign) == "A" and cell_width(sign) == 1

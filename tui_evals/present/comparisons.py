@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, RunSide
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide, SharedRates
+from tui_evals.compare.sides import Kind, Usage
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, chance, p_phrase
+from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, WITHOUT_CALLS, chance, p_phrase
+from tui_evals.figures import Figure
+from tui_evals.present.figures import label_counts
 from tui_evals.store.records import RunRow
 
-from .figures import compact, duration
-from .measures import label_counts
+from .figures import compact, counted, duration
 from .runs import Cost, stop_reason
 from .status import Look, Tone, run_look
 
@@ -41,7 +42,82 @@ def kind_counts(against: RunDifference) -> list[str]:
 def kind_text(line: ComparedLine) -> str:
     """What became of a line, as glyph and words, with why it cannot be compared."""
     look = KIND_LOOKS[line.kind]
-    return f"{look.text}: {JUDGED_OTHERWISE}" if line.kind == "not comparable" and any(line.otherwise) else look.text
+    if line.kind == "not comparable" and any(line.otherwise):
+        return f"{look.text}: {JUDGED_OTHERWISE}"
+    return f"{look.text}: {WITHOUT_CALLS}" if any(line.without_calls) else look.text
+
+
+@dataclass(frozen=True, slots=True)
+class RateRow:
+    """The pass rate of one run in one column, or in a category of it, over what all runs share."""
+
+    letter: str
+    side: RunSide
+    column: str
+    """Empty where no column is shared."""
+    category: str
+    figure: Figure | None
+
+    @property
+    def rate(self) -> str:
+        """The rate in percent."""
+        return percent(self.figure.value if self.figure else None)
+
+    @property
+    def items(self) -> str:
+        """The items it is over, and how many answers they have where that is more than one each."""
+        return "" if self.figure is None else items_text(self.figure)
+
+
+def rate_rows(comparison: Comparison) -> list[RateRow]:
+    """The pass rates of the runs: of each run one row for each column that all have."""
+    if not comparison.rates:
+        return [RateRow(name, side, "", "", None) for name, side in zip(NAMES, comparison.sides, strict=False)]
+    return sorted(_rate_rows(comparison, comparison.rates), key=lambda row: row.letter)
+
+
+def category_rates(comparison: Comparison) -> Iterator[list[RateRow]]:
+    """The pass rates of all runs in each category, and in each column where there are several."""
+    for shared in comparison.categories:
+        yield _rate_rows(comparison, [shared])
+
+
+def _rate_rows(comparison: Comparison, rates: Iterable[SharedRates]) -> list[RateRow]:
+    return [
+        RateRow(letter, side, column, shared.category, figure)
+        for shared in rates
+        for letter, side, column, figure in zip(NAMES, comparison.sides, shared.names, shared.figures, strict=False)
+    ]
+
+
+def category_name(comparison: Comparison, row: RateRow) -> str:
+    """A category, with its column where there are several."""
+    name = row.category or "(none)"
+    return f"{name} · {row.column}" if len(comparison.rates) > 1 else name
+
+
+def items_text(figure: Figure) -> str:
+    """How many items a figure is over, and how many answers they have where that is more than one each."""
+    if not figure.items:
+        return counted(figure.answers, "answer")
+    items = counted(figure.items, "item")
+    each, rest = divmod(figure.answers, figure.items)
+    if figure.answers == figure.items:
+        return items
+    return f"{items}, {f'{each:,} answers each' if not rest else counted(figure.answers, 'answer')}"
+
+
+def population_sentence(comparison: Comparison) -> str:
+    """Which answers the figures of a comparison are over."""
+    runs = "both runs" if len(comparison.sides) == 2 else f"all {len(comparison.sides)} runs"
+    if not comparison.rates:
+        return f"There is no item that {runs} judged, so there is no pass rate to compare."
+    return f"Pass rates are over the items that {runs} judged."
+
+
+def side_name(side: RunSide) -> str:
+    """What a run is called in a comparison, marked where it asked only a part of its dataset."""
+    return f"{side.run.name} ○ {side.part.text}" if side.part else side.run.name
 
 
 def why_alone(run: RunRow, others: Iterable[RunRow]) -> str:
@@ -58,21 +134,29 @@ def label_lines(sides: Sequence[RunSide]) -> Iterator[str]:
             f"{label_counts(side.labels.get(key, {})) or 'none'} in {name}"
             for name, side in zip(NAMES, sides, strict=False)
         )
-        yield f"{key}: {'; '.join(spread)}"
+        yield f"{key}, of all answers of each run: {'; '.join(spread)}"
 
 
 def usage_lines(sides: Sequence[RunSide]) -> Iterator[str]:
-    """What each run took, side by side: of all its targets, and of each where a run has several."""
+    """What the shared answers took, side by side: of all targets, and of each where a run has several."""
     several = any(len(side.usage) > 2 for side in sides)
     names = dict.fromkeys(name for side in sides for name in side.usage if several or not name)
     for name in names:
         used = [side.usage.get(name) for side in sides]
         costs = (Cost(one.cost, unpriced=one.unpriced, perhaps=one.perhaps).short if one else "–" for one in used)
         tokens = (compact(one.input_tokens + one.output_tokens) if one else "–" for one in used)
-        times = (duration(one.latency) if one and one.latency is not None else "–" for one in used)
-        facts = (("cost", costs), ("tokens", tokens), ("median latency", times))
+        facts = [("cost", costs), ("tokens", tokens), ("median latency", map(_latency, used))]
+        if any(one and one.cached for one in used):
+            facts.append(("from the cache", (f"{one.cached:,}" if one else "–" for one in used)))
         text = " · ".join(f"{fact} {' → '.join(values)}" for fact, values in facts)
-        yield f"{name}: {text}" if name else text
+        answers = max((one.answers for one in used if one), default=0)
+        yield f"{f'{name}, ' if name else ''}{counted(answers, 'shared answer')}: {text}"
+
+
+def _latency(used: Usage | None) -> str:
+    if used is None or used.latency is None:
+        return "cached" if used and used.cached else "–"
+    return duration(used.latency)
 
 
 def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:
@@ -131,7 +215,10 @@ class DifferenceText:
 
 
 def difference_text(test: MeasuredDifference) -> DifferenceText:
-    """A difference in words; a rate is in percent, so that its difference is in points."""
+    """A difference in words; a rate is in percent, so that its difference is in points.
+
+    Several columns together have a difference, but no rate.
+    """
     rated, ends = not test.what, test.interval
     factor, sign, unit = (100, "", " pts") if rated else test.measure.scale((test.before, test.after))
     decimals = 1 if rated else _decimals(test, factor)
@@ -141,9 +228,11 @@ def difference_text(test: MeasuredDifference) -> DifferenceText:
 
     values = (test.before, test.after)
     before, after = (percent(value) if rated else f"{sign}{number(value)}{unit}" for value in values)
+    if rated and test.columns > 1:
+        before = after = "–"
     tones: Mapping[str, Tone] = {"better": "ok", "worse": "bad"}
     return DifferenceText(
-        name=test.name or test.column or "passes",
+        name=test.name or test.column or ("passes" if test.columns == 1 else f"passes in all {test.columns} columns"),
         items=f"{test.items:,}",
         before=before,
         after=after,

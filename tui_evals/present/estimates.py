@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui_evals.runs.plan import Estimate
-from tui_evals.text.money import money
+from tui_evals.present.figures import counted, rough_duration
+from tui_evals.runs.estimating import Estimate
+from tui_evals.text.measures import money
 
-from .figures import counted
+_SHORT = 5.0
+"""Seconds that are not worth saying."""
 
 
 def estimated_cost(cost: float | None, unpriced: Sequence[str] = ()) -> str:
@@ -22,18 +24,51 @@ def estimated_cost(cost: float | None, unpriced: Sequence[str] = ()) -> str:
 
 
 def estimate_sentence(estimate: Estimate) -> str:
-    """What a run will take: calls of its targets and what the cache knows of them, calls of its judges, money."""
+    """What a run will take: calls of its targets and judges, what of them is known, money, time, and the last time."""
     answers, judge_calls = estimate.answers, estimate.judge_calls
-    calls = [f"{counted(answers, 'call')}{_known(estimate)}{_further(estimate)}"] if answers or not judge_calls else []
+    judged = judge_calls or estimate.kept or estimate.known_verdicts
+    calls = [f"{counted(answers, 'call')}{_known(estimate)}{_further(estimate)}"] if answers or not judged else []
     if estimate.played:
         calls.append(f"up to {estimate.played:,} to play users")
-    if judge_calls:
-        calls.append(f"{judge_calls:,} of the judge" if calls else f"{counted(judge_calls, 'call')} of the judge")
-    return f"{' and '.join(calls)}, {estimated_cost(estimate.known_cost, estimate.unpriced)}{_uncounted(estimate)}"
+    if judged:
+        most = "" if estimate.all_tried else "at most "
+        count = f"{judge_calls:,}" if calls else counted(judge_calls, "call")
+        calls.append(f"{most}{count} of the judge{_spared(estimate)}")
+    cost = estimated_cost(estimate.known_cost, estimate.unpriced)
+    return f"{' and '.join(calls)}, {cost}{_uncounted(estimate)}{_time(estimate)}{_last_time(estimate)}"
+
+
+def kept_sentence(kept: int, judged: int) -> str:
+    """What judging a run again left as it was."""
+    were = counted(kept, "score was", "scores were")
+    return f"{were} kept from earlier judgings; {judged:,} made now" if judged else f"{were} kept from earlier judgings"
+
+
+def _spared(estimate: Estimate) -> str:
+    """What need not be judged, because it was judged alike before."""
+    scores = f"{counted(estimate.kept, 'score is', 'scores are')} kept" if estimate.kept else ""
+    verdicts = f"{counted(estimate.known_verdicts, 'verdict')} known" if estimate.known_verdicts else ""
+    spared = ", ".join(filter(None, (scores, verdicts)))
+    return f" ({spared})" if spared else ""
+
+
+def _time(estimate: Estimate) -> str:
+    """How long it takes, where that is long enough to say."""
+    seconds = estimate.seconds
+    return "" if seconds is None or seconds < _SHORT else f", about {rough_duration(seconds)}"
+
+
+def _last_time(estimate: Estimate) -> str:
+    """What a run like it cost and took."""
+    last = estimate.last
+    if last is None or not last.cost or not estimate.calls:
+        return ""
+    took = "" if last.seconds is None or last.seconds < _SHORT else f" in {rough_duration(last.seconds)}"
+    return f" (last time: {money(last.cost)}{took})"
 
 
 def _uncounted(estimate: Estimate) -> str:
-    """That the money is without what goes along as a file, which each provider counts in a way of its own."""
+    """Says that the cost leaves out attached files, which each provider counts differently."""
     if not estimate.with_files:
         return ""
     return f", without the pictures, sounds and PDFs in {counted(estimate.with_files, 'call')}, which are not counted"

@@ -3,10 +3,42 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
+from tui_evals.compare.statistics import percent
+from tui_evals.figures import Figure
+from tui_evals.present.status import rateless
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.measures import parse_measure
+
+
+def rate_text(figure: Figure) -> str:
+    """A rate with its items where they have several answers each, and its interval."""
+    parts = [percent(figure.value)]
+    if figure.answers != figure.items:
+        each, rest = divmod(figure.answers, figure.items)
+        many = f"{each:,} answers each" if not rest else counted(figure.answers, "answer")
+        parts = [f"{parts[0]} of {counted(figure.items, 'item')}", many]
+    return ", ".join([*parts, f"95 % interval {ends}"] if (ends := interval_text(figure)) else parts)
+
+
+def interval_text(figure: Figure | None) -> str:
+    """The interval of a rate in percent, without the sign; empty without one."""
+    ends = figure.interval if figure else None
+    return "" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
+
+
+def figure_data(figure: Figure | None) -> dict[str, Any] | None:
+    """A figure as plain data."""
+    if figure is None:
+        return None
+    ends = figure.interval
+    return {**asdict(figure), "interval": None if ends is None else [ends.low, ends.high]}
 
 
 def duration(seconds: float) -> str:
@@ -60,17 +92,17 @@ class Counts(Protocol):
     """What counts the tokens of a call, of an answer or of a whole run."""
 
     @property
-    def input_tokens(self) -> int | None: ...  # noqa: D102
+    def input_tokens(self) -> int | None: ...
     @property
-    def output_tokens(self) -> int | None: ...  # noqa: D102
+    def output_tokens(self) -> int | None: ...
     @property
-    def cached_tokens(self) -> int | None: ...  # noqa: D102
+    def cached_tokens(self) -> int | None: ...
     @property
-    def reasoning_tokens(self) -> int | None: ...  # noqa: D102
+    def reasoning_tokens(self) -> int | None: ...
 
 
 def tokens(counts: Counts) -> str:
-    """The tokens of a call; empty where nobody counted them."""
+    """The tokens of a call; empty where they were not counted."""
     return "" if counts.input_tokens is None and counts.output_tokens is None else token_counts(counts, " tokens")
 
 
@@ -136,3 +168,56 @@ def file_size(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return counted(count, "byte")
+
+
+_MOST_LABELS = 8
+
+
+def label_counts(labels: Mapping[str, int]) -> str:
+    """How often each label was given, the most frequent first; empty without labels."""
+    ranked = sorted(labels.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = [f"{label} {count:,}" for label, count in ranked[:_MOST_LABELS]]
+    return ", ".join([*shown, *([f"{len(ranked) - _MOST_LABELS} more labels"] if len(ranked) > _MOST_LABELS else [])])
+
+
+def mean_with_interval(mean: EvaluatorMean) -> str:
+    """The mean of the numbers an evaluator gave, with its interval by items; empty where it gave none."""
+    if mean.mean is None:
+        return ""
+    figure = mean.mean_figure
+    ends = figure.interval if figure else None
+    unit = mean.measure if parse_measure(mean.measure).unit else ""
+    interval = f" (95 % interval {mean_text(ends.low, unit)} to {mean_text(ends.high, unit)})" if ends else ""
+    return f"mean {mean_text(mean.mean, mean.measure)}{interval}"
+
+
+def distribution(mean: EvaluatorMean) -> str:
+    """What an evaluator gave where it judged nothing to pass or fail: mean, labels, or both; else empty."""
+    if mean.passed + mean.failed:
+        return ""
+    return ", ".join(part for part in (mean_with_interval(mean), label_counts(mean.labels)) if part)
+
+
+def skipped_sentence(skipped: Mapping[str, int]) -> str:
+    """How often each evaluator was skipped, and that it is in no figure; empty where none was."""
+    told = [f"{key} {counted(count, 'time')}" for key, count in skipped.items()]
+    return f"skipped, and in no rate or mean: {', '.join(told)}" if told else ""
+
+
+def measure_phrases(means: Iterable[EvaluatorMean]) -> tuple[str, ...]:
+    """A phrase for each evaluator that gave values or labels and no verdict."""
+    return tuple(f"{mean.key}: {given}" for mean in means if (given := distribution(mean)))
+
+
+def run_measures(reader: Reader, run: RunRow, totals: Totals) -> tuple[str, ...]:
+    """What stands in the place of a pass rate where nothing in a run can fail; empty where there is a rate."""
+    return measure_phrases(reader.evaluator_means(run.id)) if rateless(totals) else ()
+
+
+def column_measures(reader: Reader, run: RunRow, totals: Totals) -> dict[tuple[int, int], tuple[str, ...]]:
+    """The measures of each prompt and target of a run with these totals."""
+    by_column: dict[tuple[int, int], list[EvaluatorMean]] = {}
+    for mean in reader.evaluator_means(run.id, columns=True) if totals.scored else ():
+        if mean.prompt is not None and mean.target is not None:
+            by_column.setdefault((mean.prompt, mean.target), []).append(mean)
+    return {column: measure_phrases(means) for column, means in by_column.items()}

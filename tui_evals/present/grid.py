@@ -1,4 +1,4 @@
-"""A run as a grid in words: what stands above its columns, in its cells, and which column somebody means."""
+"""A run as a grid in words: what stands above its columns, in its cells, and the column that a word names."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import interval_percent, percent
-from tui_evals.store.grid import GridCell, GridLine
+from tui_evals.compare.statistics import percent
+from tui_evals.figures import Figure
+from tui_evals.present.columns import short_names
+from tui_evals.present.figures import column_measures, counted, duration, interval_text
+from tui_evals.present.runs import Column, Cost, column_names, run_cost
+from tui_evals.store.figures import GridCell, GridLine
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.text.names import numbered
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean, numbered
 
-from .columns import short_names
-from .figures import duration
-from .measures import column_measures
-from .runs import Column, Cost, column_names, run_cost
 from .status import ANSWER_LOOKS, WORST_FIRST, Look
 
 _TROUBLE = ("error", "partial", "running", "pending", "answered")
@@ -32,7 +30,7 @@ class GridColumn:
     name: str
     short: str
     """The name without what all columns of the run share."""
-    rate: Rate
+    rate: Figure | None
     cost: Cost
     latency: float | None
     """The median time to an answer in seconds; None where every one came from the cache."""
@@ -44,14 +42,15 @@ class GridColumn:
     @property
     def rate_text(self) -> str:
         """The share of answers that pass, of those that could be judged; where none can fail what they measure."""
-        if self.rate.judged:
-            return f"{percent(self.rate.share)} of {self.rate.judged:,}"
-        return ", ".join(self.measures) or "n/a"
+        if self.rate is None:
+            return ", ".join(self.measures) or "n/a"
+        items = "" if self.rate.items == self.rate.answers else f" to {counted(self.rate.items, 'item')}"
+        return f"{percent(self.rate.value)} of {self.rate.answers:,}{items}"
 
     @property
     def interval_text(self) -> str:
         """Where the true rate lies."""
-        ends = interval_percent(self.rate.interval)
+        ends = interval_text(self.rate)
         return f"{ends} %" if ends else ""
 
     @property
@@ -70,7 +69,7 @@ def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
             column.place,
             column.name,
             column.short,
-            Rate(totals[column.place].passed, totals[column.place].passed + totals[column.place].failed),
+            totals[column.place].pass_rate,
             run_cost(totals[column.place]),
             None if (median := latencies.get(column.place)) is None else median / 1000,
             measures.get(column.place, ()),
@@ -90,7 +89,7 @@ def named_columns(run: RunRow) -> tuple[GridColumn, ...]:
         parts += [prompts[prompt] or "no prompt"] if len(prompts) > 1 else []
         short = " · ".join(parts) or name
         both = tuple(parts) if len(parts) > 1 else ()
-        columns.append(GridColumn((prompt, target), name, short, Rate(0, 0), Cost(0.0), None, parts=both))
+        columns.append(GridColumn((prompt, target), name, short, None, Cost(0.0), None, parts=both))
     return tuple(columns)
 
 
@@ -129,11 +128,12 @@ def grid_data(columns: Sequence[GridColumn], lines: Sequence[GridLine]) -> dict[
             {
                 "name": column.name,
                 "shown_as": column.short,
-                "passed": column.rate.passed,
-                "judged": column.rate.judged,
-                "pass_rate": column.rate.share,
+                "passed": round(column.rate.value * column.rate.answers) if column.rate else 0,
+                "judged": column.rate.answers if column.rate else 0,
+                "pass_rate": column.rate.value if column.rate else None,
                 "measures": list(column.measures),
-                "interval": [ends.low, ends.high] if (ends := column.rate.interval) else None,
+                "interval": [ends.low, ends.high] if column.rate and (ends := column.rate.interval) else None,
+                "items": column.rate.items if column.rate else 0,
                 "cost": column.cost.amount,
                 "unpriced": column.cost.unpriced,
                 "median_seconds": column.latency,

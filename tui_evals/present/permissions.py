@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tui_evals.runs.approving import AgreedPermissions, PermissionRequest
+from tui_evals.text.safe import safe_line
+
+_MOST_NAMES = 12
 
 
 def request_title(request: PermissionRequest) -> str:
@@ -12,13 +17,41 @@ def request_title(request: PermissionRequest) -> str:
     return f"{request.root} asks for your yes before it"
 
 
-def request_lines(request: PermissionRequest) -> list[str]:
-    """What it would do, one thing a line: from which file, and what is new since the last yes."""
+@dataclass(frozen=True, slots=True)
+class RequestLines:
+    """One thing that is asked about."""
+
+    line: str
+    """What it would do: from which file, and whether its code is new since the last yes."""
+    code: tuple[str, ...]
+    """The code to read before a yes: its files at first, afterwards what changed, like a pull request."""
+
+
+def request_lines(request: PermissionRequest) -> list[RequestLines]:
+    """Everything that is asked about."""
     lines = []
     for permission in request.missing:
         since = " – its code has changed since you said yes" if request.has_changed(permission) else ""
-        lines.append(f"{permission.sentence}{since}")
+        code = _code_lines(request, permission.digest)
+        lines.append(RequestLines(f"{permission.sentence}{since}", tuple(code)))
     return lines
+
+
+def _code_lines(request: PermissionRequest, digest: str) -> Iterator[str]:
+    review = request.reviews.get(digest)
+    if review is None or not review.files:
+        return
+    yield from (safe_line(line) for line in review.diff or (f"runs {_listed(review.files)}",))
+    if review.uncovered:
+        yield f"not covered, may change without a question: {_listed(review.uncovered)}"
+    if not review.is_sealed:
+        yield "what these files start or load is not covered"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence, of many the first."""
+    more = f" and {len(names) - _MOST_NAMES} more files" if len(names) > _MOST_NAMES else ""
+    return safe_line(", ".join(names[:_MOST_NAMES])) + more
 
 
 def agreed_before(request: PermissionRequest) -> str:

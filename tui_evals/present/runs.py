@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.compare.statistics import interval_percent, wilson
-from tui_evals.runs.status import GENERATION, resume_command
-from tui_evals.store.records import CHANGES, LIVE_STATUSES, OVER_STATUSES, RunRow, Totals
-from tui_evals.text.money import money
+from tui_evals.present.figures import counted, duration, figure_data, per_second, rate_text, rough_duration
+from tui_evals.present.status import Look, final_count, run_look, status_counts, status_phrase
+from tui_evals.runs.status import GENERATION, next_command
+from tui_evals.store.records import CHANGES, LIVE_STATUSES, OVER_STATUSES, RunRow, StoreWait, Totals
+from tui_evals.text.measures import money
+from tui_evals.text.names import numbered
 from tui_evals.text.safe import safe_line
-
-from .figures import duration
-from .status import Look, final_count, run_look, status_counts, status_phrase
 
 _NAMED_RUNS = 5
 Column = tuple[int, int]
@@ -23,7 +23,10 @@ Column = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was spent of which budget, judges included, how many calls have no price, and what broken ones may cost."""
+    """What was spent of which budget, judges included, how many calls have no price, and what broken ones may cost.
+
+    Calls without a price are those of targets that name none and of judges without one.
+    """
 
     amount: float
     judges: float = 0.0
@@ -37,14 +40,22 @@ class Cost:
     def text(self) -> str:
         """Everything but the share of the judges."""
         budget = f" of {money(self.budget)}" if self.budget else ""
-        unpriced = f" and {self.unpriced:,} unpriced" if self.unpriced else ""
         perhaps = f", perhaps {money(self.perhaps)} more" if self.perhaps else ""
+        if self.is_unknown:
+            limit = f", limit {money(self.budget)}" if self.budget else ""
+            return f"cost unknown, {self.unpriced:,} unpriced{limit}"
+        unpriced = f" and {self.unpriced:,} unpriced" if self.unpriced else ""
         return f"{money(self.amount)}{budget}{unpriced}{perhaps}"
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no call at all has a price."""
+        return bool(self.unpriced) and not (self.amount or self.perhaps)
 
     @property
     def short(self) -> str:
         """The amount for a column, with a plus sign where it may be more, or that nothing of it has a price."""
-        if self.unpriced and not (self.amount or self.perhaps):
+        if self.is_unknown:
             return "unpriced"
         return money(self.amount) + ("+" if self.unpriced or self.perhaps else "")
 
@@ -54,14 +65,13 @@ class Cost:
         return f"of it judges {money(self.judges)}" if self.judges else ""
 
 
-def run_cost(totals: Totals, unpriced: int = 0, budget: float | None = None) -> Cost:
-    """What totals cost; `unpriced` are the calls without a price where those of judges are known too."""
-    cost, judges = totals.cost + totals.judge_cost, totals.judge_cost
-    return Cost(cost, judges, max(totals.unpriced, unpriced), totals.may_cost, budget)
+def run_cost(totals: Totals, budget: float | None = None) -> Cost:
+    """What totals cost, targets and judges together."""
+    return Cost(totals.cost + totals.judge_cost, totals.judge_cost, totals.unpriced, totals.may_cost, budget)
 
 
 def run_budget(run: RunRow) -> float | None:
-    """What a run may spend; None where nobody set a limit."""
+    """What a run may spend; None without a limit."""
     budget: float | None = (run.config.get("terms") or {}).get("max_cost")
     return budget
 
@@ -100,15 +110,15 @@ class RunFacts:
         return " · ".join(filter(None, (self.counts, self.rejudged, self.cost.text)))
 
 
-def run_facts(run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence[str] = ()) -> RunFacts:
-    """The facts of a run; `unpriced` are all its calls without a price, `measures` what it has instead of a rate."""
+def run_facts(run: RunRow, totals: Totals, measures: Sequence[str] = ()) -> RunFacts:
+    """The facts of a run; `measures` are what it has instead of a rate."""
     return RunFacts(
         key=run.key,
         name=run.name,
         look=run_look(run),
         reason=stop_reason(run),
         counts=counts_sentence(totals, measures, over=run.status in OVER_STATUSES),
-        cost=run_cost(totals, unpriced, run_budget(run)),
+        cost=run_cost(totals, run_budget(run)),
         duration=run_duration(run),
         judging=f"{run_look(run).text} · {judging_sentence(run)}"
         if run.status in LIVE_STATUSES and run.staged_pass
@@ -154,7 +164,7 @@ def next_step(run: RunRow) -> str:
     """What goes on with a run that did not come to its end."""
     if run.status not in ("planned", "interrupted") or GENERATION in run.config:
         return ""
-    return f"`{resume_command(run)}` goes on with it"
+    return next_command(run)
 
 
 def overshoot_sentence(run: RunRow, totals: Totals) -> str:
@@ -164,7 +174,7 @@ def overshoot_sentence(run: RunRow, totals: Totals) -> str:
 
 
 def open_phrases(run: RunRow, totals: Totals) -> tuple[str, ...]:
-    """What has no answer yet: in flight and waiting while somebody asks, and what was left once nobody does."""
+    """What has no answer yet: in flight and waiting while the run executes, left over afterwards."""
     if run.status in OVER_STATUSES:
         counts = status_counts(totals, over=True)
         return tuple(one.phrase for one in counts if one.status == "pending" and one.count)
@@ -215,9 +225,9 @@ def run_data(run: RunRow) -> dict[str, Any]:
     return {**asdict(run), **nothing}
 
 
-def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, Any]:
-    """How a run stands as plain data; `unpriced` are all its calls without a price."""
-    cost = run_cost(totals, unpriced)
+def standing_data(run: RunRow, totals: Totals) -> dict[str, Any]:
+    """How a run is doing, as plain data."""
+    cost = run_cost(totals)
     return {
         "status": run.status,
         "message": stop_reason(run) or None,
@@ -229,31 +239,41 @@ def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, A
         "verdict": run.verdict or None,
         "judging": {"pass": run.staged_pass, "judged": run.staged} if run.staged_pass else None,
         "judged_again_by_edited_dataset": run.rejudged,
-        "totals": asdict(totals),
+        "totals": totals_data(totals),
     }
 
 
-def counts_sentence(totals: Totals, measures: Sequence[str] = (), *, over: bool = False) -> str:
-    """How many of the judged answers passed, with the interval of the rate, and what else happened.
+def totals_data(totals: Totals) -> dict[str, Any]:
+    """Counts as plain data, with the pass rate where they are of one column."""
+    counts = {name: value for name, value in asdict(totals).items() if name != "rated"}
+    return {**counts, "pass_rate": figure_data(totals.pass_rate)}
 
-    Where nothing could pass or fail the `measures` stand in the place of the rate; a run that is `over` asks no more.
+
+def counts_sentence(totals: Totals, measures: Sequence[str] = (), *, over: bool = False) -> str:
+    """How many of the judged answers pass, with the rate where they are of one column, and what else happened.
+
+    Where nothing can pass or fail, the `measures` replace the rate; a run that is `over` asks no more.
     """
     judged = totals.passed + totals.failed
     counts = status_counts(totals, over=over)
     others = [one.phrase for one in counts if one.count and one.status not in ("pass", "fail")]
     # A rate of some of the answers is called that, for it says nothing of the rest.
     parts = [f"{totals.passed:,} of {judged:,} {'judged ' if others else ''}pass"] if judged else list(measures)
-    if (interval := wilson(totals.passed, judged)) is not None:
-        rate = 100 * totals.passed / judged
-        parts[0] += f" ({rate:.1f} %, 95 % interval {interval_percent(interval)})"
+    if (rate := totals.pass_rate) is not None:
+        parts[0] += f" ({rate_text(rate)})"
+    if totals.cached:
+        others.append(cached_text(totals))
     return " · ".join([*parts, *others] or ["no answers"])
 
 
-def totals_sentence(
-    run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence[str] = (), *, whole: bool = False
-) -> str:
-    """The same of a part of a run with what it cost, or of the `whole` of it, to which its budget belongs."""
-    cost = run_cost(totals, unpriced, run_budget(run) if whole else None)
+def cached_text(totals: Totals) -> str:
+    """How many answers of a run came from the cache, of how many."""
+    return f"{totals.cached:,} of {counted(totals.total, 'answer')} from the cache"
+
+
+def totals_sentence(run: RunRow, totals: Totals, measures: Sequence[str] = (), *, whole: bool = False) -> str:
+    """`counts_sentence` of a part of a run with what it cost, or of the `whole` of it, to which its budget belongs."""
+    cost = run_cost(totals, run_budget(run) if whole else None)
     return f"{counts_sentence(totals, measures, over=run.status in OVER_STATUSES)} · {cost.text}"
 
 
@@ -265,7 +285,7 @@ def target_names(run: RunRow) -> tuple[str, ...]:
 
 
 def lost_runs_sentence(store: Path, keys: Sequence[str]) -> str:
-    """That a store holds no run though some were executed into it, and what to do."""
+    """Says that a store lost the runs that were executed into it, and what to do."""
     named = ", ".join(keys[:_NAMED_RUNS]) + (f" and {len(keys) - _NAMED_RUNS:,} more" * (len(keys) > _NAMED_RUNS))
     return (
         f"{store} holds no run, but runs were executed into it ({named}): it was deleted, or another file stands in "
@@ -304,9 +324,100 @@ def column_names(run: RunRow) -> dict[Column, str]:
     return {place: column_name(run, *place) for place in places}
 
 
+def line_names(run: RunRow) -> dict[Column, str]:
+    """What each column is called in lists: the target, and the prompt where there are several."""
+    several, targets = len(run.prompts) > 1, numbered(run.targets)
+    return {
+        (number, target): f"{name} · {prompt}" if several and prompt else name
+        for target, name in enumerate(targets)
+        for number, prompt in enumerate(run.prompts)
+    }
+
+
 def _model(kept: object) -> str:
     return str(kept.get("model") or "") if isinstance(kept, Mapping) else ""
 
 
 def _with_model(name: str, model: str) -> str:
     return f"{name} ({model})" if model and model != name else name
+
+
+_SECONDS = 10.0
+_ENOUGH = 5
+
+
+class Pace:
+    """How fast answers become final: over the last ten seconds, or longer where fewer than five came in them."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, count: int, going: bool = True) -> None:
+        """Remember how many were final by now; what came before a time in which it did not go on counts no more."""
+        samples = self._samples
+        if not going:
+            samples.clear()
+            return
+        if samples and count < samples[-1][1]:
+            samples.clear()
+        if len(samples) > 1 and samples[-1][1] == count == samples[-2][1]:
+            samples.pop()
+        samples.append((now, count))
+        while len(samples) > 2 and now - samples[1][0] >= _SECONDS and count - samples[1][1] >= _ENOUGH:
+            samples.popleft()
+
+    def rate(self) -> float | None:
+        """Answers per second; None until five have come."""
+        if len(self._samples) < 2:
+            return None
+        (first, before), (last, now) = self._samples[0], self._samples[-1]
+        return (now - before) / (last - first) if now - before >= _ENOUGH and last > first else None
+
+
+def pace_parts(rate: float | None, left: int) -> list[str]:
+    """The rate, and the time that so many more answers take; nothing while the rate is unknown."""
+    if not rate:
+        return []
+    return [per_second(rate), *([f"{duration(left / rate)} left"] if left else [])]
+
+
+_WAIT_REASONS: Mapping[str, str] = {
+    "agentRateLimited": "rate limited",
+    "agentTimeout": "no answer in time",
+    "agentResponseUnparseable": "unreadable answer",
+    "outage": "away",
+}
+
+
+def wait_sentence(run: RunRow, now: float) -> str:
+    """Why a run asks nothing at the moment and when it will again; empty where it does not wait."""
+    wait = run.waiting
+    if isinstance(wait, StoreWait):
+        return store_wait_sentence(wait, now)
+    if wait is None or run.status not in ("running", "paused") or wait.until <= now:
+        return ""
+    who = "" if run.targets == (wait.target,) else f"{wait.target} "
+    reason = _WAIT_REASONS.get(wait.code, "call failed")
+    attempt = f", attempt {wait.attempt} of {wait.attempts}" if wait.attempts else ""
+    return f"{who}{reason}, next try in {rough_duration(wait.until - now)}{attempt}"
+
+
+def store_wait_sentence(wait: StoreWait, now: float, ends: str = "the run ends, to be resumed") -> str:
+    """Why a run asks nothing because of its store, what mends that, and when it `ends` otherwise."""
+    why = {
+        "full": f"the disk is full: make room for {wait.path}",
+        "locked": f"{wait.cause} keeps {wait.path} locked: let it go on or end it",
+        "unwritable": f"{wait.path} cannot be written ({wait.cause}): look at the disk and at your quota",
+    }[wait.code]
+    return f"asking waits, because {why}; in {rough_duration(max(wait.until - now, 0.0))} {ends}"
+
+
+def stored_again_sentence(wait: StoreWait) -> str:
+    """Text shown when the store is writable again."""
+    return f"{wait.path} can be written again, and asking goes on"
+
+
+def command_wait_sentence(wait: StoreWait, now: float, *, is_over: bool) -> str:
+    """Text for a command that waits for the store, or that continues after waiting."""
+    again = "this ends, and the same command goes on"
+    return stored_again_sentence(wait) if is_over else store_wait_sentence(wait, now, again)

@@ -113,9 +113,9 @@ class StatusCount:
 
 
 def status_counts(totals: Totals, *, over: bool = False) -> tuple[StatusCount, ...]:
-    """How many answers have each status, those without an answer apart from those that nobody could judge.
+    """How many answers have each status, those without an answer apart from those that could not be judged.
 
-    Of a run that is over nothing is in flight, whatever was counted before one knew.
+    Of a run that is over nothing is in flight, whatever was counted before.
     """
     if over:
         totals = replace(totals, pending=totals.pending + totals.running, running=0)

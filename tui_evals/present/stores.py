@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tui_evals.store.damage import StoreCheck
-from tui_evals.store.read_only import why_read_only
-from tui_evals.store.repair import SavedTable
-
-from .figures import counted
+from tui_evals.present.figures import counted
+from tui_evals.store.connection import why_read_only
+from tui_evals.store.repair import IncompleteRun, SavedTable
+from tui_evals.store.upkeep import Backup, StoreCheck
+from tui_evals.text.safe import safe_line
 
 _NOUNS = {
     "runs": ("run", "runs"),
@@ -30,36 +31,63 @@ _NOUNS = {
     "staged": ("answer judged in a scoring under way", "answers judged in scorings under way"),
     "replies": ("reply of a judge in a scoring under way", "replies of judges in scorings under way"),
     "workers": ("worker of a cluster", "workers of clusters"),
+    "chain": ("signed record of a run", "signed records of runs"),
+    "statements": ("statement of a signed record", "statements of signed records"),
     "session": ("setting of the workbench", "settings of the workbench"),
 }
 """The rows of each table, but of those that are made again of the others."""
 
 
+_NAMED = 20
+_MADE_ANEW = "made anew of what is left"
+
+
 def read_only_note(path: Path) -> str:
-    """That nothing can be written into a store, and why; empty where it can."""
+    """Why a store is read-only; empty where it is writable."""
     why = why_read_only(path)
     return f"{path} can only be read: {why}" if why else ""
 
 
 def store_standing(checked: StoreCheck) -> str:
-    """Whether a store is sound, and what can be read of it."""
+    """Whether a store is sound and whose it is, and what can be read of it."""
+    more = "".join(f"; {line}" for line in (*schema_lines(checked), *foreign_lines(checked)))
     if not checked.whole:
         return (
             "too large to look at every page of it here, and sound as far as was looked; `tui-evals db check` goes on"
+            + more
         )
     if not checked.problems:
-        return f"sound; {readable(checked)}"
-    return f"damaged ({checked.problems[0]}); readable are {readable(checked)}: `tui-evals db repair` saves them"
+        standing = "not to be written" if checked.schema.harmful else "sound"
+        return f"{standing}; {readable(checked)}{more}"
+    return f"damaged ({checked.problems[0]}); readable are {readable(checked)}: `tui-evals db repair` saves them{more}"
+
+
+def schema_lines(checked: StoreCheck) -> list[str]:
+    """What a store has beside the tables of tui-evals."""
+    lines = [f"nothing is written into it, because {checked.schema.sentence}"] if checked.schema.harmful else []
+    if others := checked.schema.others:
+        more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+        lines.append(f"ignored, because tui-evals did not make it: {', '.join(others[:_NAMED])}{more}")
+    return [safe_line(line) for line in lines]
+
+
+def foreign_lines(checked: StoreCheck) -> list[str]:
+    """Says that a store belongs to another user; empty where it is yours."""
+    if checked.own:
+        return []
+    return ["not begun here, so its cached answers and baselines are not used; `tui-evals trust --store` changes that"]
 
 
 def readable(checked: StoreCheck) -> str:
     """How much of a store can be read."""
     said = [counted(number, *_NOUNS[table]) for table, number in checked.readable.items()]
+    if len(said) < 2:
+        return "".join(said) or "nothing"
     return f"{'' if checked.counted else 'at least '}{', '.join(said[:-1])} and {said[-1]}"
 
 
 def saved_lines(tables: Sequence[SavedTable]) -> Iterator[str]:
-    """What became of the rows of each table that held any, or of which nobody can tell whether it did."""
+    """What became of the rows of each table that held any, or may have held some."""
     for one in tables:
         if one.table not in _NOUNS or (one.known == 0 and not (one.saved or one.dropped)):
             continue
@@ -67,5 +95,21 @@ def saved_lines(tables: Sequence[SavedTable]) -> Iterator[str]:
             line = f"{counted(one.saved, *_NOUNS[one.table])} saved; how many there were is lost"
         else:
             line = f"{one.saved:,} of {counted(max(one.known, one.saved), *_NOUNS[one.table])} saved"
+        line += f", {one.from_backup:,} of them from the backup" if one.from_backup else ""
         line += f"; {one.dropped:,} more belonged to what is lost" if one.dropped else ""
-        yield f"{line}; {one.remade:,} more made anew of what is left" if one.remade else line
+        if one.remade:
+            line += f"; {one.remade:,} more " + ("are pending again" if one.table == "answers" else _MADE_ANEW)
+        yield line
+
+
+def incomplete_lines(runs: Sequence[IncompleteRun]) -> Iterator[str]:
+    """What each run lost, and whether it can be resumed."""
+    for run in runs:
+        lost = f"run {run.key} ({run.name}): {run.lost:,} of {run.total:,} answers lost"
+        yield f"{lost}; `tui-evals resume {run.key}` asks them again" if run.can_resume else f"{lost} for good"
+
+
+def backup_line(backup: Backup) -> str:
+    """Which backup a repair takes rows from."""
+    made = time.strftime("%Y-%m-%d %H:%M", time.localtime(backup.time))
+    return f"What could not be read comes from the backup of {made}, as far as it has it."

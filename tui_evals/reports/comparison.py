@@ -7,52 +7,55 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from tui_evals.compare.caveats import caveats
-from tui_evals.compare.columns import read_columns
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import ComparedLine, Comparison, RunSide, read_comparison
-from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import Interval
-from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, difference_sentence
-from tui_evals.present.runs import Column, Cost, run_cost, stop_reason
+from tui_evals.compare.runs import ComparedLine, Comparison, RunSide, read_columns, read_comparison
+from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, caveats, difference_sentence
+from tui_evals.figures import Interval
+from tui_evals.present.comparisons import RateRow, category_rates, population_sentence, rate_rows
+from tui_evals.present.figures import figure_data
+from tui_evals.present.runs import Column, run_cost, stop_reason
+from tui_evals.reports.kinds import ReportKind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, RunRow, Totals
-from tui_evals.text.indented import indented, one_line
+from tui_evals.text.strictjson import indented, one_line
 
 from . import results
-from .base import ReportKind
 from .results import csv_lines
 
 
 def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
     """All that a comparison says; later runs are each against the first, which is A."""
     totals = [reader.totals(run.id) for run in runs]
-    costs = [run_cost(one, reader.spent(run.id)[1]) for one, run in zip(totals, runs, strict=True)]
-    return _document(reader, read_comparison(reader, [run.id for run in runs]), totals, costs)
+    return _document(reader, read_comparison(reader, [run.id for run in runs]), totals)
 
 
 def columns_document(reader: Reader, run: RunRow, columns: tuple[Column, Column]) -> dict[str, Any]:
-    """The same of two columns of a run."""
+    """Two columns of one run, compared, as a document."""
     by_column = reader.totals_by(run.id, "column")
-    totals = [by_column[column] for column in columns]
-    return _document(reader, read_columns(reader, run.id, columns), totals, list(map(run_cost, totals)))
+    return _document(reader, read_columns(reader, run.id, columns), [by_column[column] for column in columns])
 
 
-def _document(
-    reader: Reader, comparison: Comparison, totals: Sequence[Totals], costs: Sequence[Cost]
-) -> dict[str, Any]:
-    sides = zip(NAMES, comparison.sides, totals, costs, strict=False)
+def _document(reader: Reader, comparison: Comparison, totals: Sequence[Totals]) -> dict[str, Any]:
+    rates = rate_rows(comparison)
     return {
-        "runs": [_run_json(*side) for side in sides],
+        "runs": [
+            _run_json(name, side, one, [row for row in rates if row.letter == name])
+            for name, side, one in zip(NAMES, comparison.sides, totals, strict=False)
+        ],
+        "population": population_sentence(comparison),
         "against": [
             {"run": name, "verdict": difference_sentence(difference, NAMES[0], name), **_difference_json(difference)}
             for difference, name in zip(comparison.against, NAMES[1:], strict=False)
         ],
         "notes": list(caveats(comparison)),
-        "categories": {
-            category: {name: _rate_json(rate) for name, rate in zip(NAMES, rates, strict=False)}
-            for category, rates in comparison.categories.items()
-        },
+        "categories": [
+            {
+                "category": own[0].category,
+                "columns": {row.letter: row.column for row in own},
+                "rates": {row.letter: figure_data(row.figure) for row in own},
+            }
+            for own in category_rates(comparison)
+        ],
         "lines": list(_lines(reader, comparison)),
     }
 
@@ -116,6 +119,7 @@ def _lines(reader: Reader, comparison: Comparison) -> Iterator[dict[str, Any]]:
             "matched_by": line.how,
             "edited": line.edited,
             "why_not_comparable": JUDGED_OTHERWISE if any(line.otherwise) else None,
+            "without_time_and_cost": any(line.without_calls),
             "answers": dict(zip(NAMES, _answers(line, said), strict=False)),
         }
 
@@ -144,8 +148,8 @@ def _answers(line: ComparedLine, said: Mapping[int, AnswerRecord]) -> Iterator[d
         yield {"status": answer.status, "score": answer.score, "answer": text, "error": error}
 
 
-def _run_json(name: str, side: RunSide, totals: Totals, cost: Cost) -> dict[str, Any]:
-    run = side.run
+def _run_json(name: str, side: RunSide, totals: Totals, rates: Sequence[RateRow]) -> dict[str, Any]:
+    run, cost = side.run, run_cost(totals)
     return {
         "called": name,
         "run": run.key,
@@ -155,22 +159,16 @@ def _run_json(name: str, side: RunSide, totals: Totals, cost: Cost) -> dict[str,
         "prompts": [prompt for prompt in run.prompts if prompt],
         "status": run.status,
         "message": stop_reason(run) or None,
-        **_rate_json(side.rate),
-        "labels": side.labels,
-        "not_judged": totals.partial + totals.unjudged,
-        "without_answer": totals.errored,
-        "cost": cost.amount,
-        "unpriced": cost.unpriced,
-        "usage": {name or "all": asdict(used) for name, used in side.usage.items()},
-    }
-
-
-def _rate_json(rate: Rate) -> dict[str, Any]:
-    return {
-        "passed": rate.passed,
-        "judged": rate.judged,
-        "pass_rate": rate.share,
-        "interval": _interval_json(rate.interval),
+        "partial": asdict(side.part) if side.part else None,
+        "pass_rates": [{"column": row.column, **(figure_data(row.figure) or {})} for row in rates if row.figure],
+        "shared": {name or "all": asdict(used) for name, used in side.usage.items()},
+        "whole_run": {
+            "labels": side.labels,
+            "not_judged": totals.partial + totals.unjudged,
+            "without_answer": totals.errored,
+            "cost": cost.amount,
+            "unpriced": cost.unpriced,
+        },
     }
 
 
@@ -185,6 +183,8 @@ def _difference_json(difference: RunDifference) -> dict[str, Any]:
         "fixed": difference.fixed,
         "lines": dict(difference.counts),
         "judged_by_another_expectation": difference.judged_otherwise,
+        "compared_without_time_and_cost": difference.without_calls,
+        "items_not_tested_because_cached": dict(difference.untested),
         "passes": _test_json(difference.passes),
         "tests": [_test_json(test) for test in difference.tests],
     }
@@ -194,9 +194,10 @@ def _test_json(test: MeasuredDifference) -> dict[str, Any]:
     return {
         "evaluator": test.what or None,
         "column": test.column or None,
+        "columns": test.columns,
         "items": test.items,
-        "before": test.before,
-        "after": test.after,
+        "before": test.before if test.what or test.columns == 1 else None,
+        "after": test.after if test.what or test.columns == 1 else None,
         "difference": test.difference,
         "interval": _interval_json(test.interval),
         "p": test.p,

@@ -14,17 +14,17 @@ from markupsafe import Markup
 
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
 from tui_evals.present.figures import counted
+from tui_evals.present.provenance import head_text
 from tui_evals.present.status import ANSWER_LOOKS, status_phrase
-from tui_evals.reports.page import cards, compact, facing
-from tui_evals.reports.page.matrix import matrix
-from tui_evals.reports.page.summary import summary
-from tui_evals.reports.page.versus import versus
+from tui_evals.reports.kinds import ReportKind
+from tui_evals.reports.page import cards, facing
+from tui_evals.reports.page.facing import versus
+from tui_evals.reports.page.summary import matrix, summary
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe
 from tui_evals.version import __version__
 
-from .base import ReportKind
 from .results import json_lines
 
 _LARGE = "large.html.j2"
@@ -37,11 +37,12 @@ def page(reader: Reader, runs: Sequence[RunRow]) -> str:
 
 
 def chunks(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
-    """The same page piece by piece: no more than one item of it is held at once."""
+    """The page in pieces; at most one item is in memory."""
     if not 1 <= len(runs) <= MAX_RUNS:
         raise ValueError(f"a page shows one run, or 2 to {MAX_RUNS} runs compared, not {len(runs)}")
     name, values = _run_page(reader, runs[0]) if len(runs) == 1 else _comparison_page(reader, runs)
-    stream = _environment().get_template(name).stream(**values, **_assets(name == _LARGE))
+    heads = [text for run in runs if (text := head_text(run.key, reader.chain_head(run)))]
+    stream = _environment().get_template(name).stream(**values, heads=heads, **_assets(name == _LARGE))
     stream.enable_buffering(_PIECES)
     yield from stream
 
@@ -50,18 +51,18 @@ def _run_page(reader: Reader, run: RunRow) -> tuple[str, dict[str, Any]]:
     items = reader.dataset(run).items
     about = summary(reader, run, items)
     given = {"title": run.name, "about": about}
-    if run.total <= compact.WHOLE:
+    if run.total <= cards.WHOLE:
         cards_of_all = cards.cards(reader, run, items, about.filters)
-        answers = compact.squeezed(json_lines(reader, run))
+        answers = cards.squeezed(json_lines(reader, run))
         return "run.html.j2", {**given, "matrix": matrix(reader, run), "cards": cards_of_all, "answers": answers}
-    choice = compact.choice(reader, run)
+    choice = cards.choice(reader, run)
     rows = reader.answers_to(run.id, choice.items)
     return _LARGE, {
         **given,
         "choice": choice,
         "matrix": matrix(reader, run, choice.items),
         "cards": cards.cards(reader, run, items, about.filters, rows),
-        "packed": compact.packed(reader, run, items, about.filters, about.words, choice.items),
+        "packed": cards.packed(reader, run, items, about.filters, about.words, choice.items),
     }
 
 

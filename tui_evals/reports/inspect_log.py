@@ -11,12 +11,12 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from tui_evals.reports.kinds import ReportKind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.version import __version__
 
-from .base import ReportKind
 from .results import AnswerEntry, conversations
 
 Data = dict[str, Any]

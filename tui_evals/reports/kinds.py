@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tui_evals.plugins import Plugins, installed, installed_named, offered
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
 
-if TYPE_CHECKING:
-    from tui_evals.store.reader import Reader
-    from tui_evals.store.records import RunRow
+Write = Callable[[Reader, Sequence[RunRow], bool], str | Iterable[str] | Iterable[bytes]]
+"""A report of one run or of several compared: piece by piece, so that no run is too large for it, or as one text.
 
-    from .base import ReportKind
+Where it is a table, True leaves formulas as they are.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportKind:
+    """A kind of report, which the module that writes it declares under its name in `KINDS`.
+
+    An installed package adds one through the entry-point group `tui_evals.reports`, under the name of the kind. The
+    first of its endings is the one its files get.
+    """
+
+    endings: tuple[str, ...]
+    write: Write
+    missing: Callable[[], str | None] = lambda: None
+    """Why it cannot be written on this machine, and what mends that; None where it can."""
+    is_text: bool = True
+    """Whether it can be shown, and not only be written into a file."""
+
 
 GROUP = "tui_evals.reports"
 _BUILT_IN = {
@@ -37,8 +56,6 @@ def names() -> list[str]:
 
 def report_kind(name: str) -> ReportKind:
     """The kind of a name; UnusablePlugin where an installed package cannot be used, LookupError where there is none."""
-    from .base import ReportKind
-
     if name in _BUILT_IN:
         kind: ReportKind = importlib.import_module(f".{_BUILT_IN[name]}", __package__).KINDS[name]
         return kind
@@ -103,6 +120,4 @@ def _every_kind() -> Iterator[tuple[str, ReportKind]]:
 
 
 def _added() -> Plugins[ReportKind]:
-    from .base import ReportKind
-
     return installed(GROUP, ReportKind, "report", _BUILT_IN)

@@ -7,27 +7,45 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from tui_evals.compare.caveats import caveats
 from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.runs import ComparedLine, Comparison, read_comparison
-from tui_evals.compare.sides import Rate, column_name
-from tui_evals.compare.statistics import interval_percent, percent
-from tui_evals.compare.verdicts import NAMES, difference_sentence
-from tui_evals.present.answers import answer_name, complaints, expected_text, prompt_text, shortened
-from tui_evals.present.causes import cause_texts
-from tui_evals.present.comparisons import difference_text, kind_counts, label_lines, stop_notes
-from tui_evals.present.figures import counted, mean_text
-from tui_evals.present.measures import distribution, run_measures
+from tui_evals.compare.sides import column_name
+from tui_evals.compare.statistics import percent
+from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence
+from tui_evals.figures import Figure
+from tui_evals.present.answers import (
+    answer_name,
+    cause_texts,
+    complaints,
+    expected_text,
+    prompt_text,
+    shortened,
+    transcript,
+)
+from tui_evals.present.comparisons import (
+    category_name,
+    category_rates,
+    difference_text,
+    kind_counts,
+    label_lines,
+    population_sentence,
+    rate_rows,
+    side_name,
+    stop_notes,
+    usage_lines,
+)
+from tui_evals.present.figures import counted, distribution, interval_text, mean_text, run_measures
+from tui_evals.present.gates import HEADINGS, gate_texts
+from tui_evals.present.provenance import head_text
 from tui_evals.present.runs import RunFacts, change_lines, run_cost, run_facts
 from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
-from tui_evals.present.steps import transcript
+from tui_evals.reports.kinds import ReportKind
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.safe import safe, safe_line
 
-from .base import ReportKind
 from .results import AnswerEntry, read
 
 _TICKS = re.compile("`+")
@@ -48,7 +66,7 @@ def _span(text: str) -> str:
 
 
 def code_element(text: str, limit: int = 80) -> str:
-    """The same for places that Markdown leaves to HTML, such as a summary."""
+    """Text as a code element of HTML, for places such as a summary."""
     return f"<code>{html.escape(safe_line(text, limit), quote=False)}</code>"
 
 
@@ -81,12 +99,11 @@ def summary(reader: Reader, runs: Sequence[RunRow]) -> str:
 def _run_summary(reader: Reader, run: RunRow) -> str:
     totals = reader.totals(run.id)
     measures = run_measures(reader, run, totals)
-    about = run_facts(run, totals, reader.spent(run.id)[1], measures)
+    about = run_facts(run, totals, measures)
     rows = []
     for (prompt, target), column_totals in reader.totals_by(run.id, "column").items():
-        rate = Rate(column_totals.passed, column_totals.passed + column_totals.failed)
         cells = [
-            *_rate_cells(rate),
+            *_figure_cells(column_totals.pass_rate, column_totals.passed, column_totals.passed + column_totals.failed),
             str(column_totals.partial + column_totals.unjudged),
             str(column_totals.errored),
             run_cost(column_totals).text,
@@ -95,18 +112,20 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
     head = [
         f"## {code(run.name)}: {_headline(totals)}",
         f"Run {code(run.key)} · {about.headline}: {_sentence(about, measures)}.",
-        *([f"**Gates** {code(about.verdict, 1_000)}"] if about.verdict else []),
+        *_gates(run),
         *([f"It stopped: {code(about.reason, 1_000)}"] if about.reason else []),
         *([_causes_text(reader, run)] if reader.causes(run.id) else []),
         *([f"Sent otherwise: {code('; '.join(changes), 1_000)}"] if (changes := change_lines(run)) else []),
         table(["target", "pass", "95 % interval", "not judged", "no answer", "cost"], rows, _ROWS),
     ]
+    if signed := head_text(run.key, reader.chain_head(run)):
+        head.insert(2, f"Signature: {code(signed, 300)}")
     if means := reader.evaluator_means(run.id):
         scores = [
             [
                 _evaluator_name(mean),
                 code(distribution(mean)) if mean.labels else mean_text(mean.mean, mean.measure),
-                *_rate_cells(Rate(mean.passed, mean.passed + mean.failed)),
+                *_figure_cells(mean.pass_rate, mean.passed, mean.passed + mean.failed),
                 str(mean.errored),
                 str(mean.skipped),
             ]
@@ -123,6 +142,15 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
     )
     command = f"tui-evals show {run.key} --only '!status:pass'"
     return _fit_to_limit([*head, title], (_case(case, run, repeated) for case in cases), len(bad), command)
+
+
+def _gates(run: RunRow) -> Iterator[str]:
+    """Whether the run meets its gates, and a table of them."""
+    if run.verdict:
+        yield f"**Gates** {code(run.verdict, 1_000)}"
+    if run.gates:
+        rows = [[code(cell, 1_000) for cell in gate.cells] for gate in gate_texts(run.gates)]
+        yield table(HEADINGS, rows, _ROWS)
 
 
 def _headline(totals: Totals) -> str:
@@ -165,18 +193,22 @@ def _comparison_summary(reader: Reader, runs: Sequence[RunRow]) -> str:
     names = NAMES[: len(runs)]
     later = list(zip(names[1:], comparison.against, strict=True))
     rows = []
-    for name, side in zip(names, comparison.sides, strict=True):
-        targets = code(", ".join(side.run.targets))
-        cells = [*_rate_cells(side.rate), run_cost(reader.totals(side.run.id), reader.spent(side.run.id)[1]).text]
-        rows.append([f"{name} {code(side.run.name)} {code(side.run.key)}", targets, *cells])
+    for row in rate_rows(comparison):
+        run = row.side.run
+        cells = [row.rate, row.items or "n/a", interval_text(row.figure) or "n/a"]
+        target = code(row.column or ", ".join(run.targets))
+        rows.append([f"{row.letter} {code(side_name(row.side))} {code(run.key)}", target, *cells])
     head = [
         "## " + ", ".join(f"{name} {code(run.name)}" for name, run in zip(names, runs, strict=True)) + " compared",
         *(f"**{difference_sentence(against, names[0], name)}**" for name, against in later),
-        table(["run", "target", "pass", "95 % interval", "cost"], rows, _ROWS),
+        table(["run", "target", "pass", "of", "95 % interval"], rows, _ROWS),
+        population_sentence(comparison),
+        *(code(line, 1_000) for line in usage_lines(comparison.sides)),
         *(
             f"{name} against {names[0]}: {', '.join(kind_counts(against)) or 'no answer in common'}."
             for name, against in later
         ),
+        *_gates(runs[-1]),
         *(f"{code(line, 1_000)}" for line in label_lines(comparison.sides)),
         *(f"Note: {code(note, 1_000)}" for note in (*stop_notes(runs), *caveats(comparison))),
     ]
@@ -185,8 +217,11 @@ def _comparison_summary(reader: Reader, runs: Sequence[RunRow]) -> str:
             title = f"### Evaluators: {name} against {names[0]}"
             head += [title, table(_test_header(names[0], name), [_test_cells(test) for test in against.tests], _ROWS)]
     if comparison.categories:
-        rates = [[code(name), *map(_share_text, own)] for name, own in comparison.categories.items()]
-        head += ["### Categories", table(["category", *names], rates, _ROWS)]
+        rates = [
+            [code(category_name(comparison, own[0])), *(row.rate for row in own), own[0].items]
+            for own in category_rates(comparison)
+        ]
+        head += ["### Categories", table(["category", *names, "of"], rates, _ROWS)]
     broken = [line for line in comparison.lines if "broken" in line.kinds]
     compared = any(against.items for against in comparison.against)
     nothing = "### Nothing broke" if compared else "### Nothing could be compared"
@@ -258,12 +293,12 @@ def _fit_to_limit(head: Sequence[str], details: Iterator[str], count: int, comma
     return text + "\n"
 
 
-def _share_text(rate: Rate) -> str:
-    return f"{rate.passed:,} of {rate.judged:,} ({percent(rate.share)})" if rate.judged else "n/a"
-
-
-def _rate_cells(rate: Rate) -> list[str]:
-    return [_share_text(rate), interval_percent(rate.interval) or "n/a"]
+def _figure_cells(rate: Figure | None, passed: int, judged: int) -> list[str]:
+    """A pass rate and its interval; counts alone where columns would be pooled."""
+    if rate is None:
+        return [f"{passed:,} of {judged:,}" if judged else "n/a", "n/a"]
+    items = "" if rate.items == rate.answers else f", {counted(rate.items, 'item')}"
+    return [f"{passed:,} of {judged:,} ({percent(rate.value)}{items})", interval_text(rate) or "n/a"]
 
 
 KINDS = {"md": ReportKind((".md",), lambda reader, runs, raw: summary(reader, runs))}

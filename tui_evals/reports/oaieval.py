@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
+from tui_evals.reports.kinds import ReportKind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 
-from .base import ReportKind
 from .results import AnswerEntry, read
 
 MISSING = "__missing_samples__"

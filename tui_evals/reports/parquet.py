@@ -8,12 +8,12 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
+from tui_evals.reports.kinds import ReportKind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.text.indented import one_line
+from tui_evals.text.strictjson import one_line
 
 from . import comparison, results
-from .base import ReportKind
 
 _GROUP = 5_000
 """Rows of a row group, which is held in memory until it is written."""

@@ -9,13 +9,15 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from tui_evals.present.gates import gates_data
+from tui_evals.present.provenance import head_data
 from tui_evals.present.runs import standing_data
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, expected_item
-from tui_evals.text.cells import csv_line, escape_formula
-from tui_evals.text.indented import indented, one_line
 from tui_evals.text.measures import parse_measure
+from tui_evals.text.safe import csv_line, escape_formula
+from tui_evals.text.strictjson import indented, one_line
 from tui_evals.version import __version__
 
 _PUBLIC = frozenset(
@@ -109,9 +111,12 @@ def _list(items: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _run_extension(reader: Reader, run: RunRow) -> dict[str, Any]:
     """How the run as a whole stands."""
-    standing = standing_data(run, reader.totals(run.id), reader.spent(run.id)[1])
+    standing = standing_data(run, reader.totals(run.id))
     prompts = {"prompts": list(run.prompts)} if any(run.prompts) else {}
-    return {"run": run.key, "name": run.name, **prompts, **standing}
+    gates = {"gates": gates_data(run.gates)} if run.gates else {}
+    head = head_data(reader.chain_head(run))
+    signed = {"provenance": head} if head else {}
+    return {"run": run.key, "name": run.name, **prompts, **standing, **gates, **signed}
 
 
 def _item(entries: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:

@@ -6,23 +6,30 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TypeGuard
 
 from pydantic import ValidationError
 
-from tui_evals.datasets.discover import dataset_files
+from tui_evals.datasets.discover import dataset_texts
 from tui_evals.datasets.document import load
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.resolve import EffectiveEvaluator
+from tui_evals.evaluators import isolation
 from tui_evals.evaluators.base import Evaluator, ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.libraries.location import LIBRARIES
 from tui_evals.evaluators.libraries.metric import LibraryMetric
-from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator, engine_evaluators
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
+from tui_evals.project_files import read_bytes
+from tui_evals.runs.executors.cluster.terms import ClusterTerms
+from tui_evals.runs.project import Project, adopt, adopted_stores, store_permission
+from tui_evals.runs.tools import DATASET, dataset_permissions, dataset_settings
+from tui_evals.targets.agreed_code import CodeReview
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
 from tui_evals.targets.permissions import (
@@ -33,11 +40,9 @@ from tui_evals.targets.permissions import (
     permissions_of,
     tool_permissions,
 )
+from tui_evals.targets.sources import Manifest, file_manifest
 
-from .executors.cluster.terms import ClusterTerms
 from .plan import Plan
-from .project import Project
-from .toolbox import dataset_permissions, dataset_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +62,35 @@ class PermissionRequest:
     root: Path
     missing: tuple[Permission, ...]
     agreed: tuple[Mapping[str, str], ...]
+    reviews: Mapping[str, CodeReview] = field(default_factory=dict)
+    """The code to read, by the digest of its permission."""
 
     def has_changed(self, permission: Permission) -> bool:
         """Whether the same was agreed to while its code was other code."""
-        return any(entry["kind"] == permission.kind and entry["does"] == permission.does for entry in self.agreed)
+        review = self.reviews.get(permission.digest)
+        known = any(entry["kind"] == permission.kind and entry["does"] == permission.does for entry in self.agreed)
+        return known or (review is not None and not review.is_new)
 
 
 def permission_request(missing: Sequence[Permission], root: Path) -> PermissionRequest:
     """The question about what nobody has agreed to yet."""
-    return PermissionRequest(root, tuple(missing), tuple(Approvals(root).agreed()))
+    approvals = Approvals(root)
+    reviews = {one.digest: review for one in missing if (review := approvals.review(one)) is not None}
+    return PermissionRequest(root, tuple(missing), tuple(approvals.agreed()), reviews)
 
 
 def agreed_permissions(root: Path) -> AgreedPermissions:
     """Everything agreed to in a project."""
     approvals = Approvals(root)
-    return AgreedPermissions(approvals.is_own, tuple(approvals.agreed()))
+    stores = [
+        {"does": f"answers from the store {one.path}", "where": "", "when": _day(one.time)}
+        for one in adopted_stores(root)
+    ]
+    return AgreedPermissions(approvals.is_own, (*approvals.agreed(), *stores))
+
+
+def _day(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
 
 
 def missing_permissions(
@@ -83,7 +102,7 @@ def missing_permissions(
     """
     used = chain.from_iterable(entries for entries, _ in plan.evaluator_sets)
     more = [*model_permissions(used, plan.registry), *(cluster_permissions(cluster) if cluster is not None else [])]
-    more += tool_permissions(dataset_settings(plan.dataset), "the dataset", project.root)
+    more += tool_permissions(dataset_settings(plan.dataset), DATASET, project.root, project.environment)
     missing = missing_of_targets(project, (*plan.targets, *judges), more)
     return [*missing, *(untrusted_evaluators(project, _own_evaluators(plan), plan.registry) if judging else ())]
 
@@ -119,9 +138,20 @@ def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> l
     registry = project.registry
     loaded = model_permissions(_evaluators_of_datasets(project), registry)
     return [
-        *missing_of_targets(project, configs, [*dataset_permissions(project.root), *loaded]),
+        *missing_of_targets(project, configs, [*dataset_permissions(project.root, project.environment), *loaded]),
         *untrusted_evaluators(project, registry.by_name, registry),
+        *filter(None, [missing_store(project)]),
     ]
+
+
+def missing_store(project: Project) -> Permission | None:
+    """The permission that the store of a project awaits before its cached answers and baselines are used.
+
+    None where it is the user's own, or there is none. A run needs no such yes: without it everything is asked anew.
+    """
+    if project.trusting or not project.has_store:
+        return None
+    return store_permission(project.root, project.store)
 
 
 def untrusted_evaluators(project: Project, names: Iterable[str], registry: Registry) -> list[Permission]:
@@ -138,9 +168,10 @@ def untrusted_evaluators(project: Project, names: Iterable[str], registry: Regis
             continue
         if not kind.trust.accepts(kind.folder, files):
             place = kind.folder.relative_to(root) if kind.folder.is_relative_to(root) else kind.folder
-            wanted.append(
-                Permission("evaluator", f"runs the evaluator {name}", str(place), code_digest(files), kind.folder)
-            )
+            digests = tuple((file, hashlib.sha256(data).hexdigest()) for file, data in sorted(files.items()))
+            manifest = Manifest(kind.folder, digests, texts=files)
+            does, code = f"runs the evaluator {name}", code_digest(files)
+            wanted.append(Permission("evaluator", does, str(place), code, kind.folder, manifest))
     return wanted
 
 
@@ -162,14 +193,18 @@ def _cluster_content(cluster: ClusterTerms) -> str:
     hosts = ""
     with suppress(OSError, ValueError):  # said where the cluster is opened
         if kind == "ssh":
-            hosts = hashlib.sha256(Path(rest).read_bytes()).hexdigest()
+            hosts = hashlib.sha256(read_bytes(Path(rest), follow_out=True)).hexdigest()
     return json.dumps([asdict(cluster), hosts])
 
 
 def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry) -> list[Permission]:
-    """What evaluators need a yes for that load a model or a library of the dataset's choice."""
+    """What evaluators need a yes for that load a model or a library of the dataset's choice, or run its code."""
     wanted = []
     for entry in entries:
+        if not engine_evaluators().isdisjoint(_names_of(entry)) and isolation.isolation_kind() is None:
+            wanted.append(
+                Permission("function", "judges with JavaScript, which this machine cannot isolate", "the dataset")
+            )
         try:
             kind = registry.find(entry.evaluator)
         except UnknownEvaluator:
@@ -185,14 +220,21 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
     return wanted
 
 
+def _names_of(entry: EffectiveEvaluator) -> Iterator[str]:
+    """The evaluator, and those that stand in it."""
+    yield entry.evaluator
+    for held in (entry.settings.get("evaluators"), entry.settings.get("evaluator")):
+        for key, options in held.items() if isinstance(held, Mapping) else ():
+            yield str(options.get("type", key) if isinstance(options, Mapping) else key)
+
+
 def _evaluators_of_datasets(project: Project) -> Iterator[EffectiveEvaluator]:
     """The evaluators that the datasets of a project name, where some of them load something."""
-    for file in dataset_files(project.root):
-        with suppress(OSError, ValueError):  # said where it is opened
-            text = file.read_text(encoding="utf-8") if file.suffix == ".json" else ""
-            if '"model' in text or any(f'"{library}:' in text for library in LIBRARIES):
-                with suppress(DatasetError):
-                    yield from _named_evaluators(load(file).data, project.registry)
+    for file, text in dataset_texts(project.root):
+        named = (*(f'"{name}"' for name in engine_evaluators()), *(f'"{library}:' for library in LIBRARIES))
+        if '"model' in text or any(word in text for word in named):
+            with suppress(DatasetError):  # said where it is opened
+                yield from _named_evaluators(load(file).data, project.registry)
 
 
 def _named_evaluators(data: Mapping[str, object], registry: Registry) -> Iterator[EffectiveEvaluator]:
@@ -209,12 +251,21 @@ def _named_evaluators(data: Mapping[str, object], registry: Registry) -> Iterato
                 yield entry
 
 
+def agree_to_file(file: Path, root: Path) -> None:
+    """Let code that was agreed to load a file of the project, and what that imports."""
+    Approvals(root).agree_to_files(dict(file_manifest(file, root).files))
+
+
 def agree(permissions: Sequence[Permission], root: Path) -> None:
-    """Remember a yes to all of it."""
-    Approvals(root).agree(permission for permission in permissions if permission.kind != "evaluator")
+    """Remember a yes to all of it, as it was when it was asked about."""
+    approvals = Approvals(root)
+    approvals.agree(permission for permission in permissions if permission.path is None)
+    approvals.remember_code(permissions)
     for permission in permissions:
-        if permission.path is not None:
-            Trust().trust(permission.path)
+        if permission.kind == "store" and permission.path is not None:
+            adopt(permission.path)
+        elif permission.path is not None:
+            Trust().agree(permission.path, permission.content)
 
 
 def agree_to_typed(
@@ -227,7 +278,7 @@ def agree_to_typed(
             of_files = {one.digest for one in permissions_of(config, environment, root)}
             typed = permissions_of(replace(config, where="typed"), environment, root)
             wanted += [one for one in typed if one.digest not in of_files]
-    Approvals(root).agree([*wanted, *(cluster_permissions(cluster) if cluster is not None else [])])
+    Approvals(root).agree([*wanted, *(cluster_permissions(cluster) if cluster is not None else [])], typed=True)
 
 
 def demand(project: Project, plan: Plan, cluster: ClusterTerms | None, judges: Iterable[TargetConfig]) -> None:

@@ -16,9 +16,12 @@ from typing import Any, Literal
 from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.light_records import light_record
 from tui_evals.runs.executors.base import Ledger, Stopped
+from tui_evals.runs.limits import BudgetSpent, Reservations, most_it_can_cost, reading_costs
+from tui_evals.runs.prompting import has_files, with_files
+from tui_evals.runs.tools import Toolbox
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, CallRecord, StopCode, Wait
+from tui_evals.store.records import AnswerRecord, CallRecord, Wait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import (
@@ -31,15 +34,10 @@ from tui_evals.targets.base import (
     TargetError,
     Usage,
 )
-from tui_evals.targets.takes import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
-from tui_evals.text.endings import BLOCKED, ending_word
-from tui_evals.text.logprobs import Choice, choices_data, choices_from
+from tui_evals.targets.model_table import ANSWER_TOKENS, UNSET, has_length, longest_unlimited, short_question, with_room
+from tui_evals.text.model_output import BLOCKED, Choice, choices_data, choices_from, ending_word
 
-from .attaching import has_files, with_files
-from .budget import BudgetSpent, Reservations, most_it_can_cost, reading_costs
-from .limits import Room, WaitTooLong, one_attempt, persistent
-from .outage import IS_THERE, Outage
-from .toolbox import Toolbox
+from .availability import Availability, Room, one_attempt
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
@@ -116,42 +114,34 @@ class PricedTarget:
     """The tools that the engine calls for it, where there are any that no item brings."""
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
-    outage: Outage = field(init=False)
-    """Whether it is there."""
     largest_answer: int = 0
     """The tokens of the largest answer it has given in the run."""
     changes: set[str] = field(default_factory=set)
     """What of its questions is known not to be sent as it stands."""
-    stopped: Stopped | None = None
-    """Why the target is not asked any more."""
-
-    def __post_init__(self) -> None:
-        self.outage = Outage(self.config)
 
     @property
-    def answers(self) -> int:
-        """How many questions it has answered."""
-        return self.outage.answers
+    def availability(self) -> Availability:
+        """Whether it can be asked."""
+        return self.room.availability
 
     async def _probe(self, ledger: Ledger) -> TargetError | None:
-        """The failure of a short question where nobody is there; any answer, a refusal too, means that somebody is.
+        """The failure of a short question; None where it was answered.
 
         Its money is set aside like that of any call: those who wait for the target hold none.
         """
         account = _Account(self, short_question(self.config), ledger, None)
-        await account.reserve()
         clock = asyncio.get_running_loop().time
-        began = clock()
         try:
+            await account.reserve()
+            began = clock()
             outcome = await one_attempt(self.target, account.request, self.config)
             account.note(1, clock() - began, outcome)
-        except ConfigurationError:
+        except ConfigurationError as problem:
             account.release()
-            raise
+            raise self.availability.refuse(str(problem)) from None
         finally:
             account.close()
-        away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code not in IS_THERE
-        return outcome if isinstance(outcome, TargetError) and away else None
+        return outcome if isinstance(outcome, TargetError) else None
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
@@ -164,58 +154,34 @@ class PricedTarget:
     async def ask(
         self, request: Request, ledger: Ledger, flight: AbstractContextManager[object] = _UNSEEN
     ) -> TimedReply:
-        """The reply, or TargetError; Stopped when asking any further cannot succeed.
+        """The reply; TargetError where the target cannot answer this question, Unavailable where it can answer none.
 
         Each attempt is made within `flight`, which shows it.
         """
-        if self.stopped is not None:
-            raise self.stopped
+        availability = self.availability
+        availability.demand()
         sent = await asyncio.to_thread(with_files, request, self.files) if has_files(request) else request
-        answers_before = self.answers
-        account = _Account(self, request, ledger, current_answer.get())
+        answer = current_answer.get()
+        account = _Account(self, request, ledger, answer)
+        clock = asyncio.get_running_loop().time
+
+        async def attempt(number: int) -> Reply | TargetError:
+            await account.reserve()
+            began = clock()
+            with flight:
+                outcome = await one_attempt(self.target, sent, self.config)
+            account.note(number, clock() - began if outcome.seconds is None else outcome.seconds, outcome)
+            return outcome
+
+        probe = (lambda: self._probe(ledger)) if self.cacheable else None
         try:
-            reply, attempts = await persistent(
-                self.target,
-                sent,
-                self.config,
-                self.room.gate,
-                self.outage,
-                flight=flight,
-                note_attempt=account.note,
-                note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
-                reserve=account.reserve,
-                probe=(lambda: self._probe(ledger)) if self.cacheable else None,
-            )
-        except (TargetError, ConfigurationError) as problem:
+            reply, attempts = await availability.ask(attempt, probe, lambda wait: ledger.waiting(wait, answer))
+        except ConfigurationError as problem:
             account.release()
-            refused = isinstance(problem, TargetError) and problem.hopeless and problem.code == "agentRateLimited"
-            limited = isinstance(problem, WaitTooLong) or refused
-            if isinstance(problem, TargetError) and not limited and not self._is_fatal(problem, answers_before):
-                problem.attempts = account.attempts
-                raise
-            gone = self.answers and isinstance(problem, TargetError)
-            code: StopCode = "limited" if limited else "failed" if gone else "configuration"
-            self.stopped = Stopped(f"{self.config.name}: {problem}", code)
-            self.room.gate.halt()
-            raise self.stopped from None
+            raise availability.refuse(str(problem)) from None
         finally:
             account.close()
         return TimedReply(reply, 1000 * account.took, attempts, account.cost)
-
-    def _is_fatal(self, problem: TargetError, answers_before: int) -> bool:
-        """Whether more asking cannot help: every question is refused, or the target never answered any.
-
-        That is how a wrong key, model or address shows, and nobody there.
-        """
-        if problem.hopeless:
-            return True
-        if self.answers:
-            # It was there and is gone: nobody else was answered either while this question was put again and again.
-            return problem.nobody_there and self.answers == answers_before
-        status = problem.status or 0
-        refused = status in (401, 403, 404) or 300 <= status < 400 or problem.code == "agentAuthenticationError"
-        unreachable = problem.status is None and problem.retryable and problem.code == "agentRequestFailed"
-        return refused or unreachable
 
 
 class _Account:

@@ -1,233 +1,418 @@
-"""What a battle is about: the bouts that are due, the answers as the judge is shown them, and what it all takes."""
+"""A battle: its request, the pairs it compares, its price, its execution and its result."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, groupby
+from typing import Any
 
-from tui_evals.datasets.model import Dataset
-from tui_evals.evaluators.base import Ask, CannotJudge
-from tui_evals.evaluators.battling import BattleAnswer, Place, ask_preference, battle_question
-from tui_evals.runs.executors.base import Stopped
-from tui_evals.store.bouts import SCRIPTED, Bout, Winner, keep_bout
-from tui_evals.store.database import StoreError
+from tui_evals.compare.battles import (
+    Match,
+    PositionLean,
+    Rating,
+    Tally,
+    battle_sentence,
+    correct_tallies,
+    position_lean,
+    ratings,
+    shares_by_item,
+    tally_matches,
+)
+from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_columns, read_comparison
+from tui_evals.compare.verdicts import NAMES
+from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
+from tui_evals.files import fit_calls
+from tui_evals.runs.engine import STOPPED, Outcome
+from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.limits import Budget
+from tui_evals.runs.project import Project
+from tui_evals.runs.store_trouble import ShowWait, Storing
+from tui_evals.runs.target_opening import calls_at_once, judge_label, opened, price_for
+from tui_evals.store.activities import Order
+from tui_evals.store.battles import BattleRow, BattleSide, begin_battle, end_battle
+from tui_evals.store.bouts import bouts
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow
+from tui_evals.store.records import RunRow
+from tui_evals.store.spill import spilled_files
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import Price
-from tui_evals.text.tokens import estimate_tokens
+from tui_evals.targets.base import Target, TargetConfig
+from tui_evals.targets.opening import identity
+from tui_evals.targets.permissions import Permission, destinations
 
-from .asking import PricedTarget, StoreLedger, current_answer
-from .engine import Outcome
-from .judges import Judges
-from .plan import Estimate
-from .scoring import scripted
-from .storing import ShowWait, Storing
+from .activities import ActivityRecord, Progress
+from .approving import find_typed, missing_of_targets
+from .battle_bouts import BoutQueue, DueBout, estimate_battle
+from .plan import CannotPlan, limited
 
-_VERDICT_TOKENS = 80
-_READ_FOR_ESTIMATE = 200
+NO_JUDGE = (
+    "no judge is named. Name one with --judge TARGET or in .evals/config.toml ([judge] target = ...); "
+    "never one of the targets that answered"
+)
+_ANSWERED = ("answered", "pass", "fail", "partial", "unjudged", "scored")
+
+
+# -- what is asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BattleRequest:
+    """A battle as a face asks for it: 2 to 4 runs, or two columns of a run, and who judges by what."""
+
+    sides: tuple[BattleSide, ...]
+    judge: TargetConfig
+    criteria: str | None = None
+    limit: int | None = None
+    """At most so many pairs of answers of two sides."""
+    seed: int | None = None
+    concurrency: int | None = None
+    max_cost: float | None = None
+    ready: Target | None = None
+    """The judge itself, where a program gives a function."""
+
+    def stored(self) -> dict[str, Any]:
+        """The request as the store keeps it."""
+        return {
+            "sides": [[side.run, *(side.column or ())] for side in self.sides],
+            "judge": self.judge.name,
+            "criteria": self.criteria,
+            "limit": self.limit,
+            "seed": self.seed,
+            "concurrency": self.concurrency,
+            "max_cost": self.max_cost,
+        }
+
+
+def stored_battle_request(stored: Mapping[str, Any], project: Project) -> BattleRequest:
+    """The request that `BattleRequest.stored` wrote; ConfigurationError where its judge is not configured any more."""
+    sides = tuple(BattleSide(run, (column[0], column[1]) if column else None) for run, *column in stored["sides"])
+    judge = find_typed(stored["judge"], project.settings)
+    options = {name: stored.get(name) for name in ("criteria", "limit", "seed", "concurrency", "max_cost")}
+    return BattleRequest(sides=sides, judge=judge, **options)
+
+
+def sides_of_runs(runs: Sequence[RunRow]) -> tuple[BattleSide, ...]:
+    """The sides of a battle between runs; CannotPlan for one run alone, too many, or the same one twice."""
+    if not 2 <= len(runs) <= MAX_RUNS:
+        raise CannotPlan(wrong_number(len(runs)))
+    for left, right in combinations(runs, 2):
+        if left.id == right.id:
+            raise CannotPlan(f"{left.key} ({left.name}) was given twice; a run is compared with other runs")
+    return tuple(BattleSide(run.id) for run in runs)
+
+
+def wrong_number(given: int) -> str:
+    """Why a battle cannot be between so many runs."""
+    return f"a battle is between 2 to {MAX_RUNS} runs; {given} given. --columns A,B is one between two columns of a run"
+
+
+# -- what it comes to
 
 
 @dataclass(frozen=True, slots=True)
-class DueBout:
-    """Two answers, by their ids, that are to be judged, and what an earlier battle left of it."""
+class Duel:
+    """Two sides, by their places, and the pairs of their answers that are compared."""
 
-    left: int
-    right: int
-    run: int
-    """The later run of the two, which keeps the record of the calls."""
-    known: Bout | None = None
+    places: tuple[int, int]
+    pairs: tuple[tuple[int, tuple[int, int]], ...]
+    """The number of the item, and the answers by their ids."""
+    equal: frozenset[tuple[int, int]]
+    """Pairs that say the same."""
+    unanswered: int
+    """Pairs that are left out because a side has no answer."""
+    edited: int
+    """Pairs that are left out because the item was changed between the runs."""
 
     @property
-    def calls(self) -> int:
-        """How many questions are left."""
-        return 2 if self.known is None else (self.known.first, self.known.second).count(None)
+    def letters(self) -> tuple[str, str]:
+        """What both sides are called."""
+        left, right = self.places
+        return NAMES[left], NAMES[right]
 
 
 @dataclass(frozen=True, slots=True)
-class BoutQuestion:
-    """What a judge is shown of a bout."""
+class BattleState:
+    """The results of a battle so far; tallies are in the order of the duels, ratings in that of the runs."""
 
-    left: BattleAnswer
-    right: BattleAnswer
-    expected: tuple[str, ...]
+    runs: Sequence[RunRow]
+    duels: Sequence[Duel]
+    matches: Sequence[Sequence[Match]]
+    tallies: Sequence[Tally]
+    lean: PositionLean | None
+    ratings: Sequence[Rating]
+    """Empty without a verdict."""
 
+    @property
+    def summary(self) -> str:
+        """The result in a line; empty where nothing is decided."""
+        if not any(own.decided for own in self.tallies):
+            return ""
+        if len(self.duels) == 1:
+            return battle_sentence(self.tallies[0], *self.duels[0].letters)
+        rated = sorted(zip(NAMES, self.ratings, strict=False), key=lambda entry: -entry[1].elo)
+        return "Elo: " + ", ".join(f"{letter} {rating.elo:.0f}" for letter, rating in rated) if rated else ""
 
-class BoutMaterial:
-    """The answers of bouts with their questions and references, as the store has them."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._datasets: dict[int, Dataset] = {}
-
-    def of(self, due: DueBout) -> BoutQuestion:
-        """What there is to show of a bout; LookupError when an answer is gone."""
-        left, row = self._contender(due.left)
-        right, _ = self._contender(due.right)
-        unit = self._dataset(row.run).items[row.item].units[row.turn]
-        expected = (*([unit.reference] if unit.reference else []), *(unit.ideal or ()))
-        return BoutQuestion(left, right, tuple(dict.fromkeys(expected)))
-
-    def _contender(self, answer: int) -> tuple[BattleAnswer, AnswerRow]:
-        detail = self._reader.detail(answer)
-        if detail.answer is None:
-            raise LookupError(f"answer number {answer} is not in the store any more")
-        chat = detail.answer.request.get("messages", ())
-        return BattleAnswer(chat, detail.answer.text or "", detail.answer.tool_calls), detail.row
-
-    def _dataset(self, run: int) -> Dataset:
-        if run not in self._datasets:
-            self._datasets[run] = Dataset.model_validate(self._reader.snapshot(self._reader.run(run).snapshot))
-        return self._datasets[run]
+    @property
+    def why_undecided(self) -> str:
+        """The first reason why a verdict is missing; empty where there is a verdict."""
+        if any(own.judged for own in self.tallies):
+            return ""
+        reasons = (match.bout.reason for own in self.matches for match in own if match.bout)
+        return next((line for reason in reasons for line in reason.split("\n") if line), "no reason is known")
 
 
-def estimate_battle(due: Sequence[DueBout], criteria: str, reader: Reader, judge: str, price: Price | None) -> Estimate:
-    """How many calls the bouts take, and about how much money, from the texts of some of them."""
-    calls = sum(bout.calls for bout in due)
-    if price is None or not calls:
-        return Estimate(0, calls, 0.0, unpriced=(judge,) if calls else ())
-    material, every = BoutMaterial(reader), -(-len(due) // _READ_FOR_ESTIMATE)
-    sizes = [_size(material.of(bout), criteria) for bout in due[::every]]
-    read = calls * sum(sizes) / len(sizes)
-    return Estimate(
-        0, calls, (read * price.input_per_million + calls * _VERDICT_TOKENS * price.output_per_million) / 1e6
+def battle_state(runs: Sequence[RunRow], duels: Sequence[Duel], matches: Sequence[Sequence[Match]]) -> BattleState:
+    """The tallies, lean and ratings of matches."""
+    met = shares_by_item({duel.places: own for duel, own in zip(duels, matches, strict=True)})
+    tallies = correct_tallies([tally_matches(own) for own in matches])
+    return BattleState(
+        runs,
+        duels,
+        matches,
+        tallies,
+        position_lean(match for own in matches for match in own),
+        ratings(met, len(runs)) if any(own.judged for own in tallies) else (),
     )
 
 
-def _size(shown: BoutQuestion, criteria: str) -> int:
-    try:
-        question = battle_question(shown.left, shown.right, shown.expected, criteria)
-    except CannotJudge:
-        return 0
-    return sum(estimate_tokens(message["content"]) for message in question.messages)
+@dataclass(frozen=True, slots=True)
+class StoredBattle:
+    """A battle with its runs, and the pairs of answers of every two of them."""
+
+    runs: tuple[RunRow, ...]
+    """In a battle between columns, each column as a run of its own."""
+    duels: tuple[Duel, ...]
+    asked: BattleRow
+
+    def matches(self, reader: Reader) -> list[list[Match]]:
+        """The matches of each duel, with the bouts stored so far."""
+        matches = []
+        for duel in self.duels:
+            left, right = (self.runs[place].id for place in duel.places)
+            fought = bouts(reader, left, right, self.asked.judge, self.asked.question)
+            bout_of_pair = {(bout.left, bout.right): bout for bout in fought}
+            matches.append([Match(item, bout_of_pair.get(pair), pair in duel.equal) for item, pair in duel.pairs])
+        return matches
+
+    def state(self, reader: Reader) -> BattleState:
+        """The results so far."""
+        return battle_state(self.runs, self.duels, self.matches(reader))
+
+    def due(self, matches: Sequence[Sequence[Match]]) -> list[DueBout]:
+        """The bouts that have no result."""
+        due = []
+        for duel, own in zip(self.duels, matches, strict=True):
+            later = max(self.runs[place].id for place in duel.places)
+            for (_, (left, right)), match in zip(duel.pairs, own, strict=True):
+                if match.winner is None:
+                    due.append(DueBout(left, right, later, match.bout))
+        return due
 
 
-_ORDERS: tuple[Mapping[Place, Winner], ...] = (
-    {"first": "left", "second": "right", "tie": "tie"},
-    {"first": "right", "second": "left", "tie": "tie"},
-)
+def read_battle(reader: Reader, asked: BattleRow) -> StoredBattle:
+    """The runs and the pairs of every two; the turns and repeats of an item have its number."""
+    columns = [side.column for side in asked.sides if side.column is not None]
+    if columns:
+        comparison = read_columns(reader, asked.sides[0].run, (columns[0], columns[1]))
+    else:
+        comparison = read_comparison(reader, [side.run for side in asked.sides])
+    by_item = groupby(comparison.lines, lambda line: line.item)
+    numbered = [(item, line) for item, (_, own) in enumerate(by_item) for line in own]
+    places = combinations(range(len(asked.sides)), 2)
+    duels = tuple(_pair_duel(reader, numbered, two, asked.pairs, asked.seed) for two in places)
+    return StoredBattle(tuple(side.run for side in comparison.sides), duels, asked)
 
 
-class Battle:
-    """Fights bouts as many at once as the judge takes; whatever ends it, what was decided is kept."""
+def _pair_duel(
+    reader: Reader,
+    lines: Sequence[tuple[int, ComparedLine]],
+    places: tuple[int, int],
+    limit: int | None,
+    seed: int | None,
+) -> Duel:
+    pairs, unanswered, edited = [], 0, 0
+    for item, line in lines:
+        left, right = (line.answers[place] for place in places)
+        if left is None or right is None:
+            continue
+        if left.status not in _ANSWERED or right.status not in _ANSWERED:
+            unanswered += 1
+        elif line.edited:
+            edited += 1
+        else:
+            pairs.append((item, (left.id, right.id)))
+    chosen = [pairs[at] for at in limited(range(len(pairs)), limit, seed)]
+    ids = [pair for _, pair in chosen]
+    return Duel(places, tuple(chosen), frozenset(ids) - reader.differing(ids), unanswered, edited)
+
+
+# -- the plan
+
+
+@dataclass(frozen=True, slots=True)
+class BattlePlan:
+    """What a battle will take."""
+
+    battle: StoredBattle
+    due: Sequence[DueBout]
+    estimate: Estimate
+    destinations: Mapping[str, Mapping[str, str | None]]
+    """Where questions and keys go."""
+    caution: str
+    """Why the result may mislead; empty without a reason."""
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of answers are compared."""
+        return sum(len(duel.pairs) for duel in self.battle.duels)
+
+    @property
+    def equal(self) -> int:
+        """How many of them say the same."""
+        return sum(len(duel.equal) for duel in self.battle.duels)
+
+    @property
+    def decided(self) -> int:
+        """How many of them were decided earlier."""
+        return self.pairs - self.equal - len(self.due)
+
+
+def plan_battle(request: BattleRequest, reader: Reader, project: Project) -> BattlePlan:
+    """Find the pairs and price the judge; CannotPlan where there is nothing to compare. Asks and stores nothing."""
+    if request.seed is not None and request.limit is None:
+        raise CannotPlan("--seed belongs to --limit: it says which pairs are drawn")
+    judge, criteria = request.judge, (request.criteria or "").strip() or DEFAULT_CRITERIA
+    asked = BattleRow(
+        sides=request.sides,
+        judge=judge.name,
+        question=judging_fingerprint(criteria, identity(judge, project.environment)),
+        criteria=criteria,
+        pairs=request.limit,
+        seed=request.seed,
+    )
+    battle = read_battle(reader, asked)
+    if not any(duel.pairs for duel in battle.duels):
+        raise CannotPlan(
+            "there is nothing to compare: the runs have no turn of the same item that both answered, unless the item "
+            "was edited in between; `tui-evals compare` shows what they have in common"
+        )
+    due = battle.due(battle.matches(reader))
+    return BattlePlan(
+        battle,
+        due,
+        estimate_battle(due, criteria, reader, judge.name, price_for(judge)),
+        destinations([judge], project.environment),
+        _self_judging(request.sides, battle.runs, judge),
+    )
+
+
+def _self_judging(sides: Sequence[BattleSide], runs: Sequence[RunRow], judge: TargetConfig) -> str:
+    models = {
+        target["model"]
+        for side, run in zip(sides, runs, strict=True)
+        for number, target in enumerate(run.config.get("targets", ()))
+        if side.column is None or side.column[1] == number
+    }
+    return f"the judge {judge.name} also answered; judges favour their own answers" if judge.model in models else ""
+
+
+def battle_permissions(request: BattleRequest, project: Project) -> list[Permission]:
+    """What asking the judge would do that is not agreed to yet."""
+    return [] if request.ready is not None else missing_of_targets(project, [request.judge])
+
+
+def about_battle(asked: BattleRow) -> str:
+    """What identifies a battle among the activities of a store."""
+    sides = [[side.run, *(side.column or ())] for side in asked.sides]
+    return json.dumps([sides, asked.judge, asked.question, asked.pairs, asked.seed])
+
+
+# -- the execution
+
+
+def store_unstored(sides: Sequence[BattleSide], reader: Reader, project: Project) -> None:
+    """Store what earlier battles of the runs could not."""
+    runs = [reader.run(side.run) for side in sides]
+    if any(spilled_files(reader.path, run.key) for run in runs):
+        with project.writer() as writer:
+            for run in runs:
+                asyncio.run(writer.take_spilled(run))
+
+
+def note_decided(plan: BattlePlan, state: BattleState, writer: Writer) -> None:
+    """Store a battle that has nothing left to ask."""
+    begin_battle(writer, replace(plan.battle.asked, summary=state.summary))
+
+
+class BattleExecution:
+    """A battle while the judge is asked; it stores its progress and obeys what the store tells it."""
 
     def __init__(
         self,
-        due: Iterable[DueBout],
-        judge: PricedTarget,
-        criteria: str,
-        question: str,
+        request: BattleRequest,
+        plan: BattlePlan,
+        project: Project,
         reader: Reader,
         writer: Writer,
-        storing: Storing,
+        record: ActivityRecord,
     ) -> None:
-        self._due = list(due)
-        self._judge = judge
-        self._criteria = criteria
-        self._question = question
+        fitted, self.caution = fit_calls(calls_at_once([], [request.judge], request.concurrency))
+        self._budget = Budget(request.max_cost)
+        most = fitted[judge_label(request.judge.name)]
+        judge = opened(
+            request.judge, "judge", self._budget, project.environment, project.root, most, target=request.ready
+        )
+        begin_battle(writer, plan.battle.asked)
+        latest = max(plan.battle.runs, key=lambda run: run.id)  # what cannot be stored is kept in its name
+        self._storing = Storing(writer, reader.path, latest, record.lock, request.judge.max_outage)
+        self._queue = BoutQueue(plan.due, judge, plan.battle.asked, reader, writer, self._storing)
+        self._battle = plan.battle
         self._reader = reader
         self._writer = writer
-        self._storing = storing
-        self._material = BoutMaterial(reader)
-        self._stop = False
-        self._reason: Stopped | None = None
-        self.total = len(self._due)
-        self.done = 0
-        self.undecided = 0
+        self._record = record
+        self._fight: asyncio.Task[Outcome] | None = None
+
+    @property
+    def progress(self) -> Progress:
+        """How many bouts are decided."""
+        queue = self._queue
+        return Progress(queue.done, queue.total, self._budget.spent, {"undecided": queue.undecided})
 
     def stop(self) -> None:
-        """Begin no bout any more; those in flight are let finish."""
-        self._stop = True
-        self._storing.give_up()
-        self._judge.room.gate.halt()
+        """Begin no bout any more; open calls finish."""
+        self._queue.stop()
 
-    def hold_asking(self) -> None:
-        """Ask nothing, because what comes of it could not be stored."""
-        self._judge.room.gate.hold(True)
+    def abort(self) -> None:
+        """End now."""
+        if self._fight is not None:
+            self._fight.cancel()
 
-    def go_on_asking(self) -> None:
-        """Ask again."""
-        self._judge.room.gate.hold(False)
-
-    async def fight(self, show: ShowWait) -> Outcome:
-        """Put every bout to the judge; `show` hears where that waits for the store."""
-        self._storing.watch(self, show)
-        waiting = iter(self._due)
-        most = min(self._judge.config.concurrency, self.total)
-        workers = [asyncio.create_task(self._work(waiting)) for _ in range(most)]
+    async def run(self, show: ShowWait = lambda wait, is_over: None) -> Outcome:
+        """Ask the judge about every bout and store the result; `show` hears when this waits for the store."""
+        self._fight = asyncio.create_task(self._queue.fight(show))
         try:
-            await asyncio.gather(*workers)
-        except StoreError as problem:
-            if not self._storing.is_in_trouble:  # else a read failed of what cannot be written, and that ends it
-                raise
-            return Outcome(False, str(problem), "failed")
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            await self._judge.target.close()
-        if self._reason is not None:
-            return Outcome(False, str(self._reason), self._reason.code)
-        finished = self.done == self.total
-        return Outcome(finished, "" if finished else "stopped before the end")
-
-    async def end(self, outcome: Outcome, note: Callable[[], Awaitable[None]]) -> Outcome:
-        """Store by `note` what came of it; how it ended, which is by its store where that takes nothing any more."""
-        await self._storing.end(finished=outcome.finished, note=note)
-        return Outcome(False, await self._storing.conclude(), "store") if self._storing.is_lost else outcome
-
-    async def _work(self, waiting: Iterable[DueBout]) -> None:
-        for due in waiting:
-            if self._stop:
-                return
-            try:
-                bout = await self._bout(due)
-            except Stopped as reason:
-                self._reason = self._reason or reason
-                self.stop()
-                return
-            await keep_bout(self._writer, bout)
-            self.done += 1
-            self.undecided += bout.winner is None
-
-    async def _bout(self, due: DueBout) -> Bout:
-        """Both verdicts, of which those that are known are not asked for again."""
-        current_answer.set(max(due.left, due.right))
-        shown = self._material.of(due)
-        # A reply that could not be read lies in the cache, and would only be unreadable once more.
-        judges = Judges({None: self._judge}, StoreLedger(self._reader, self._writer, due.run), due.known is None)
-        ask = judges.ask_of(None)
-        assert ask is not None
-        known = due.known
-        reasons = known.reason.split("\n") if known else ["", ""]
-        verdicts: list[Winner | None] = [known.first, known.second] if known else [None, None]
-        for order, verdict in enumerate(verdicts):
-            if verdict is None:
-                verdicts[order], reasons[order] = await self._verdict(ask, shown, order)
-                if order == 0 and verdicts[0] is not None and not judges.cached(None):
-                    # A verdict that the cache does not know is kept before the other one is asked for.
-                    await keep_bout(self._writer, self._fought(due, verdicts, reasons))
-        return self._fought(due, verdicts, reasons)
-
-    def _fought(self, due: DueBout, verdicts: Sequence[Winner | None], reasons: Sequence[str]) -> Bout:
-        return Bout(
-            left=due.left,
-            right=due.right,
-            judge=self._judge.config.name,
-            question=self._question,
-            first=verdicts[0],
-            second=verdicts[1],
-            reason="\n".join(reasons),
-        )
-
-    async def _verdict(self, ask: Ask, shown: BoutQuestion, order: int) -> tuple[Winner | None, str]:
-        """The verdict in one order and why, in one line; without a verdict, why there is none."""
-        scripted.set(False)
-        first, second = (shown.left, shown.right) if order == 0 else (shown.right, shown.left)
+            await self._record.attend(self._fight, lambda: self.progress, self._obey, self._storing)
+        finally:  # a program may cancel this task
+            if not self._fight.done():
+                self._fight.cancel()
         try:
-            preference = await ask_preference(ask, first, second, shown.expected, self._criteria)
-        except CannotJudge as problem:
-            return None, " ".join(str(problem).split())
-        note = SCRIPTED if scripted.get() else ""
-        return _ORDERS[order][preference.winner], " ".join(f"{note}{preference.reason}".split())
+            outcome = self._fight.result()
+        except asyncio.CancelledError:
+            outcome = STOPPED
+
+        async def note() -> None:
+            summary = self._battle.state(self._reader).summary
+            await end_battle(self._writer, replace(self._battle.asked, summary=summary))
+
+        ended = await self._queue.end(outcome, note)
+        if not self._storing.is_lost:
+            await self._record.end(self.progress, finished=ended.finished, message=ended.message, code=ended.code)
+        return ended
+
+    def _obey(self, order: Order) -> None:
+        if order == "stop":
+            self.stop()
+        else:
+            self.abort()

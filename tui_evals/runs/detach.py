@@ -1,4 +1,4 @@
-"""Starting a run in a session of its own, so that it outlives the terminal it was started from."""
+"""Starting runs, battles and generations in sessions of their own, which outlive the terminal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tui_evals.files import UnsafeFile, make_private_folder, private_opener
 from tui_evals.interpreter import python_command
-from tui_evals.private_files import UnsafeFile, make_private_folder, private_opener
+from tui_evals.runs.project import DATABASE
+from tui_evals.store.activities import ActivityRow, activity
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
-
-from .store_path import DATABASE
 
 _PATIENCE = 30.0
 
@@ -42,6 +42,9 @@ def is_asked_again(before: RunRow) -> Callable[[RunRow], bool]:
     return lambda now: now.status in LIVE_STATUSES or (now.status == "finished" and now.finished != before.finished)
 
 
+_LAST_BYTES = 8000
+
+
 def start_detached(
     database: Path,
     key: str,
@@ -51,13 +54,55 @@ def start_detached(
     folder: Path | None = None,
 ) -> Path:
     """Start `tui-evals ARGUMENTS` in a folder for a stored run; return its log once that run has `begun`."""
-    log = database.parent / "logs" / f"{key}.log"
     try:
-        make_private_folder(log.parent, database.parent)
-        stream = open(log, "ab", opener=private_opener)  # noqa: SIM115  the block below closes it
+        process, log, start = _started(database, key, arguments, folder)
     except UnsafeFile as problem:
         raise DetachFailed(f"the run {key} was not started: {problem}", str(problem)) from None
-    with stream:
+    deadline = time.monotonic() + _PATIENCE
+    with Reader(database) as reader:
+        while time.monotonic() < deadline:
+            ended = process.poll() is not None
+            run = reader.find_run(key)
+            if begun(run):
+                return log
+            if ended:
+                reason = run.message or _end_of(log, start)
+                raise DetachFailed(f"the run {key} ended as soon as it began:\n{reason}", reason)
+            time.sleep(0.02)
+    slow = f"the run {key} did not begin within {_PATIENCE:g} s; see {log}"
+    raise DetachFailed(slow, slow)
+
+
+def start_activity(database: Path, row: ActivityRow, folder: Path) -> None:
+    """Start a process that executes a planned battle or generation; return once it has begun."""
+    command = {"battle": "battle", "generation": "generate"}[row.kind]
+    name = f"{row.kind}-{row.key}"
+    try:
+        process, log, start = _started(database, name, [command, "--stored", row.key, "--json"], folder)
+    except UnsafeFile as problem:
+        raise DetachFailed(f"the {row.kind} was not started: {problem}", str(problem)) from None
+    deadline = time.monotonic() + _PATIENCE
+    with Reader(database) as reader:
+        while time.monotonic() < deadline:
+            ended = process.poll() is not None
+            now = activity(reader, row.key)
+            if now.status != "planned":
+                return
+            if ended:
+                reason = now.message or _end_of(log, start)
+                raise DetachFailed(f"the {row.kind} ended as soon as it began:\n{reason}", reason)
+            time.sleep(0.02)
+    slow = f"the {row.kind} did not begin within {_PATIENCE:g} s; see {log}"
+    raise DetachFailed(slow, slow)
+
+
+def _started(
+    database: Path, name: str, arguments: Sequence[str], folder: Path | None
+) -> tuple[subprocess.Popen[bytes], Path, int]:
+    """A process in a session of its own, its log, and how long that was before."""
+    log = database.parent / "logs" / f"{name}.log"
+    make_private_folder(log.parent, database.parent)
+    with open(log, "ab", opener=private_opener) as stream:
         length_before = stream.seek(0, os.SEEK_END)
         process = subprocess.Popen(
             python_command("-m", "tui_evals", *arguments),
@@ -68,24 +113,14 @@ def start_detached(
             stderr=stream,
             start_new_session=True,
         )
-    # Who started it and lives on takes note of its end, so that it leaves no zombie.
-    threading.Thread(target=process.wait, daemon=True, name=f"end of {key}").start()
-    deadline = time.monotonic() + _PATIENCE
-    with Reader(database) as reader:
-        while time.monotonic() < deadline:
-            ended = process.poll() is not None
-            run = reader.find_run(key)
-            if begun(run):
-                return log
-            if ended:
-                reason = run.message or _end_of(log, length_before)
-                raise DetachFailed(f"the run {key} ended as soon as it began:\n{reason}", reason)
-            time.sleep(0.02)
-    slow = f"the run {key} did not begin within {_PATIENCE:g} s; see {log}"
-    raise DetachFailed(slow, slow)
+    # Waiting for the process keeps it from becoming a zombie while this one lives on.
+    threading.Thread(target=process.wait, daemon=True, name=f"end of {name}").start()
+    return process, log, length_before
 
 
 def _end_of(log: Path, start: int) -> str:
     """The end of what was printed since the log was this long."""
-    printed = log.read_bytes()[start:].decode("utf-8", errors="replace")
+    with open(log, "rb", opener=private_opener) as stream:
+        stream.seek(max(start, stream.seek(0, os.SEEK_END) - _LAST_BYTES))
+        printed = stream.read(_LAST_BYTES).decode("utf-8", errors="replace")
     return printed[-2000:].strip() or "it printed nothing"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
@@ -16,9 +18,20 @@ from typing import Any
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
+from tui_evals.interpreter import upgrade_sentence
+from tui_evals.provenance.chain import Kind
+from tui_evals.runs.asking import RECIPE, REPLY, PricedTarget, close_all
+from tui_evals.runs.availability import Left, Unavailable, why_left_open
 from tui_evals.runs.executors.base import Cell, Executor, Stopped, WaitCut
 from tui_evals.runs.executors.given import GivenExecutor, asks_nobody
 from tui_evals.runs.executors.local import LocalExecutor
+from tui_evals.runs.judges import Judges
+from tui_evals.runs.plan import Plan
+from tui_evals.runs.prompting import PromptUnderTest, messages_of_answer, opening_of, question_of
+from tui_evals.runs.scoring import JudgeQuestions, evidence_for, questions, recorded
+from tui_evals.runs.scoring_passes import KeptScores
+from tui_evals.runs.status import Status
+from tui_evals.runs.store_trouble import Storing
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import (
@@ -36,15 +49,24 @@ from tui_evals.store.records import (
 )
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
-from tui_evals.text.box import TemplateError
+from tui_evals.text.templates import TemplateError
 
-from .asking import RECIPE, REPLY, PricedTarget, close_all
-from .judges import Judges
-from .plan import Plan
-from .prompting import PromptUnderTest, messages_of_answer, opening_of, question_of
-from .scoring import JudgeQuestions, evidence_for, questions, recorded
-from .status import Status
-from .storing import Storing
+_log = logging.getLogger(__name__)
+
+
+def sign_ended(writer: Writer, run: RunRow, finished: bool, again: bool, found: int) -> None:
+    """State and sign what a run came to; `found` answers were there before, which nobody had signed."""
+    about = {**({"judged": "again"} if again else {}), **({"found": found} if found else {})}
+    sign(writer, run, "end" if finished else "interruption", about, again=again)
+
+
+def sign(writer: Writer, run: RunRow, kind: Kind, about: Mapping[str, object], *, again: bool = False) -> None:
+    """State and sign a run. Where that cannot be stored it is whole all the same, and `verify` says what is missing."""
+    try:
+        writer.sign(run.id, kind, again=again, about=about)
+    except (StoreError, LookupError) as problem:
+        _log.warning("run %s was not signed: %s", run.key, problem)
+
 
 _POLL = 0.25
 _HEARTBEAT = 5.0
@@ -78,8 +100,12 @@ class Engine:
         storing: Storing,
         *,
         use_cache: bool = True,
+        left_out: frozenset[int] = frozenset(),
         elsewhere: Callable[[Engine], AbstractAsyncContextManager[Executor]] | None = None,
+        kept: KeptScores | None = None,
     ) -> None:
+        self.note = ""
+        """What whoever executes the run should know about how it is executed."""
         self._plan = plan
         self._run = run
         self._writer = writer
@@ -87,11 +113,16 @@ class Engine:
         self._targets = targets
         self._storing = storing
         self._use_cache = use_cache
+        self._left_out = left_out
+        """The numbers of the targets that are not asked this time."""
         self._elsewhere = elsewhere
+        self._kept = kept
+        """The scores that judging again leaves as they are."""
         self._judges = Judges(judges, self, use_cache)
         self._priced_targets = (*targets, *judges.values())
         self._pass = run.staged_pass or run.scoring_pass
         self._stop = False
+        self._upgraded = ""
         self._paused = self._held = False
         self._unpaused = asyncio.Event()
         self._unpaused.set()
@@ -109,34 +140,63 @@ class Engine:
         watcher = asyncio.create_task(self._watch())
         try:
             owner = {"pid": os.getpid(), "host": socket.gethostname()}
-            await self._writer.patient_run_status(self._run.id, "running", **owner, **begun)
+            undecided = {"verdict": "", "gates": ""}  # what an execution before this one found of its gates
+            await self._writer.patient_run_status(self._run.id, "running", **owner, **undecided, **begun)
+            asked = [number for number in range(len(self._targets)) if number not in self._left_out]
             async with self._executor() as executor:
-                await executor.execute({number: cells(number) for number in range(len(self._targets))})
+                await executor.execute({number: cells(number) for number in asked})
             if not self._stop:
-                await self._judge_groups()
-                if again:
-                    await self._writer.patient_count_pass(self._run.id)
-                self._writer.drop_replies(self._run.id, self._pass)
-                outcome = Outcome(True)
+                outcome = await self._conclude(again)
+            elif self._upgraded:
+                outcome = Outcome(False, self._upgraded, "upgraded")
         except Stopped as reason:
             outcome = Outcome(False, str(reason), reason.code)
-        except StoreError as problem:
-            outcome = Outcome(False, str(problem), "failed")
-            if not self._storing.is_in_trouble:  # else a read failed of what cannot be written, and that ends the run
-                raise
         except Exception as problem:
             outcome = Outcome(False, str(problem) or type(problem).__name__, "failed")
-            raise
+            if sentence := upgrade_sentence():  # old modules with new ones
+                outcome = Outcome(False, sentence, "upgraded")
+            elif not await self._storing.is_to_blame():  # else a read failed of what cannot be written
+                raise
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
-            # A clock that was set back meanwhile does not count.
-            now = max(time.time(), begun_at + time.monotonic() - since)
+            now = begun_at + time.monotonic() - since  # whatever was done to the clock of the machine meanwhile
             note = partial(self._store_status, outcome, before, again, now)
             await self._storing.end(finished=outcome.finished, note=note)
             outcome = self._checked(outcome)
             await close_all(self._priced_targets)
         return outcome
+
+    async def _conclude(self, again: bool) -> Outcome:
+        """How it ends once everything that can be asked was: finished, unless something is left open."""
+        outcome = self._left_open(again)
+        if outcome is None:
+            try:
+                await self._judge_groups()
+            except Unavailable:
+                outcome = self._left_open(again, groups=True)
+        if outcome is not None:
+            return outcome
+        if again:
+            await self._writer.patient_count_pass(self._run.id)
+        self._writer.drop_replies(self._run.id, self._pass)
+        return Outcome(True)
+
+    def _left_open(self, again: bool, *, groups: bool = False) -> Outcome | None:
+        """Why answers or verdicts stay pending; None where none do."""
+        states = list({id(each.availability): each.availability for each in self._priced_targets}.values())
+        if not (self._left_out or any(state.closed for state in states)):
+            return None
+        if again:
+            cells = (cell for number in range(len(self._targets)) for cell in self.answered_cells(number))
+            left = Left(verdicts=sum(len(cell.answers) - len(cell.final) for cell in cells))
+        else:
+            answered = Counter(row.status == "answered" for row in self._reader.pending(self._run.id))
+            left = Left(answered[False], answered[True])
+        if not (left.answers or left.verdicts or groups):
+            return None
+        left_out = [self._run.targets[number] for number in sorted(self._left_out)]
+        return Outcome(False, *why_left_open(states, left_out, left))
 
     def _checked(self, outcome: Outcome) -> Outcome:
         """The outcome, unless the store is why the run had to end."""
@@ -206,10 +266,19 @@ class Engine:
             if (now := clock()) - beat >= _HEARTBEAT:
                 self._writer.heartbeat(self._run.id)
                 beat = now
-            if (current := self._reader.data_version()) != version:
-                version = current
-                self._obey(self._reader.control(self._run.id))
+            with suppress(StoreError, LookupError):  # what is wrong with the store, its writer says
+                if (current := self._reader.data_version()) != version:
+                    version = current
+                    self._obey(self._reader.control(self._run.id))
+            if self._upgraded == "" and (sentence := upgrade_sentence()):
+                self._upgraded = sentence
+                self.stop()
             await asyncio.sleep(_POLL)
+
+    def _demand_same_package(self) -> None:
+        """Stopped where the installed package was upgraded, which may be why something failed."""
+        if sentence := upgrade_sentence():
+            raise Stopped(sentence, "upgraded")
 
     def _obey(self, word: str) -> None:
         if word == "stop" and not self._stop:
@@ -239,7 +308,15 @@ class Engine:
             if any(row.id not in judged for row in answered):
                 known = self._stored_answers(answered)
                 first, ids = answered[0], tuple(row.id for row in answered)
-                yield self._make_cell(first, ids, known, frozenset(row.turn for row in answered if row.id in judged))
+                final = frozenset(row.turn for row in answered if row.id in judged)
+                yield self._make_cell(first, ids, known, final, self._kept_scores(answered))
+
+    def _kept_scores(self, rows: Sequence[AnswerRow]) -> Mapping[int, tuple[ScoreRecord, ...]]:
+        """What of the scores of a conversation holds, by turn."""
+        if self._kept is None:
+            return {}
+        scores = self._kept.of(rows)
+        return {row.turn: scores[row.id] for row in rows if row.id in scores}
 
     def _cell(self, unfinished: list[AnswerRow]) -> Cell:
         first = unfinished[0]
@@ -296,6 +373,9 @@ class Engine:
         """What keeps the run from asking, where it is its store."""
         return self._storing.wait
 
+    def left_open(self, answers: Sequence[int]) -> None:
+        """Nothing: they are pending in the store, which says in the end what is left."""
+
     @property
     def stopping(self) -> bool:
         """Whether no new cell may start."""
@@ -316,11 +396,19 @@ class Engine:
 
     async def answered(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
         """Commit an answer, and its place in the cache with it."""
-        cache = CacheKey(cache_key, str(RECIPE), target) if cache_key is not None and self._use_cache else None
+        if record.text is None:
+            self._demand_same_package()
+        cache = (
+            CacheKey(cache_key, str(RECIPE), target, self._run.key)
+            if cache_key is not None and self._use_cache
+            else None
+        )
         return await self._writer.answered(answer, record, "error" if record.text is None else "answered", cache=cache)
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
         """Commit the scores of an answer."""
+        if any(record.result == "error" for record in records):
+            self._demand_same_package()
         await self._writer.scored(answer, self._pass, records, status, score)
 
     async def settled(self, page: Sequence[Settled]) -> None:
@@ -349,21 +437,22 @@ class Engine:
         if key.startswith(REPLY):
             return self._reader.reply(self._run.id, self._pass, key)
         kept = self._reader.cache_get(key)
-        return kept.answer if kept else None
+        return replace(kept.answer, cached_from=kept.run) if kept else None
 
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
         """Keep a judge's reply."""
         if key.startswith(REPLY):
             await self._writer.reply_put(self._run.id, self._pass, key, record)
         elif self._use_cache:
-            await self._writer.cache_put(CacheKey(key, str(RECIPE), target), record)
+            await self._writer.cache_put(CacheKey(key, str(RECIPE), target, self._run.key), record)
 
     async def _judge_groups(self) -> None:
-        """Put the answers to one item together to the evaluators that judge groups."""
+        """Put the answers to one item together to the evaluators that judge groups; Unavailable where a judge is."""
         if not self._plan.judges_groups():
             return
-        kept = self._reader.group_scores(self._run.id, self._pass)
-        judged = {(score.item, score.turn, score.record.key) for score in kept}
+        done = self._reader.group_scores(self._run.id, self._pass)
+        judged = {(score.item, score.turn, score.record.key) for score in done}
+        unavailable: Unavailable | None = None
         rows = self._reader.all_rows(self._run.id)
         for number, answers in groupby(rows, key=lambda row: row.item):
             item = self._plan.dataset.items[number]
@@ -374,9 +463,17 @@ class Engine:
                     if entry.evaluator.scope == "group" and (number, turn, entry.key) not in judged
                 ]
                 questions.set(JudgeQuestions(f"item {number} turn {turn}"))
+                held = self._kept.of_group(number, turn, evidence) if self._kept is not None and assigned else ()
+                kept = {record.key: record for record in held}
                 for entry in assigned:
-                    record = await recorded(entry, evidence, self._plan.without_judges)
-                    await self._writer.group_scored(self._run.id, self._pass, number, turn, record)
+                    try:
+                        record = kept.get(entry.key) or await recorded(entry, evidence, self._plan.without_judges)
+                    except Unavailable as problem:
+                        unavailable = problem
+                    else:
+                        await self._writer.group_scored(self._run.id, self._pass, number, turn, record)
+        if unavailable is not None:
+            raise unavailable
 
     def _group_evidence(self, item: Item, rows: Sequence[AnswerRow]) -> Iterator[Evidence]:
         """The answers to each turn with what was asked: the chat of the first cell, without prompts that differ."""

@@ -18,7 +18,7 @@ from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetConfig, TargetError
-from tui_evals.targets.takes import judging_params
+from tui_evals.targets.model_table import judging_params
 
 from .asking import REPLY, PricedTarget, kept_choices, kept_key, kept_reply, recalled
 from .scoring import questions, scripted
@@ -44,7 +44,7 @@ def request_for(question: Question, config: TargetConfig) -> Request:
     return Request(messages=question.messages, response_format=question.schema, params=params, repeat=question.repeat)
 
 
-def _numbered(judge: PricedTarget, request: Request) -> Request:
+def numbered(judge: PricedTarget, request: Request) -> Request:
     """A question that was put before in the same scoring asks for another sample, which is kept under its number."""
     asked = consulted.get()
     number = 0 if asked is None else asked.number(kept_key(judge, request))
@@ -82,7 +82,7 @@ class Judges:
     async def _reply(self, judge: PricedTarget, question: Question) -> str:
         if question.texts:
             return await self._vectors(self._embedder(judge), question.texts)
-        request = _numbered(judge, request_for(question, judge.config))
+        request = numbered(judge, request_for(question, judge.config))
         key, may_be_kept = self._key(judge, request)
         try:
             kept = await recalled(judge, request, self._ledger, key, may_be_kept=may_be_kept)

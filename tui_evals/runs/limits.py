@@ -1,40 +1,24 @@
-"""How fast a target may be asked: so many calls at once, fewer after a 429, so many a minute, and when to try again."""
+"""How fast a target may be asked and how much a run may spend."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
 
 from tui_evals.runs.executors.base import WaitCut
-from tui_evals.store.records import Wait
-from tui_evals.targets.base import (
-    ConfigurationError,
-    Reply,
-    Request,
-    Target,
-    TargetConfig,
-    TargetError,
-    attempt_clock,
-)
-from tui_evals.targets.function import raised_error
+from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import Price, Request, TargetConfig
+from tui_evals.targets.model_table import ANSWER_TOKENS, LENGTHS, UNSET
+from tui_evals.text import strictjson
+from tui_evals.text.measures import money
 
-from .outage import IS_THERE, Outage, Probe
-
-TIMEOUT_ATTEMPTS = 2
-"""Attempts at a question that was not answered in time, at most: each costs a whole timeout."""
-UNREADABLE_ATTEMPTS = 3
-"""Attempts at a question whose answer could not be read, at most: each may have been paid for."""
-LIMITED_FACTOR = 3
-"""A question that met a rate limit is tried so many times as often again, because that costs nothing but time."""
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
 _CAREFUL_ROUNDS = 10.0
-_NoteAttempt = Callable[[int, float, "Reply | TargetError"], None]
 
 
 class Limits(Protocol):
@@ -176,123 +160,138 @@ class Gate:
                 return
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How many calls a target takes at once: a gate for each attempt, and a place for each turn."""
-
-    gate: Limits
-    flight: AbstractAsyncContextManager[None]
-    """Held from a question until its answer is committed, or the reply of a judge is."""
-
-
-def room_of(config: TargetConfig) -> Room:
-    """The room that the configuration of a target gives."""
-    return Room(Gate(config), asyncio.Semaphore(config.concurrency))
-
-
-class WaitTooLong(TargetError):
-    """The target asked for a longer pause than its configuration allows."""
-
-
-async def persistent(
-    target: Target,
-    request: Request,
-    config: TargetConfig,
-    gate: Limits,
-    outage: Outage,
-    *,
-    flight: AbstractContextManager[object],
-    note_attempt: _NoteAttempt,
-    note_wait: Callable[[Wait], None],
-    reserve: Callable[[], Awaitable[None]] | None = None,
-    probe: Probe | None = None,
-) -> tuple[Reply, int]:
-    """The reply, and at which attempt it came; every attempt is noted, the last failure is raised.
-
-    Those made before an outage count for neither the delay nor how many there may be.
-
-    A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt; just before it
-    goes out its money is `reserve`d, so that nothing is set aside for what waits. While the target is away, which a
-    `probe` tells, nothing is an attempt.
-    """
-    clock = asyncio.get_running_loop().time
-    made = attempt = 0
-    answers_before, outages_before = outage.answers, outage.count
-    while True:
-        await outage.end()
-        made, attempt = made + 1, attempt + 1
-        await gate.enter()
-        try:
-            if reserve is not None:
-                await reserve()
-            started = clock()
-            with flight:
-                outcome = await one_attempt(target, request, config)
-        finally:
-            gate.leave()
-        note_attempt(made, clock() - started if outcome.seconds is None else outcome.seconds, outcome)
-        if isinstance(outcome, Reply):
-            outage.answered()
-            gate.succeeded(outcome.usage.input_tokens + outcome.usage.output_tokens if outcome.usage else 0)
-            return outcome, made
-        failure = outcome
-        if not failure.retryable:
-            raise failure
-        if (failure.retry_after or 0.0) > config.max_wait:
-            raise _too_long(failure, config)
-        delay = max(failure.retry_after or 0.0, own_delay(attempt, config.max_wait))
-        if failure.code == "agentRateLimited":
-            gate.pushed_back(failure.retry_after or 0.0)
-        most = _most_attempts(failure, config)
-        looks_away = probe is not None and outage.answers == answers_before and _looks_away(failure, outage)
-        if probe is not None and looks_away and (outage.failed() or attempt >= most):
-            await outage.look(failure, probe, note_wait, gate.rest)
-        answers_before = outage.answers  # whoever is answered from now on shows that the target is there
-        if outage.count > outages_before:
-            attempt, outages_before = 0, outage.count
-            continue
-        if attempt >= most:
-            raise failure
-        until = time.time() + delay
-        note_wait(Wait(target=config.name, code=failure.code, until=until, attempt=attempt + 1, attempts=most))
-        await gate.rest(delay)
-
-
-async def one_attempt(target: Target, request: Request, config: TargetConfig) -> Reply | TargetError:
-    """What came of asking once; ConfigurationError where the target cannot be asked at all."""
-    try:
-        async with attempt_clock(target, config.timeout):
-            return await target.ask(request)
-    except TimeoutError:
-        return TargetError("agentTimeout", f"no answer within {config.timeout:g} s", retryable=True)
-    except TargetError as problem:
-        return problem
-    except ConfigurationError:
-        raise
-    except Exception as problem:  # whatever else the code of a target raises is the record of an answer
-        return raised_error(config.name, problem)
-
-
-def _looks_away(failure: TargetError, outage: Outage) -> bool:
-    """Whether the target may be gone; one that nobody could be reached at from the first is configured wrongly."""
-    unreachable = failure.code == "agentRequestFailed" and failure.status is None
-    return failure.code not in IS_THERE and not (unreachable and not outage.answers)
-
-
-def _most_attempts(failure: TargetError, config: TargetConfig) -> int:
-    if failure.code == "agentRateLimited":
-        return LIMITED_FACTOR * config.retries + 1
-    fewer = {"agentTimeout": TIMEOUT_ATTEMPTS, "agentResponseUnparseable": UNREADABLE_ATTEMPTS}
-    return min(config.retries + 1, fewer.get(failure.code, config.retries + 1))
-
-
 def own_delay(attempt: int, longest: float) -> float:
     """How long to wait after an attempt, whatever the target asks for: twice as long each time, with jitter."""
     return min(_FIRST_DELAY * 2.0 ** (attempt - 1), _LONGEST_DELAY, longest) * random.uniform(0.5, 1.0)
 
 
-def _too_long(failure: TargetError, config: TargetConfig) -> WaitTooLong:
-    pause = f"It asks for a pause of {failure.retry_after or 0.0:,.0f} s"
-    limit = f"the target's max_wait is {config.max_wait:,.0f} s"
-    message = f"{failure} {pause}, and {limit}: resume later, or raise max_wait"
-    return WaitTooLong(failure.code, message, status=failure.status)
+class BudgetSpent(Exception):
+    """The next call could exceed what the run may spend."""
+
+
+class Reservations(Protocol):
+    """Where money for calls is set aside."""
+
+    most: float | None
+
+    async def reserve(self, cost: float) -> None:
+        """Set money aside for a call, or BudgetSpent."""
+        ...
+
+    def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
+        """Replace what was set aside by what the call cost, or by what it may have cost where nobody knows."""
+        ...
+
+
+class Budget:
+    """What is left of a run's money; None means no limit.
+
+    What calls may have cost counts against the limit like what they did cost: a call without an answer may be billed.
+    """
+
+    def __init__(self, most: float | None, spent: float = 0.0) -> None:
+        self.most = most
+        self.spent = spent
+        self.unsure = 0.0
+        """What calls may have cost of which that is not known."""
+        self.lent = 0.0
+        """What others hold of it who set money aside for calls themselves."""
+        self._reserved = 0.0
+        self._held = 0
+        self._settled: asyncio.Event | None = None
+        self._lost = 0.0
+        self._run: tuple[Writer, int] | None = None
+
+    def of_run(self, run: int, reader: Reader, writer: Writer) -> None:
+        """Go on from what a run has spent, and keep in its row what is set aside.
+
+        What is set aside there already belongs to calls that were out when their process ended, of which nobody will
+        hear again.
+        """
+        self.spent, noted = reader.spent(run), reader.may_cost(run)
+        self._lost = reader.reserved(run)
+        self.unsure = noted + self._lost
+        self._run = (writer, run)
+
+    @property
+    def committed(self) -> float:
+        """What is spent or may be, calls that are out not counted."""
+        return self.spent + self.unsure
+
+    async def reserve(self, cost: float) -> None:
+        """Set money aside for one call: wait while other calls hold what may be left over, refuse when none can be.
+
+        It is in the store when this returns, so that whoever goes on after a crash knows what may have been spent.
+        """
+        while self.most is not None and self.committed + self._reserved + cost > self.most:
+            if not self._held:  # what is out comes first, so that a refusal says all that was spent
+                self.demand(cost)
+            self._settled = self._settled or asyncio.Event()
+            await self._settled.wait()
+        self._reserved += cost
+        self._held += 1
+        try:
+            await self.secure()
+        except BaseException:
+            self.settle(cost, 0.0)
+            raise
+
+    async def secure(self) -> None:
+        """Return once the store knows all that is set aside now; without a limit nothing is."""
+        if self.most is not None and self._run is not None:
+            writer, run = self._run
+            await writer.secure(run, self._lost + self._reserved + self.lent)
+
+    def demand(self, cost: float) -> None:
+        """BudgetSpent when a call could not be paid even if no other cost anything."""
+        if self.most is not None and self.committed + cost > self.most:
+            raise BudgetSpent(self._spent_sentence(self.most, cost))
+
+    def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
+        """Replace what was set aside by what the call cost; the call itself has been handed to the store before."""
+        self._held -= 1
+        self._reserved = self._reserved - reserved if self._held else 0.0  # sums of fractions leave a rest
+        self.spent += cost
+        self.unsure += may_cost
+        if self.most is not None and self._run is not None:
+            writer, run = self._run
+            writer.reserved(run, self._lost + self._reserved + self.lent)
+        if self._settled is not None:
+            self._settled.set()
+            self._settled = None
+
+    def _spent_sentence(self, most: float, cost: float) -> str:
+        over = self.spent - most
+        beyond = f", {money(over)} over it, for answers came out longer than their limit" if over > 0 else ""
+        unsure = f" and perhaps {money(self.unsure)} more," if self.unsure else ""
+        return (
+            f"{money(self.spent)} spent{unsure} of a limit of {money(most)}{beyond}, and the next call could cost "
+            f"{money(cost)}; resume with a larger --max-cost"
+        )
+
+
+def most_it_can_cost(request: Request, price: Price, largest: int = 0) -> float:
+    """An upper bound of a call's cost: no token is shorter than a byte, and no answer longer than its limit.
+
+    `largest` is the largest answer that the run has seen, in tokens, which counts where servers ignore the limit. Not
+    bounded are pictures and other files in a question, whose tokens have nothing to do with the length of what is sent.
+    """
+    params = request.params
+    limits = [int(params[name]) for name in LENGTHS if params.get(name) and params[name] != UNSET]
+    answer = max([largest, *(limits or [ANSWER_TOKENS])]) * max(1, int(params.get("n") or 1))
+    return reading_costs(request, price) + answer * price.output_per_million / 1e6
+
+
+def reading_costs(request: Request, price: Price) -> float:
+    """The part of that bound which is for the question: what a call costs at most whose question was refused."""
+    written = _bytes(request.messages)
+    if request.tools:
+        written += _bytes(request.tools)
+    if isinstance(request.response_format, Mapping):
+        written += _bytes(request.response_format)
+    return (price.per_call or 0.0) + written * price.most_per_input / 1e6
+
+
+def _bytes(value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> int:
+    written = value if isinstance(value, Mapping) else list(value)
+    return len(strictjson.dumps(written).encode("utf-8", "surrogatepass"))

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
+from tui_evals.datasets.item_names import names_in_run, repeated_sentence
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import Rubric
 from tui_evals.evaluators.base import EMBEDDER, Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.store.records import PlannedAnswer
-from tui_evals.targets.base import Price, TargetConfig, Usage
-from tui_evals.text.tokens import estimate_tokens
-
-from .prompting import PromptUnderTest, of_dataset
-from .question_sizes import TYPICAL_ANSWER_TOKENS, QuestionSizes
-from .toolbox import most_steps
-
-_TYPICAL_SAYING_TOKENS = 60
-"""Of a simulated user."""
-_TYPICAL_EXCHANGE_TOKENS = TYPICAL_ANSWER_TOKENS + _TYPICAL_SAYING_TOKENS
-
+from tui_evals.targets.base import TargetConfig
 
 Blame = Literal["arguments", "configuration"]
 
@@ -100,35 +92,21 @@ class Plan:
         return self.prompts or (of_dataset(self.dataset),)
 
     def name_of(self, number: int) -> str:
-        """How an item is named: its testId where no other item has it, else its position from 1."""
-        test_id = self.dataset.items[number].testId
-        return test_id if test_id and self._test_ids.get(test_id) == 1 else f"#{number + 1}"
+        """How an item is named in the run."""
+        return self._names[number]
 
     @cached_property
-    def _test_ids(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for item in self.dataset.items:
-            if item.testId:
-                counts[item.testId] = counts.get(item.testId, 0) + 1
-        return counts
+    def _names(self) -> Sequence[str]:
+        return item_names(self.dataset)
 
     def repeats_of(self, item: Item) -> int:
         """How often an item is asked: once for each of its questions, or its own number, the dataset's or the run's."""
-        if item.other_questions:
-            return 1 + len(item.other_questions)
-        return item.repeats or self.dataset.repeats or self.repeats
+        return repeats_of(item, self.dataset, self.repeats)
 
     def answers(self) -> Iterator[PlannedAnswer]:
         """Every answer of the run, the turns of a cell together, prompts and targets of an item together."""
-        cell = 0
-        for number, item in self.asked_items:
-            name, category = self.name_of(number), item.category or ""
-            for repeat in range(self.repeats_of(item)):
-                for prompt in range(len(self.asked_prompts)):
-                    for target in range(len(self.targets)):
-                        for turn in range(len(item.units)):
-                            yield PlannedAnswer(cell, number, turn, prompt, target, repeat, name, category)
-                        cell += 1
+        columns = len(self.asked_prompts), len(self.targets)
+        return planned_answers(self.dataset, self.asked_items, self.repeats, *columns)
 
     def resolved(self, item: Item, turn: int) -> tuple[EffectiveEvaluator, ...]:
         """The evaluators of a unit, as the dataset says."""
@@ -181,8 +159,10 @@ class Plan:
         return {options.get("type", key) for evaluators in maps if evaluators for key, options in evaluators.items()}
 
     def cautions(self) -> tuple[str, ...]:
-        """What a user should know of its evaluators before they judge on this machine."""
-        found = (self.registry.find(name).caution() for name in sorted(self.evaluators_used()))
+        """What a user should know before it begins: of its evaluators on this machine, and of testIds."""
+        found = [self.registry.find(name).caution() for name in sorted(self.evaluators_used())]
+        test_ids = [item.testId for item in self.dataset.items]
+        found.append(repeated_sentence(test_ids, [number for number, _ in self.asked_items]))
         return tuple(dict.fromkeys(caution for caution in found if caution))
 
     def check_evaluators(self) -> None:
@@ -231,117 +211,44 @@ class Plan:
             raise MissingEmbedder(key)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTurns:
-    """What the cache has of a plan: how many turns of a cell from its first on, by the number of the cell."""
-
-    turns: Mapping[int, int] = field(default_factory=dict)
-    complete: bool = True
-    """Whether every cell was looked up; of a large plan only the first are."""
+def item_names(dataset: Dataset) -> list[str]:
+    """How the items of a dataset are named in a run."""
+    return names_in_run([item.testId for item in dataset.items])
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a run will take before it starts: calls for certain, money as a rough guess where prices are known."""
-
-    answers: int
-    judge_calls: int
-    known_cost: float
-    """Of those whose price is known."""
-    cautions: tuple[str, ...] = ()
-    unpriced: tuple[str, ...] = ()
-    """The targets and judges that are to be asked and whose price is not known, by name."""
-    cached: int = 0
-    """Answers that the cache has, so that nobody is asked for them."""
-    all_looked_up: bool = True
-    """Whether it may have no more of them."""
-    further: int = 0
-    """How many more calls the answers may take at most whose model is asked again, after its tools or by a user."""
-    played: int = 0
-    """How many calls it takes at most to play simulated users."""
-    with_files: int = 0
-    """How many calls of targets are paid by tokens and have pictures or other files in them, which are not counted."""
-
-    @property
-    def cost(self) -> float | None:
-        """What all of it costs; None where a price is missing."""
-        return None if self.unpriced else self.known_cost
-
-    @property
-    def calls(self) -> int:
-        """How many calls are to be made."""
-        return self.answers - self.cached + self.judge_calls + self.played
+def repeats_of(item: Item, dataset: Dataset, repeats: int) -> int:
+    """How often an item is asked in a run that asks others so many times."""
+    if item.other_questions:
+        return 1 + len(item.other_questions)
+    return item.repeats or dataset.repeats or repeats
 
 
-class _Bill:
-    """Calls added up by the prices of those who are asked, and who of them has none."""
-
-    def __init__(self, price_of: Callable[[TargetConfig], Price | None]) -> None:
-        self._price_of = price_of
-        self._prices: dict[str, Price | None] = {}
-        self.sum = 0.0
-        self.with_files = 0
-        self.unpriced: dict[str, None] = {}
-
-    def add(self, config: TargetConfig, read: int, written: int, files: int = 0) -> None:
-        if config.name not in self._prices:
-            self._prices[config.name] = self._price_of(config)
-        price = self._prices[config.name]
-        if price is None:
-            self.unpriced[config.name] = None
-        else:
-            self.sum += price.cost(Usage(read, written))
-            self.with_files += bool(files and price.input_per_million)
+def planned_answers(
+    dataset: Dataset, items: Iterable[tuple[int, Item]], repeats: int, prompts: int, targets: int
+) -> Iterator[PlannedAnswer]:
+    """Every answer to some items, the turns of a cell together, prompts and targets of an item together."""
+    cell, names = 0, item_names(dataset)
+    for number, item in items:
+        for repeat in range(repeats_of(item, dataset, repeats)):
+            for prompt in range(prompts):
+                for target in range(targets):
+                    for turn in range(len(item.units)):
+                        yield PlannedAnswer(
+                            cell, number, turn, prompt, target, repeat, names[number], item.category or ""
+                        )
+                    cell += 1
 
 
-def estimate(
-    plan: Plan,
-    price_of: Callable[[TargetConfig], Price | None],
-    judges: Mapping[str | None, TargetConfig],
-    known: KnownTurns | None = None,
-) -> Estimate:
-    """Count the calls of a plan and guess their cost from the length of the chats; what is `known` costs nothing.
-
-    Judges are counted for known answers too: what they would be asked is not known before.
-    """
-    answers = judge_calls = cached = further = played = 0
-    known, bill, sizes = known or KnownTurns(), _Bill(price_of), QuestionSizes(plan.dataset, plan.asked_prompts)
-    for answer in plan.answers():
-        unit = plan.dataset.items[answer.item].units[answer.turn]
-        answers += 1
-        user, target = plan.dataset.items[answer.item].user, plan.targets[answer.target]
-        exchanges = 1 if user is None else user.max_turns
-        further += exchanges * most_steps(plan.dataset, plan.dataset.items[answer.item], target) - 1
-        size = sizes.of(answer.item, answer.prompt)[answer.turn]
-        tokens = size.tokens
-        if answer.turn < known.turns.get(answer.cell, 0):
-            cached += 1
-        else:
-            for before in range(exchanges):
-                bill.add(target, tokens + before * _TYPICAL_EXCHANGE_TOKENS, TYPICAL_ANSWER_TOKENS, size.files)
-        if user is not None:
-            for before in range(0 if user.opening is None else 1, exchanges + 1):
-                played += 1
-                bill.add(judges[user.target], 400 + before * _TYPICAL_EXCHANGE_TOKENS, _TYPICAL_SAYING_TOKENS)
-            tokens += exchanges * _TYPICAL_EXCHANGE_TOKENS
-        for entry in () if plan.without_judges else plan.resolved(plan.dataset.items[answer.item], answer.turn):
-            kind = plan.registry.find(entry.evaluator)
-            if plan.asks_judge(entry, plan.dataset.items[answer.item], answer.turn):
-                judge_calls += 1
-                read, written = (estimate_tokens(unit.reference or ""), 0) if kind.embeds else (tokens + 600, 80)
-                bill.add(judges[kind.asked_target(entry.settings)], read + TYPICAL_ANSWER_TOKENS, written)
-    return Estimate(
-        answers=answers,
-        judge_calls=judge_calls,
-        known_cost=bill.sum,
-        cautions=plan.cautions(),
-        unpriced=tuple(bill.unpriced),
-        cached=cached,
-        all_looked_up=known.complete,
-        further=further,
-        played=played,
-        with_files=bill.with_files,
-    )
+def planned_before(
+    config: Mapping[str, Any], document: Mapping[str, Any], prompts: int, targets: int
+) -> list[PlannedAnswer]:
+    """The answers of a stored run again, by its config and dataset; none where it was not planned here."""
+    if "repeats" not in config or "only" not in config:
+        return []
+    dataset = Dataset.model_validate(document)
+    only = None if config["only"] is None else set(config["only"])
+    items = ((number, item) for number, item in enumerate(dataset.items) if only is None or number in only)
+    return list(planned_answers(dataset, items, config["repeats"], prompts, targets))
 
 
 def limited(plan_items: Sequence[int], limit: int | None, seed: int | None) -> list[int]:

@@ -1,4 +1,4 @@
-"""The project a run belongs to: its folder, settings, environment, evaluators and store."""
+"""The project of a run: its folder, settings, environment, evaluators and store."""
 
 from __future__ import annotations
 
@@ -8,18 +8,77 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from tui_evals.datasets.discover import make_project
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.store.database import open_store
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.store import identity
+from tui_evals.store.connection import why_read_only
+from tui_evals.store.database import StoreError, open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
+from tui_evals.store.runlock import alive, executed_runs, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
+from tui_evals.targets.permissions import Permission
 
-from .store_path import place_of_store, store_of
-
+DATABASE = "TUI_EVALS_DB"
+"""The variable that names another store than the project's own."""
 TRUST = "TUI_EVALS_TRUST"
 """The variable of the process that trusts a project without a question, with the value `all`."""
+
+
+def store_of(root: Path) -> Path:
+    """The store that TUI_EVALS_DB names, else the project's own; made where there is none yet."""
+    place = place_of_store(root)
+    if not os.environ.get(DATABASE) and not why_read_only(place):
+        make_project(root)
+    if not place.exists():
+        demand_unused(place)
+    return project_store(root, place)
+
+
+def project_store(root: Path, path: Path) -> Path:
+    """A store that a project uses, made where there is none yet."""
+    path = open_store(path)
+    settle_origin(root, path)
+    return path
+
+
+def settle_origin(root: Path, path: Path) -> None:
+    """Adopt a store without a question that was opened where everything is the user's own, or is trusted."""
+    if trusts_all():
+        identity.trust(path, trusting=True)
+    number = identity.noticed_number(path)
+    if number is None or identity.is_own(path, number) or path.parent.resolve() != (root / ".evals").resolve():
+        return
+    # Imported for a store that is not known, because most commands do without what it imports.
+    from tui_evals.targets.permissions import Approvals
+
+    if Approvals(root).is_own:
+        identity.own(path, number, "adopted")
+
+
+def trusts_all() -> bool:
+    """Whether this process trusts every project without a question."""
+    return os.environ.get(TRUST) == "all"
+
+
+def place_of_store(root: Path) -> Path:
+    """Where that is, whatever is there."""
+    return Path(os.environ.get(DATABASE) or root / ".evals" / "evals.db").absolute()
+
+
+def demand_unused(path: Path) -> None:
+    """StoreError where no store is to be made, because a run that goes on writes into the one that stood there."""
+    for key in executed_runs(path):
+        if alive(run_lock(path, key)):
+            raise StoreError(
+                f"{path} was deleted while the run {key} writes into it. The run ends at once and writes it there "
+                "again; then try again."
+            )
 
 
 @dataclass(frozen=True)
@@ -46,7 +105,9 @@ class Project:
     @cached_property
     def store(self) -> Path:
         """The database, made where there is none yet."""
-        return open_store(self.database) if self.database is not None else store_of(self.root)
+        if self.trusting:
+            identity.trust((self.database or place_of_store(self.root)).absolute(), trusting=True)
+        return store_of(self.root) if self.database is None else project_store(self.root, self.database)
 
     @property
     def has_store(self) -> bool:
@@ -71,6 +132,82 @@ class Project:
 def load_project(root: Path, env_name: str | None = None, *, trusting: bool = False) -> Project:
     """The project at a folder; ConfigurationError says what is wrong in its settings."""
     settings = load_settings(root)
-    trusting = trusting or os.environ.get(TRUST) == "all"
+    trusting = trusting or trusts_all()
+    if trusting:
+        identity.trust(place_of_store(root), trusting=True)
     variables, notes = environment(root, env_name, settings.variables, trusting=trusting)
     return Project(root, settings, variables, tuple(notes), trusting)
+
+
+_UNUSED = (
+    "Its cached answers and baselines are not used. `tui-evals trust --store` uses them from now on, --trust this once."
+)
+_begun: set[tuple[Path, str]] = set()
+
+
+def store_permission(root: Path, path: Path) -> Permission | None:
+    """What using a store needs a yes for: None where there is no store, or it is the user's own."""
+    if not path.exists():
+        return None
+    settle_origin(root, path)
+    if _is_known(path):
+        return None
+    with Reader(path) as reader:
+        if not reader.is_foreign:
+            return None
+        answers, runs = reader.cache_info().entries, len(reader.runs(limit=1_000))
+        number = reader.store_number
+    place = path.relative_to(root) if path.is_relative_to(root) else path
+    holds = f"{answers:,} cached answer{'s' * (answers != 1)}, {runs:,} run{'s' * (runs != 1)}"
+    does = f"answers from its store, which was not begun here ({holds})"
+    return Permission("store", does, str(place), str(number), path)
+
+
+def _is_known(path: Path) -> bool:
+    """Whether a store that this process has opened is the user's own."""
+    number = identity.noticed_number(path)
+    return number is not None and identity.is_own(path, number)
+
+
+def adopt(path: Path) -> None:
+    """Make a store the user's own."""
+    with Reader(path) as reader:
+        identity.own(path, reader.store_number, "adopted")
+
+
+def adopted_stores(root: Path) -> list[identity.Adopted]:
+    """The stores of a project that somebody said yes to."""
+    return identity.adopted_below(place_of_store(root).parent)
+
+
+def forget_stores(root: Path) -> int:
+    """Take back the yes to the stores of a project; how many there were."""
+    return identity.disown_below(place_of_store(root).parent)
+
+
+def store_note(path: Path) -> str:
+    """What of a store is not used because it is not the user's own; empty where all of it is."""
+    if identity.is_unrecorded(path):
+        return (
+            f"{path} counts as yours in this process only, because your state folder cannot be written. Later "
+            "commands use its cached answers and baselines with --trust."
+        )
+    if _is_known(path):
+        return ""
+    with Reader(path) as reader:
+        return f"{path} was not begun here. {_UNUSED}" if reader.is_foreign else ""
+
+
+def note_begun(path: Path, run: RunRow) -> None:
+    """Remember for this process that it began a run itself, whatever else its store holds."""
+    _begun.add((path, run.key))
+
+
+def demand_own_store(reader: Reader, what: str, *, run: RunRow | None = None) -> None:
+    """CannotPlan where something would be decided by a store that is not the user's own; a `run` may be begun here."""
+    if reader.is_foreign and (run is None or (reader.path, run.key) not in _begun):
+        raise CannotPlan(
+            f"{what} is in {reader.path}, which was not begun here, so it decides nothing. Read it, then use it: "
+            "`tui-evals trust --store`, or --trust for this once. A new store beside it: --db FILE",
+            "arguments",
+        )

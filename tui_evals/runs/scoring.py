@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
-from tui_evals.evaluators.chunks import CHUNKS, chunk_texts
 from tui_evals.evaluators.rows import tool_call
+from tui_evals.evaluators.shown import CHUNKS, chunk_texts
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.light_records import light_record
+from tui_evals.runs.prompting import (
+    Chat,
+    PromptUnderTest,
+    chat_up_to,
+    messages_of_answer,
+    opening_of,
+    question_of,
+    variables_of,
+)
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Mark
 from tui_evals.text.chats import chat_to_text, split_at_question
-from tui_evals.text.tokens import tokens_per_second
+from tui_evals.text.measures import tokens_per_second
 
+from .availability import Unavailable
 from .plan import Assigned, Plan
-from .prompting import Chat, PromptUnderTest, chat_up_to, variables_of
 from .status import Status, score_of, status_of, weighted_mean
 
 FORMAT_KEY = "response_format"
@@ -112,6 +122,20 @@ def evidence_for(
     )
 
 
+def stored_evidence(plan: Plan, row: AnswerRow, known: Mapping[int, AnswerRecord]) -> Evidence:
+    """The evidence for an answer of the store; `known` has it and the answers before it, by turn.
+
+    TemplateError where its prompt cannot be filled in any more.
+    """
+    item, prompt = plan.dataset.items[row.item].asking(row.repeat), plan.asked_prompts[row.prompt]
+    messages = [*opening_of(plan.dataset, item, prompt)]
+    for turn, unit in enumerate(item.units[: row.turn + 1]):
+        messages += question_of(unit)
+        if turn < row.turn and turn in known:
+            messages += messages_of_answer(known[turn])
+    return evidence_for(plan, item, row.turn, prompt, tuple(messages), known[row.turn])
+
+
 def _generated_texts(plan: Plan, item: Item) -> Mapping[str, str]:
     """The texts that a generation wrote about the prompt: the item's, else the dataset's."""
     texts: dict[str, str] = {}
@@ -132,7 +156,8 @@ async def judge(
 ) -> Judgement:
     """Put an answer to its evaluators; what some of them `said` of it already stands.
 
-    Those that judge whole conversations do so at the last turn that has them.
+    Those that judge whole conversations do so at the last turn that has them. Unavailable where one of their judges
+    cannot be asked; all others were.
     """
     kept = {record.key: record for record in said}
     own, later = list[Assigned](), list[Assigned]()
@@ -140,7 +165,14 @@ async def judge(
         scope = one.evaluator.scope
         is_own = scope == "answer" or (scope == "thread" and plan.judges_thread(item, turn, one.key))
         (own if is_own else later).append(one)
-    records = [kept.get(one.key) or await recorded(one, evidence, plan.without_judges) for one in own]
+    records, unavailable = list[ScoreRecord](), None
+    for one in own:
+        try:
+            records.append(kept.get(one.key) or await recorded(one, evidence, plan.without_judges))
+        except Unavailable as problem:  # what the other judges say is kept until all have said it
+            unavailable = problem
+    if unavailable is not None:
+        raise unavailable
     format_record = await form_record(evidence, item, plan.dataset)
     if format_record is not None:
         records.append(format_record)
@@ -200,16 +232,24 @@ Column = tuple[int, int]
 
 
 def column_scores(
+    rows: Iterable[AnswerRow], scores: Mapping[int, Sequence[ScoreRecord]], items: Sequence[Mapping[str, Any]]
+) -> dict[Column, float | None]:
+    """The score of each prompt × target, 0 to 100; None where nothing was judged."""
+    return {column: weighted_mean(weighed) for column, weighed in item_scores(rows, scores, items).items()}
+
+
+def item_scores(
     rows: Iterable[AnswerRow],
     scores: Mapping[int, Sequence[ScoreRecord]],
     items: Sequence[Mapping[str, Any]],
-    missing: Collection[int] = (),
-) -> dict[Column, float | None]:
-    """The score of each prompt × target, 0 to 100; None where nothing was judged. `missing` conversations score 0."""
+    assumed: Mapping[int, float] = MappingProxyType({}),
+) -> dict[Column, list[tuple[float | None, float]]]:
+    """The scores of the items of each prompt × target with their weights; conversations may have `assumed` ones."""
     pooled: dict[tuple[Column, int, int], list[tuple[float, float]]] = {}
     for row in rows:
         weighed = pooled.setdefault(((row.prompt, row.target), row.item, row.repeat), [])
-        weighed += [(0.0, 1.0)] if row.cell in missing else judged_parts(scores.get(row.id, ()))
+        given = assumed.get(row.cell)
+        weighed += judged_parts(scores.get(row.id, ())) if given is None else [(given, 1.0)]
     by_item: dict[tuple[Column, int], list[float | None]] = {}
     for (column, item, _), parts in pooled.items():
         by_item.setdefault((column, item), []).append(weighted_mean(parts))
@@ -218,7 +258,7 @@ def column_scores(
         known = [(score, 1.0) for score in repeats]
         weight = items[item].get("weight", 1.0)
         columns.setdefault(column, []).append((weighted_mean(known), float(weight)))
-    return {column: weighted_mean(weighed) for column, weighed in sorted(columns.items())}
+    return dict(sorted(columns.items()))
 
 
 def judged_parts(records: Sequence[ScoreRecord | Mark]) -> list[tuple[float, float]]:

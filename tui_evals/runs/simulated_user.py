@@ -22,14 +22,14 @@ from tui_evals.evaluators.judging import (
     shipped_prompt,
     with_fence_notice,
 )
+from tui_evals.runs.prompting import messages_of_answer
+from tui_evals.runs.tools import together
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request
 from tui_evals.text.chats import chat_to_text
 from tui_evals.text.prompty import render_messages
 
-from .prompting import messages_of_answer
 from .scoring import scripted
-from .tool_loop import together
 
 Goal = Literal["open", "reached", "given_up"]
 GOALS: tuple[Goal, ...] = ("open", "reached", "given_up")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,42 +15,55 @@ from tui_evals.datasets.attachments import with_pinned_files
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import CheckedDataset, checked_dataset, document_of_data, rubric_of
+from tui_evals.datasets.validate import CheckedDataset, checked_dataset, rubric_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
+from tui_evals.files import Calls, fit_calls
+from tui_evals.runs.engine import STOPPED, Engine, Outcome, sign_ended
+from tui_evals.runs.estimating import Estimate, estimate_run
+from tui_evals.runs.evaluator_checks import check_judgeable
+from tui_evals.runs.executors.cluster.terms import ClusterTerms, saved_terms
+from tui_evals.runs.gates import GateResults, Gates, check_gates
+from tui_evals.runs.limits import Budget
+from tui_evals.runs.project import Project, note_begun
+from tui_evals.runs.prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
+from tui_evals.runs.readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
+from tui_evals.runs.scoring_passes import KeptScores, judging_config, pass_config
+from tui_evals.runs.selection import ItemSelection, chosen_positions, find_run, select_items
+from tui_evals.runs.store_trouble import Storing, longest_wait
+from tui_evals.runs.target_opening import (
+    SOURCE,
+    calls_at_once,
+    demand_price,
+    items_of,
+    judge_label,
+    named_identity,
+    opened,
+    settings_of_run,
+    suggested,
+)
+from tui_evals.runs.tools import open_toolbox
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import LIVE_STATUSES, AnswerRow, FailureCause, NewRun, RunRow, StopCode, Totals
+from tui_evals.store.records import LIVE_STATUSES, FailureCause, NewRun, RunRow, StopCode, Totals
+from tui_evals.store.repair import LOST
 from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.upkeep import keep_backup
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
-from tui_evals.targets.opening import Later, identity, open_target
+from tui_evals.targets.opening import Later, identity_changes, open_target
 from tui_evals.targets.permissions import NotApproved, Permission, destinations
 from tui_evals.targets.sweep import Sweep, base_name, swept
 from tui_evals.text.safe import safe_line
 
 from .approving import agree_to_typed, demand, find_typed, missing_permissions
 from .asking import PricedTarget
-from .budget import Budget
-from .engine import STOPPED, Engine, Outcome
-from .executors.cluster.terms import ClusterTerms, saved_terms
-from .gates import GateResults, Gates, check_gates
-from .judgeable import check_judgeable
-from .known import known_turns
-from .limits import Room
-from .opening import demand_price, items_of, opened, price_for
-from .plan import CannotPlan, Estimate, KnownTurns, Plan, estimate
-from .project import Project
-from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
-from .question_sizes import TYPICAL_ANSWER_TOKENS, QuestionSizes
-from .readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
-from .selection import ItemSelection, chosen_positions, find_run, select_items
-from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO
-from .storing import Storing
-from .suggested import SOURCE, settings_of_run, suggested
-from .toolbox import open_toolbox
+from .availability import Room
+from .plan import CannotPlan, Plan
+from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO, exit_code_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,14 +134,17 @@ class PreparedRun:
         return missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
 
     def estimate(self) -> Estimate:
-        """The calls it takes, and what they may cost; what the cache has is not asked."""
-        return estimate(self.plan, price_for, judge_configs(self.plan, self.project.settings), self._known())
-
-    def _known(self) -> KnownTurns:
-        if not self.terms.use_cache or not self.project.has_store:
-            return KnownTurns()
-        with Reader(self.project.store) as reader:
-            return known_turns(self.plan, self.project, reader, self.terms.max_cost)
+        """The calls it takes, and what they may cost, by earlier answers where there are some."""
+        terms = self.terms
+        return estimate_run(
+            self.plan,
+            self.project,
+            self.about["source"],
+            self.document,
+            use_cache=terms.use_cache,
+            max_cost=terms.max_cost,
+            concurrency=terms.concurrency,
+        )
 
     @property
     def destinations(self) -> Mapping[str, Mapping[str, str | None]]:
@@ -157,7 +174,9 @@ class PreparedRun:
             apart=apart,
         )
         about = {**self.about, "destinations": self.destinations, "allow_unjudged": self.allow_unjudged}
+        about["settings"] = self.project.settings
         run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **about)
+        note_begun(self.project.store, run)
         ready = {**self.ready, **opened_targets}
         return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=ready)
 
@@ -173,6 +192,28 @@ class Job:
     ready: Mapping[str, Target] = field(default_factory=dict)
     judged: frozenset[int] | None = None
     """The answers that are to be judged again, by their ids; None for all."""
+    left_out: frozenset[int] = frozenset()
+    """The numbers of the targets that are not asked this time, whose answers stay pending."""
+    judges_left_out: frozenset[str] = frozenset()
+    """The judges that are not asked this time, whose verdicts stay pending."""
+    named: frozenset[str] = frozenset()
+    """The evaluators that are to judge again; none for all."""
+    anew: bool = False
+    """Whether they judge again what they judged alike before."""
+    notes: tuple[str, ...] = ()
+    """What a person should know before it is judged again."""
+
+    def kept(self, reader: Reader) -> KeptScores | None:
+        """The scores that judging again leaves as they are; None where all are made again."""
+        if self.anew and not self.named:
+            return None
+        return KeptScores(self.run, self.plan, self.project, reader, named=self.named, anew=self.anew)
+
+    @property
+    def calls_at_once(self) -> Mapping[str, Calls]:
+        """The calls that it would have in flight, if the system allows so many open files."""
+        judges = needed_judges(self.plan, self.project.settings)
+        return calls_at_once(self.plan.targets, judges, self.terms.concurrency)
 
     def missing_permissions(self, *, judging: bool = True) -> list[Permission]:
         """What executing it would do that nobody has agreed to yet; evaluators count where it depends on them."""
@@ -199,7 +240,7 @@ class RunOutcome:
     """Why it is not finished."""
     code: StopCode
     totals: Totals
-    by_target: Mapping[int, Totals]
+    by_column: Mapping[tuple[int, int], Totals]
     causes: tuple[FailureCause, ...]
     """Why answers are missing or could not be judged, the most frequent first."""
     gates: GateResults
@@ -208,7 +249,7 @@ class RunOutcome:
     def exit_code(self) -> int:
         """The exit code of a command that executed the run."""
         if not self.finished:
-            return {"configuration": 3, "store": 130}.get(self.code, 1)
+            return exit_code_of(self.code)
         return 0 if self.gates.met else 1
 
 
@@ -231,7 +272,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     registry = project.registry
     if request.own_evaluators:
         registry = replace(registry, by_name={**registry.by_name, **request.own_evaluators})
-    checked = _dataset_to_ask(document, asked, registry)
+    checked = dataset_to_ask(document, asked, registry)
     plan = Plan(
         dataset=checked.dataset,
         rubric=rubric_of(checked.portable),
@@ -285,7 +326,7 @@ def _folder_of(document: Document, project: Project) -> str:
 _NAMED_ITEMS = 10
 
 
-def _dataset_to_ask(document: Document, asked: Document, registry: Registry) -> CheckedDataset:
+def dataset_to_ask(document: Document, asked: Document, registry: Registry) -> CheckedDataset:
     """The typed dataset of a run; what is wrong is said of the file, before its matrix is expanded."""
     checked = checked_dataset(document, registry.catalogue, registry.own)
     return checked if asked is document else replace(checked, dataset=Dataset.model_validate(asked.data))
@@ -354,6 +395,11 @@ def stored_job(
 
     `own_evaluators` are those that are given as code.
     """
+    if LOST in run.config:
+        raise CannotPlan(
+            f"{run.config[LOST]:,} answers of {run.key} were lost with a damaged store, which no longer says what was "
+            f"asked. Start a new run: `tui-evals run {run.source}`"
+        )
     settings = settings_of_run(run, reader, project.settings)
     project = replace(project, settings=settings)
     registry = with_prompt_metrics(project.registry, metrics_folder(run, reader, project.root))
@@ -417,98 +463,6 @@ def rerun_items(
     )
 
 
-def judged_again(
-    run: RunRow,
-    reader: Reader,
-    project: Project,
-    *,
-    dataset: Document | None = None,
-    evaluators: Mapping[str, Mapping[str, Any]] | None = None,
-    judge: str | None = None,
-    without_judges: bool = False,
-    use_cache: bool = True,
-    allow_unjudged: bool = False,
-) -> Job:
-    """A new scoring pass over the answers of a run, by its own evaluators or by others."""
-    job = stored_job(run, reader, project)
-    plan, settings = job.plan, project.settings
-    if dataset is not None or evaluators is not None:
-        judging = _judging_dataset(run, reader, plan, dataset, evaluators)
-        plan = replace(plan, dataset=judging.dataset, rubric=rubric_of(judging.portable))
-    plan = replace(plan, only_judging=True)
-    if word := judge or settings.judge:
-        plan = replace(plan, judge=find_typed(word, settings))
-    plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
-    plan.check_evaluators()
-    plan = with_embedder(plan, settings)
-    plan.check_judges()
-    check_roles(plan, settings)
-    if not allow_unjudged:
-        check_judgeable(plan)
-    terms = replace(job.terms, max_cost=None, use_cache=job.terms.use_cache and use_cache)
-    return replace(job, run=replace(job.run, staged_pass=0), plan=plan, terms=terms)
-
-
-def some_judged_again(
-    run: RunRow, answers: Iterable[int], reader: Reader, project: Project, *, allow_unjudged: bool = False
-) -> Job:
-    """A new scoring pass in which only some answers are judged anew, by what judges the run; the others keep theirs.
-
-    Judged by anything else, a run would say of one item by which it was judged and mean another.
-    """
-    job = replace(stored_job(run, reader, project), judged=frozenset(answers))
-    job = replace(job, plan=replace(job.plan, only_judging=True))
-    if run.scoring_pass > 1:
-        job = by_pass(job, reader.passes(run.id)[-1].config, reader)
-    if not allow_unjudged:
-        check_judgeable(job.plan)
-    return replace(job, run=replace(job.run, staged_pass=0), terms=replace(job.terms, max_cost=None))
-
-
-def judged_onwards(
-    run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
-) -> Job:
-    """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
-    job = by_pass(stored_job(run, reader, project, own_evaluators), reader.staged_pass(run)[0], reader)
-    return replace(job, terms=replace(job.terms, max_cost=None))
-
-
-def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader) -> Job:
-    """A run with what a scoring pass of it judges by, as the pass was stored."""
-    plan, project = job.plan, job.project
-    if kept.get("dataset"):
-        plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
-    judge = _unchanged_target(kept["judge"], project.settings, project.environment) if kept["judge"] else None
-    rubric = kept.get(RUBRIC, plan.rubric)
-    without_judges = kept["without_judges"]
-    plan = replace(plan, judge=judge, without_judges=without_judges, rubric=rubric, only_judging=True)
-    plan = replace(plan, embedder=_kept_embedder(kept, project.settings, project.environment))
-    plan.check_evaluators()
-    return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
-
-
-def _judging_dataset(
-    run: RunRow,
-    reader: Reader,
-    plan: Plan,
-    dataset: Document | None,
-    evaluators: Mapping[str, Mapping[str, Any]] | None,
-) -> CheckedDataset:
-    """The dataset that was asked, with the evaluators that are to judge it now."""
-    registry = plan.registry
-    if dataset is not None and evaluators is not None:
-        raise CannotPlan("give --dataset or --evaluators, not both", "arguments")
-    if dataset is None:
-        data = {**reader.snapshot(run.snapshot), "default_evaluators": dict(evaluators or {})}
-        dataset = document_of_data(data, Path(run.source))
-    judging = _dataset_to_ask(dataset, expanded(dataset)[0], registry)
-    if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.dataset.items]:
-        raise CannotPlan(
-            "the dataset has other items or turns than the run, so its evaluators do not fit its answers", "arguments"
-        )
-    return judging
-
-
 def metrics_folder(run: RunRow, reader: Reader, root: Path) -> Path | None:
     """The folder of the prompt under test of a run: as it was noted, else as its dataset names the prompt."""
     if METRICS in run.config:
@@ -538,7 +492,9 @@ async def execute(
     with hold(run_lock(path, run.key)) as lock, Reader(path) as reader:
         await writer.take_spilled(run)
         writer.control(run.id, "")
-        storing = Storing(writer, path, run, lock, _longest_wait(job))
+        asked = (*job.plan.targets, *needed_judges(job.plan, job.project.settings))
+        storing = Storing(writer, path, run, lock, longest_wait(asked))
+        found = reader.unsigned_answers(run)
         try:
             engine = assemble(job, writer, reader, storing, again=again)
         except ConfigurationError as problem:
@@ -557,9 +513,16 @@ async def execute(
             outcome = STOPPED
         if beside_it is not None:
             await beside_it
-        ended = _run_outcome(reader, run, outcome, gates or Gates())
-        if ended.run.verdict != run.verdict:
-            await writer.patient_verdict(run.id, ended.run.verdict)
+        if storing.is_overwritten:
+            return _outcome_of_lost_store(run, path, await storing.conclude())
+        old_rules = job.project.settings.run.gates == "0.2"
+        ended = _run_outcome(reader, run, outcome, replace(gates or Gates(), rules_of_0_2=old_rules))
+        if ended.run.verdict or run.verdict:
+            await writer.patient_gates(run.id, ended.run.gates, ended.run.verdict)
+        if not storing.is_lost:
+            await asyncio.to_thread(sign_ended, writer, run, outcome.finished, again, found)
+        if ended.finished:
+            await asyncio.to_thread(keep_backup, path)
         if storing.is_lost:
             message = await storing.conclude()
             stored = replace(ended.run, status="interrupted", message=message, code="store")
@@ -567,10 +530,26 @@ async def execute(
     return ended
 
 
-def _longest_wait(job: Job) -> float:
-    """How long a run waits for its store: as long as for a target."""
-    asked = (*job.plan.targets, *needed_judges(job.plan, job.project.settings))
-    return max(config.max_outage for config in asked)
+def _outcome_of_lost_store(run: RunRow, path: Path, message: str) -> RunOutcome:
+    """How a run ended whose store was overwritten, in the numbers of what the store holds now."""
+    code: StopCode = "store"
+    totals: Totals = Totals.of_pending(run.total)
+    by_column: Mapping[tuple[int, int], Totals] = {}
+    with suppress(StoreError), Reader(path) as reader:  # one that cannot be read may be repaired
+        if reader.knows(run):
+            totals, by_column = reader.totals(run.id), reader.totals_by(run.id, "column")
+        else:
+            code = "lost"
+    return RunOutcome(
+        run=replace(run, status="interrupted", message=message, code=code, waiting=None),
+        finished=False,
+        message=message,
+        code=code,
+        totals=totals,
+        by_column=by_column,
+        causes=(),
+        gates=GateResults(),
+    )
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -582,14 +561,14 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
 def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
-    checked = check_gates(reader, run, totals, gates) if outcome.finished else GateResults()
+    checked = check_gates(reader, run, totals, gates, finished=outcome.finished)
     return RunOutcome(
-        run=replace(run, verdict=checked.line),
+        run=replace(run, verdict=checked.line, gates=checked.checks),
         finished=outcome.finished,
         message=outcome.message,
         code=outcome.code,
         totals=totals,
-        by_target=reader.totals_by(run.id, "target"),
+        by_column=reader.totals_by(run.id, "column"),
         causes=reader.causes(run.id),
         gates=checked,
     )
@@ -608,12 +587,14 @@ def store_plan(
     files: str | None = None,
     destinations: Mapping[str, Mapping[str, str | None]] | None = None,
     allow_unjudged: bool = False,
+    settings: Settings | None = None,
     **more: Any,
 ) -> RunRow:
     """Commit a plan: from now on the run exists, whole, with every answer pending.
 
     `metrics` is the folder of the prompt under test, beside which evaluators lie; `files` that of the dataset, where
-    files go along with questions; `destinations` says where questions and keys go.
+    files go along with questions; `destinations` says where questions and keys go. With `settings` the judges that
+    evaluators name are kept too.
     """
     new = NewRun(
         name=name,
@@ -622,7 +603,7 @@ def store_plan(
         targets=tuple(target.name for target in plan.targets),
         prompts=tuple(prompt.name for prompt in plan.asked_prompts),
         config={
-            **_run_config(plan, terms, environment),
+            **_run_config(plan, terms, environment, settings),
             **({METRICS: metrics} if metrics else {}),
             **({FILES: files} if files else {}),
             **({DESTINATIONS: dict(destinations)} if destinations else {}),
@@ -633,23 +614,16 @@ def store_plan(
     return writer.plan(new, plan.answers())
 
 
-def _run_config(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str, Any]:
+def _run_config(plan: Plan, terms: Terms, environment: Mapping[str, str], settings: Settings | None) -> dict[str, Any]:
     prompts = [{"name": prompt.name, **kept_prompt(prompt)} for prompt in plan.prompts]
     return {
-        "targets": [_named_identity(target, environment) for target in plan.targets],
-        "judge": _named_identity(plan.judge, environment) if plan.judge else None,
-        **({"embedder": _named_identity(plan.embedder, environment)} if plan.embedder else {}),
-        "without_judges": plan.without_judges,
+        "targets": [named_identity(target, environment) for target in plan.targets],
+        **judging_config(plan, settings, environment),
         "repeats": plan.repeats,
-        RUBRIC: plan.rubric,
         "only": sorted(plan.only) if plan.only is not None else None,
         "prompts": prompts,
         "terms": asdict(terms),
     }
-
-
-def _named_identity(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, Any]:
-    return identity(config, environment) | {"name": config.name}
 
 
 def terms_of(run: RunRow) -> Terms:
@@ -672,12 +646,12 @@ def stored_plan(
     return Plan(
         dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),
         targets=tuple(
-            _unchanged_target(target, settings, environment, recorded=RECORDED in kept) for target in kept["targets"]
+            unchanged_target(target, settings, environment, recorded=RECORDED in kept) for target in kept["targets"]
         ),
         registry=registry,
-        judge=_unchanged_target(kept["judge"], settings, environment) if kept["judge"] else None,
+        judge=unchanged_target(kept["judge"], settings, environment) if kept["judge"] else None,
         without_judges=kept["without_judges"],
-        embedder=_kept_embedder(kept, settings, environment),
+        embedder=kept_embedder(kept, settings, environment),
         prompts=prompts,
         repeats=kept["repeats"],
         rubric=kept.get(RUBRIC, "strict"),
@@ -685,20 +659,21 @@ def stored_plan(
     )
 
 
-def _kept_embedder(kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str]) -> TargetConfig | None:
+def kept_embedder(kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str]) -> TargetConfig | None:
     """The target of kind embedding that a run or a pass was begun with."""
-    return _unchanged_target(kept["embedder"], settings, environment) if "embedder" in kept else None
+    return unchanged_target(kept["embedder"], settings, environment) if "embedder" in kept else None
 
 
-def _unchanged_target(
+def unchanged_target(
     kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
 ) -> TargetConfig:
     """The target of a name, which must be configured as in the run; a run of another tool is not checked."""
     config = find_target(kept["name"], settings, "the stored run")
-    if not recorded and _named_identity(config, environment) != dict(kept):
+    if not recorded and named_identity(config, environment) != dict(kept):
+        changed = identity_changes(kept, named_identity(config, environment))
         raise CannotPlan(
-            f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
-            "not be comparable; change it back in .evals/config.toml, or start a new run"
+            f"{kept['name']} has answered questions of this run, and is configured differently now: {changed}. Its "
+            "answers would not be comparable. Change it back in .evals/config.toml, or start a new run"
         )
     return config
 
@@ -725,13 +700,14 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         if kind == "target" and terms.cluster is None:
             tools = open_toolbox(plan.dataset, config, project.environment, project.root)
         of = kind, base_name(config.name)
+        most = fitted.get(of[1] if kind == "target" else judge_label(config.name), terms.concurrency)
         made = opened(
             config,
             kind,
             budget,
             project.environment,
             project.root,
-            terms.concurrency,
+            most,
             target,
             rooms.get(of),
             tools=tools,
@@ -744,14 +720,21 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     configs = judge_configs(plan, project.settings)
     demand(project, plan, terms.cluster, needed_judges(plan, project.settings))
     judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()
+    fitted, note = fit_calls(job.calls_at_once if terms.cluster is None else {})
     targets = [priced(config, "target") for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in configs.items()}
+    for judge in judges.values():
+        if judge.config.name in job.judges_left_out:
+            judge.availability.close(f"{judge.config.name} is left out", "left out")
     if again and not run.staged_pass:
-        kept = _pass_config(plan, run, terms, reader, writer, project.environment)
-        run = replace(run, staged_pass=writer.begin_pass(run.id, kept, job.judged))
+        config = pass_config(
+            plan, run, project, reader, writer, use_cache=terms.use_cache, named=job.named, anew=job.anew
+        )
+        run = replace(run, staged_pass=writer.begin_pass(run.id, config, job.judged))
+    kept = job.kept(reader) if again else None
     elsewhere = None
     if terms.cluster is not None:
-        from .executors.cluster.run import ClusterPlace, cluster_executor
+        from tui_evals.runs.executors.cluster.executor import ClusterPlace, cluster_executor
 
         metrics = project.root / str(run.config[METRICS]) if METRICS in run.config else None
         place = ClusterPlace(
@@ -764,44 +747,18 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         )
         elsewhere = partial(cluster_executor, place, plan, targets, judges, budget, terms.use_cache)
     cached = terms.use_cache
-    return Engine(plan, run, writer, reader, targets, judges, storing, use_cache=cached, elsewhere=elsewhere)
-
-
-def _pass_config(
-    plan: Plan, run: RunRow, terms: Terms, reader: Reader, writer: Writer, environment: Mapping[str, str]
-) -> dict[str, Any]:
-    """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
-    judging = plan.dataset.model_dump(mode="json", by_alias=True, exclude_none=True)
-    own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
-    return {
-        "judge": _named_identity(plan.judge, environment) if plan.judge else None,
-        **({"embedder": _named_identity(plan.embedder, environment)} if plan.embedder else {}),
-        "without_judges": plan.without_judges,
-        RUBRIC: plan.rubric,
-        "dataset": None if own else writer.snapshot(judging, run.source),
-        "terms": {"use_cache": terms.use_cache},
-    }
-
-
-def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
-    """What judging the answers of some rows again will take; nothing is asked of any target."""
-    price = price_for(plan.judge) if plan.judge else None
-    sizes = QuestionSizes(plan.dataset, plan.asked_prompts)
-    calls, cost = 0, 0.0
-    for row in rows if not plan.without_judges else ():
-        if row.status in ("pending", "running") or row.code is not None:
-            continue
-        item = plan.dataset.items[row.item]
-        asking = [
-            plan.registry.find(entry.evaluator)
-            for entry in plan.resolved(item, row.turn)
-            if plan.asks_judge(entry, item, row.turn)
-        ]
-        calls += sum(kind.embeds for kind in asking)
-        judged = sum(not kind.embeds for kind in asking)
-        calls += judged
-        if price is not None:
-            read = sizes.of(row.item, row.prompt)[row.turn].tokens + (row.output_tokens or TYPICAL_ANSWER_TOKENS)
-            cost += judged * ((read + 600) * price.input_per_million + 80 * price.output_per_million) / 1e6
-    unpriced = (plan.judge.name,) if plan.judge and calls and price is None else ()
-    return Estimate(0, calls, cost, plan.cautions(), unpriced)
+    engine = Engine(
+        plan,
+        run,
+        writer,
+        reader,
+        targets,
+        judges,
+        storing,
+        use_cache=cached,
+        left_out=job.left_out,
+        elsewhere=elsewhere,
+        kept=kept,
+    )
+    engine.note = note
+    return engine

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
 
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import RunRow, StopCode
 
 Status = Literal["pass", "fail", "partial", "error", "unjudged", "scored"]
 _WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "unjudged", "pass", "scored")
@@ -63,8 +64,34 @@ def score_of(records: Iterable[JudgedRecord]) -> float | None:
 
 
 def resume_command(run: RunRow) -> str:
-    """The command that goes on with a run; one whose money is spent needs a larger limit."""
+    """The command that continues a run; one whose money is spent needs a larger limit."""
     return f"tui-evals resume {run.key}" + (" --max-cost N" if run.code == "budget" else "")
+
+
+def next_command(run: RunRow) -> str:
+    """What to do with a run that stopped, with the command."""
+    if run.code == "misnamed":
+        source = "DATASET" if ":" in run.source else shlex.quote(run.source)
+        again = f"`tui-evals run {source} --target NAME`"
+        return f"Start again with the right name: {again}. `tui-evals delete {run.key}` removes this run"
+    if run.code == "configuration":
+        return f"After fixing it, `{resume_command(run)}` goes on with it"
+    return f"`{resume_command(run)}` goes on with it"
+
+
+_EXIT_CODES = (2, 3, 130, 4, 1)
+"""Which exit code counts where several apply."""
+
+
+def first_exit_code(codes: Iterable[int]) -> int:
+    """The exit code of a command that did several things, each with a code of its own."""
+    found = set(codes)
+    return next((code for code in _EXIT_CODES if code in found), 0)
+
+
+def exit_code_of(code: StopCode) -> int:
+    """The exit code of a command that stopped before its end and can go on, as all but what is lost can."""
+    return {"configuration": 3, "misnamed": 3, "asked": 130, "lost": 1}.get(code, 4)
 
 
 def worst(statuses: Iterable[Status]) -> Status:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .reader import Reader
+from .records import CallRecord
 from .results import battled
-from .rows import plain
+from .rows import loads, plain
 from .writer import Writer
 
 _COLUMNS = "id, sides, judge, question, criteria, pairs, seed, time, cost, summary"
@@ -68,9 +69,14 @@ def begin_battle(writer: Writer, battle: BattleRow) -> None:
     )
 
 
+def note_call(writer: Writer, call: CallRecord, run: int, battle: BattleRow) -> None:
+    """Log an attempt in a run, and add what it cost to its battle; does not wait."""
+    writer.battle_call(call, run, _identity(writer, battle))
+
+
 async def end_battle(writer: Writer, battle: BattleRow) -> None:
-    """Note what going on with a battle came to, and what that cost besides."""
-    row = (*_identity(writer, battle), time.time(), battle.cost, writer.clean(battle.summary))
+    """Note what going on with a battle came to; its calls have brought their costs."""
+    row = (*_identity(writer, battle), time.time(), 0.0, writer.clean(battle.summary))
     await writer.commit(battled, row)
 
 
@@ -91,7 +97,7 @@ def _row(
     cost: float,
     summary: str,
 ) -> BattleRow:
-    known = (BattleSide(run, (column[0], column[1]) if column else None) for run, *column in json.loads(sides))
+    known = (BattleSide(run, (column[0], column[1]) if column else None) for run, *column in loads(sides))
     return BattleRow(
         id=number,
         sides=tuple(known),

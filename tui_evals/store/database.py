@@ -12,124 +12,57 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from platformdirs import user_state_path
 
-from tui_evals.private_files import UnsafeFile, check_private, make_private_folder, open_private
+from tui_evals.files import UnsafeFile, check_private, make_private_folder, open_private
+from tui_evals.store import identity, schema
+from tui_evals.store.connection import SLOW, Connection, frozen_address, open_database, why_read_only
+from tui_evals.store.identity import NOTE_AT, Base, Note, has_foreign_log, note_in, note_text, set_log_aside
+from tui_evals.store.schema import demand_own_schema
 
-from . import migrations
-from .figures import keep_totals
-from .read_only import frozen_address, why_read_only
+from .errors import StoreError as StoreError
+from .errors import StoreTrouble as StoreTrouble
+from .errors import damaged_error as damaged_error
+from .errors import explained as explained
+from .errors import file_identity as file_identity
+from .errors import is_unreadable as is_unreadable
+from .runlock import live_runs, owner_of, run_lock
 
 LOCK_SECONDS = 5.0
 _CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked when somebody asks
 _WAL_LIMIT = 4 * 2**20
 _CHECKPOINT_PAUSE = 0.25
-_INDEX_SIZE = 32 * 2**10
-_SOMEBODY = "another program"
-_WRITING = "120"  # the byte of the index of a WAL that is locked by whoever writes
-
-TroubleCode = Literal["full", "locked", "unwritable", "damaged", "moved"]
-"""Why nothing can be stored; what was moved was deleted, or another file stands in its place."""
 
 
-class StoreError(Exception):
-    """The store cannot be used: what happened, where, and what to do next."""
-
-
-class StoreTrouble(StoreError):
-    """Nothing can be stored for the time being, in a sentence and as a code with its cause, which is who or why."""
-
-    def __init__(self, message: str, code: TroubleCode, cause: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.cause = cause
-
-
-def file_identity(path: Path) -> tuple[int, int] | None:
-    """Which file stands at a path, whatever it is called by now; None where there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
-    """A sentence for whoever meets an error of the database or of its files."""
-    if isinstance(problem, UnsafeFile):
-        return StoreError(f"{problem}.")
-    name = getattr(problem, "sqlite_errorname", "")
-    is_full = name == "SQLITE_FULL" or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-    if is_full or (name.startswith("SQLITE_IOERR") and _has_no_room(path)):
-        return StoreTrouble(
-            f"the disk that holds {path} is full. What was committed is safe; free some space, then resume.", "full"
-        )
-    if name.startswith("SQLITE_IOERR"):
-        return StoreTrouble(
-            f"{path} cannot be written or read ({problem}). What was committed is safe; "
-            "look at the disk, its free space and your quota, then resume.",
-            "unwritable",
-            str(problem),
-        )
-    if name == "SQLITE_NOTADB":
-        return StoreTrouble(
-            f"{path} is damaged or is not a tui-evals store ({problem}: another kind of file, or encrypted). It was "
-            "left as it is; move it away to start a new one, or put a backup in its place.",
-            "damaged",
-            str(problem),
-        )
-    if is_unreadable(problem):
-        return damaged_error(path, str(problem))
-    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) or isinstance(problem, OSError):
-        return StoreTrouble(
-            f"{path} cannot be opened for this ({problem}). Make sure that you may write in the folder "
-            f"{path.parent}, or name another store with --db.",
-            "unwritable",
-            str(problem),
-        )
-    if name.startswith("SQLITE_BUSY"):
-        holder = _holder(path)
-        return StoreTrouble(f"{holder} keeps {path} locked. End it, then try again.", "locked", holder)
-    return StoreError(f"{path}: the database said: {problem}.")
-
-
-def is_unreadable(problem: object) -> bool:
-    """Whether an error says that a page cannot be read, or holds what no page of a store does."""
-    return getattr(problem, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_IOERR_READ"))
-
-
-def _has_no_room(path: Path) -> bool:
-    """Whether the disk has no room for the smallest of the files that SQLite keeps beside a store."""
-    try:
-        disk = os.statvfs(path.parent)
-    except OSError:
-        return False
-    return disk.f_bavail * disk.f_frsize < _INDEX_SIZE
-
-
-def _holder(path: Path) -> str:
-    """Who writes in the store by a transaction that has not ended, where the system tells."""
-    try:
-        index = os.stat(f"{path}-shm").st_ino
-        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return _SOMEBODY
-    for words in map(str.split, locks):
-        # 12: POSIX ADVISORY WRITE 4321 fe:00:1234 120 120
-        if words[1:4] == ["POSIX", "ADVISORY", "WRITE"] and words[5].endswith(f":{index}") and words[6] == _WRITING:
-            with contextlib.suppress(OSError):
-                return f"process {words[4]} ({Path(f'/proc/{words[4]}/comm').read_text(encoding='utf-8').strip()})"
-    return _SOMEBODY
-
-
-def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: bool = False) -> Connection:
     """A connection in which the caller begins and ends transactions; without `write` it cannot change a thing.
 
-    One to a store that may be `damaged` reads what is there where others refuse. What a `durable` one commits is on the
-    disk before it goes on, and so survives a power cut.
+    One that writes is refused where the schema could change what is written. No query in a store that is not the user's
+    own takes long. One to a store that may be `damaged` reads what is there where others refuse. What a `durable` one
+    commits is on the disk before it goes on, and so survives a power cut.
     """
+    connection = _connected(path, write=write, damaged=damaged, durable=durable)
+    try:
+        if write:
+            demand_own_schema(connection, path)
+        else:
+            connection.limit(SLOW)
+            if not damaged:
+                demand_own_schema(connection, path, write=False)
+            if identity.is_own(path.absolute(), identity.store_number(connection)):
+                connection.limit(None)
+    except sqlite3.Error as problem:
+        connection.close()
+        raise explained(problem, path) from problem
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connected(path: Path, *, write: bool, damaged: bool = False, durable: bool = False) -> Connection:
+    """A connection to a store, whatever its schema is."""
     check_files(path)
     if not path.exists():
         raise StoreError(f"there is no store at {path} yet; the first run makes it, or name another with --db.")
@@ -152,10 +85,8 @@ def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: 
         ) from problem
 
 
-def _open(address: str, write: bool, damaged: bool, durable: bool) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        address, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
-    )
+def _open(address: str, write: bool, damaged: bool, durable: bool) -> Connection:
+    connection = open_database(address, check_same_thread=False, cached_statements=256)
     try:
         if damaged:  # which lets SQLite open a file that is shorter than its first page says
             connection.execute("PRAGMA writable_schema=ON")
@@ -193,15 +124,15 @@ def schema_version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema version of a store, 0 for an empty file; refuses newer ones and other programs' databases."""
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if owner != migrations.APPLICATION:
+    if owner != schema.APPLICATION or version < 1:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if owner or version or tables:
             raise StoreError(f"{path} is a database of another program. Name another file with --db.")
         return 0
-    if version > migrations.VERSION:
+    if version > schema.VERSION:
         raise StoreError(
             f"{path} was written by a newer tui-evals (its schema is {version}, this one knows "
-            f"{migrations.VERSION}). Update tui-evals, or name another store with --db."
+            f"{schema.VERSION}). Update tui-evals, or name another store with --db."
         )
     return int(version)
 
@@ -226,13 +157,21 @@ class StoreLock:
         try:
             self._acquire(deadline)
             try:
-                os.ftruncate(self._file, 0)
-                os.pwrite(self._file, f"process {os.getpid()}, {purpose}".encode(), 0)
+                os.pwrite(self._file, f"process {os.getpid()}, {purpose}".encode()[:NOTE_AT].ljust(NOTE_AT), 0)
                 yield
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
         finally:
             self._threads.release()
+
+    @property
+    def note(self) -> Note | None:
+        """What was noted about the database file when the log was last moved into it."""
+        return note_in(self._file)
+
+    def write_note(self, base: Base, *, is_moving: bool = False) -> None:
+        """Note the state of the database file, or that the log is about to be moved into it; for the holder."""
+        os.pwrite(self._file, note_text(base, is_moving=is_moving), NOTE_AT)
 
     def close(self) -> None:
         """Give back the file."""
@@ -250,7 +189,7 @@ class StoreLock:
             pause = min(pause * 2, 0.01)
 
     def _taken(self) -> StoreError:
-        holder = os.pread(self._file, 200, 0).decode("utf-8", "replace") or "another process"
+        holder = os.pread(self._file, NOTE_AT, 0).decode("utf-8", "replace").strip(" \0") or "another process"
         return StoreTrouble(
             f"{self._path} has been locked for more than {LOCK_SECONDS:g} s by {holder}. If it is stopped (Ctrl-Z) "
             "let it go on or end it, then try again.",
@@ -259,25 +198,26 @@ class StoreLock:
         )
 
 
-def checkpoint(connection: sqlite3.Connection, path: Path, last: float) -> float:
-    """Empty a large WAL into the database; only for the holder of the lock. Returns when it was last tried."""
-    now = time.monotonic()
-    if now - last < _CHECKPOINT_PAUSE:
-        return last
+def checkpoint_due(path: Path, last: float) -> bool:
+    """Whether the log is large, and the last attempt to empty it was a while ago."""
+    if time.monotonic() - last < _CHECKPOINT_PAUSE:
+        return False
     try:
-        size = os.stat(f"{path}-wal").st_size
+        return os.stat(f"{path}-wal").st_size > _WAL_LIMIT
     except FileNotFoundError:
-        return last
-    if size <= _WAL_LIMIT:
-        return last
+        return False
+
+
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Move the log into the database file; only for the holder of the lock. False if a reader is in the way."""
     connection.execute("PRAGMA busy_timeout=0")  # a reader in the way is not waited for; the next try will do
     try:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        ((is_busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.OperationalError:
-        pass  # everything is in the WAL still, and the commit before it was good
+        return False  # everything is in the log still, and the commit before it was good
     finally:
         connection.execute("PRAGMA busy_timeout=5000")
-    return now
+    return not is_busy
 
 
 def open_store(path: Path) -> Path:
@@ -296,9 +236,12 @@ def open_store(path: Path) -> Path:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except OSError as problem:
         raise explained(problem, path) from problem
-    with contextlib.closing(connect(path, write=not why)) as connection:
+    if not why:
+        _demand_own_log(path)
+    with contextlib.closing(_connected(path, write=not why)) as connection:
         try:
-            if schema_version(connection, path) != migrations.VERSION:
+            connection.limit(SLOW)
+            if schema_version(connection, path) != schema.VERSION:
                 if why:
                     raise StoreError(
                         f"{path} is from an earlier tui-evals and can only be read: {why}. Copy it to where you may "
@@ -307,6 +250,7 @@ def open_store(path: Path) -> Path:
                 _migrate(connection, path)
             elif path.stat().st_size < _CHECKED and (damage := page_errors(connection)):
                 raise damaged_error(path, damage[0])
+            identity.notice(path, connection)
         except sqlite3.Error as problem:
             raise explained(problem, path) from problem
     return path
@@ -322,7 +266,7 @@ def rescue(connection: sqlite3.Connection, path: Path, name: str) -> Path:
         copy = place / name
         try:
             make_private_folder(place)
-            migrations.back_up(connection, copy)
+            schema.back_up(connection, copy)
             return _in_place(copy, path) if place == path.parent else copy
         except (sqlite3.Error, OSError) as failure:
             problem = failure
@@ -350,16 +294,48 @@ def spill_places(path: Path) -> tuple[Path, ...]:
     return path.parent, user_state_path("tui_evals"), Path(tempfile.gettempdir())
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+def _demand_own_log(path: Path) -> None:
+    """StoreError where a log was left beside a file that was replaced since: SQLite would play it into that file."""
+    if not has_foreign_log(path):
+        return
+    with contextlib.closing(StoreLock(path)) as lock, lock.held("setting a log aside"):
+        if not has_foreign_log(path):
+            return
+        aside = set_log_aside(path)
+    raise StoreError(
+        f"{path} was replaced, but the log of the store before was still next to it. The log does not fit this file, "
+        f"so it was moved to {aside}. Nothing else was changed. Run the command again to use the store as it is now."
+    )
+
+
+def _migrate(connection: Connection, path: Path) -> None:
     with contextlib.closing(StoreLock(path)) as lock, lock.held("bringing the store up to date"):
         version = schema_version(connection, path)
-        if version == migrations.VERSION:
+        if version == schema.VERSION:
             return
+        demand_own_schema(connection, path)
+        connection.limit(None)
+        if version:
+            _demand_no_living_run(connection, path)
         if version and (damage := page_errors(connection)):
             raise damaged_error(path, damage[0])
-        migrations.migrate(connection, path, version)
-        if version:
-            keep_totals(connection)
+        schema.migrate(connection, path, version)
+        if not version:
+            identity.own(path, identity.store_number(connection), "begun")
+        empty_log(connection)  # so that the file says which store it is
+
+
+def _demand_no_living_run(connection: sqlite3.Connection, path: Path) -> None:
+    """StoreError where a process of the earlier tui-evals executes a run: it cannot write into newer tables."""
+    keys = {key for (key,) in connection.execute("SELECT key FROM runs").fetchall()}
+    owners = {key: owner_of(run_lock(path, key)) for key in live_runs(path) if key in keys}
+    if owners:
+        runs = ", ".join(f"{key} (process {owner})" for key, owner in owners.items())
+        raise StoreError(
+            f"{path} is from an earlier tui-evals, which is still executing run {runs}. Bringing the store up to date "
+            f"would stop that run. Wait until it ends, or stop it with `kill -INT {next(iter(owners.values()))}`: it "
+            "can be resumed. Then try again."
+        )
 
 
 def page_errors(connection: sqlite3.Connection, check: str = "quick_check") -> list[str]:
@@ -371,13 +347,3 @@ def page_errors(connection: sqlite3.Connection, check: str = "quick_check") -> l
             raise
         messages = [str(problem)]
     return [line for text in messages for line in text.splitlines() if line != "ok" and not line.startswith("***")]
-
-
-def damaged_error(path: Path, damage: str) -> StoreTrouble:
-    """The sentence about a store of which not everything can be read."""
-    return StoreTrouble(
-        f"{path} is damaged ({damage}). It was left as it is; `tui-evals db repair` saves what can be read of it "
-        "into a new store, or put a backup in its place.",
-        "damaged",
-        damage,
-    )

@@ -1,23 +1,20 @@
-"""A run in numbers: totals, what it cost, how each evaluator scored it."""
+"""What the ledger does not count: evaluators, causes, latencies, and the rows a comparison reads."""
 
 from __future__ import annotations
 
 import json
-import re
-import sqlite3
-from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
-from tui_evals.text.endings import ENDINGS
+from tui_evals.figures import Sample, sample_of, single_answers
+from tui_evals.store import ledger
+from tui_evals.store.ledger import Ask
+from tui_evals.store.records import AnswerStatus, FailureCause
+from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.error_text import cause_of
 from tui_evals.text.measures import common_measure, parse_measure
-
-from .records import OVER_STATUSES, AnswerStatus, FailureCause, Totals
-from .rows import EvaluatorMean, dumps
-
-Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+from tui_evals.text.model_output import ENDINGS
 
 
 class Judged(NamedTuple):
@@ -56,78 +53,6 @@ ComparedFields = tuple[int, int, int, int, int, int, str, str, AnswerStatus, flo
 """The fields of `ComparedRow`, for the same reason."""
 
 
-_GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "column": "prompt, target"}
-_ANSWERED = "(code IS NULL OR code = 'agentResponseUnparseable')"
-"""What nobody can read may have been paid for as well."""
-_COST = "total(CASE WHEN from_cache = 0 THEN cost END)"
-_UNPRICED = f"total(cost IS NULL AND body IS NOT NULL AND {_ANSWERED} AND from_cache = 0 AND scripted = 0)"
-_STATUSES = ", ".join(
-    f"total(status = '{status}')"
-    for status in ("pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored")
-)
-_TOKENS = "total(input_tokens), total(output_tokens), total(cached_tokens), total(reasoning_tokens)"
-_TOTALS = f"count(*), {_STATUSES}, {_COST}, {_UNPRICED}, {_TOKENS}"
-_WIDTH = 16  # columns of _TOTALS
-
-
-_OF_CALLS = (
-    "SELECT total(CASE WHEN kind = 'judge' THEN cost END), total(may_cost), "
-    "total(CASE WHEN kind = 'target' AND answer IS NULL THEN cost END) FROM calls WHERE run = ?"
-)
-_OF_ANSWERS = f"SELECT {_TOTALS} FROM answers WHERE run = ?"
-
-
-def _grouped(group: str) -> tuple[str, str]:
-    """The queries for the calls and the answers of each group of a run."""
-    qualified = ", ".join(f"answers.{column}" for column in group.split(", "))
-    return (
-        f"SELECT total(CASE WHEN kind = 'judge' THEN calls.cost END), total(may_cost), {qualified} "
-        f"FROM calls JOIN answers ON answers.id = calls.answer WHERE calls.run = ? GROUP BY {qualified}",
-        f"SELECT {_TOTALS}, {group} FROM answers WHERE run = ? GROUP BY {group}",
-    )
-
-
-_KEPT = (_OF_CALLS, _OF_ANSWERS, *_grouped("target"))
-"""What is kept of a run that is over; by its query, so that what another version asks is counted anew."""
-
-
-def keep_totals(connection: sqlite3.Connection) -> None:
-    """Keep the totals of every run that is over; triggers of the store drop them with the next change of the run."""
-    over = ", ".join(f"'{status}'" for status in OVER_STATUSES)
-    uncounted = f"SELECT id FROM runs WHERE status IN ({over}) AND id NOT IN (SELECT run FROM counted)"
-    for (run,) in connection.execute(uncounted).fetchall():
-        counted = [(run, query, dumps(connection.execute(query, [run]).fetchall())) for query in _KEPT]
-        connection.executemany("INSERT INTO counted VALUES (?,?,?)", counted)
-
-
-def _counted(ask: Ask, run: int, query: str) -> list[tuple[Any, ...]]:
-    """What a query says of a run, as it is kept or counted now."""
-    for (rows,) in ask("SELECT rows FROM counted WHERE run = ? AND query = ?", [run, query]):
-        return list(map(tuple, json.loads(rows)))
-    return ask(query, [run])
-
-
-def totals(ask: Ask, run: int) -> Totals:
-    """The whole run, with the short questions that looked for a target, which belong to no answer."""
-    ((judged, unsure, looking),) = _counted(ask, run, _OF_CALLS)
-    (row,) = _counted(ask, run, _OF_ANSWERS)
-    counted = _totals(row, judged, unsure)
-    return replace(counted, cost=counted.cost + looking)
-
-
-def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
-    """Each group of the run; judge calls for groups of answers belong to none of them."""
-    if by not in _GROUPS:
-        raise ValueError(f"totals go by target, prompt, column or category, not by {by!r}")
-    of_calls, of_answers = _grouped(_GROUPS[by])
-    costs = {tuple(key): (cost, unsure) for cost, unsure, *key in _counted(ask, run, of_calls)}
-    by_group: dict[Any, Totals] = {}
-    for row in _counted(ask, run, of_answers):
-        key = row[_WIDTH:]
-        by_group[key if by == "column" else key[0]] = _totals(row, *costs.get(key, (0.0, 0.0)))
-    return by_group
-
-
 def statuses(ask: Ask, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
     """What became of every answer: item, repeat, prompt, target, turn and status."""
     return cast(
@@ -143,26 +68,16 @@ def planned(ask: Ask, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
         yield from cast("list[tuple[int, int, str, AnswerStatus]]", ask(query, [run, start, start + _PAGE]))
 
 
-def spent(ask: Ask, run: int) -> tuple[float, int]:
-    """What all calls cost, and at how many of them, those of one answer's steps taken as one, the price is unknown."""
-    unpriced = "cost IS NULL AND from_cache = 0"
-    step = "code IS NULL AND kind = 'target' AND answer IS NOT NULL"
-    query = (
-        f"SELECT total(cost), total({unpriced} AND {_ANSWERED} AND NOT ({step})), "
-        f"count(DISTINCT CASE WHEN {unpriced} AND {step} THEN answer END) FROM calls WHERE run = ?"
-    )
-    ((cost, others, answers),) = ask(query, [run])
-    return cost, int(others) + answers
+def spent(ask: Ask, run: int) -> float:
+    """What all calls cost, judges and failed attempts included."""
+    ((cost,),) = ask("SELECT total(cost) FROM calls WHERE run = ?", [run])
+    return float(cost)
 
 
 def may_cost(ask: Ask, run: int) -> float:
     """What calls may have cost of which that is not known."""
     ((cost,),) = ask("SELECT total(may_cost) FROM calls WHERE run = ?", [run])
     return float(cost)
-
-
-_NUMBER = re.compile(r"(?<!\d)(?<!answered )\d+(?:\.\d+)?")
-"""What tells two messages of one cause apart: ids, seconds, ports; the status that a server answered stays."""
 
 
 def largest_answers(ask: Ask, run: int) -> dict[tuple[str, str], int]:
@@ -193,7 +108,7 @@ def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
     alike: dict[tuple[str, str, str], FailureCause] = {}
     for *row, _ in [*missing, *unjudged, *cut]:
         cause = FailureCause(*row)
-        key = (cause.evaluator, cause.code, _NUMBER.sub("#", cause.message))
+        key = (cause.evaluator, cause.code, cause_of(cause.message))
         known = alike.get(key)
         alike[key] = cause if known is None else replace(known, count=known.count + cause.count)
     return tuple(
@@ -208,7 +123,10 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
     bare = "sum(s.result IS NULL AND s.label IS NOT NULL)"
     several = "min(nullif(s.measure, '')) IS NOT max(nullif(s.measure, ''))"
-    aggregates = f"count(s.score), avg(s.score), {results}, max(s.measure), avg(s.score * s.score), {several}, {bare}"
+    aggregates = (
+        f"count(s.score), avg(s.score), {results}, max(s.measure), avg(s.score * s.score), min(s.score), max(s.score), "
+        f"{several}, {bare}"
+    )
     query = (
         f"SELECT s.key, min(s.evaluator), 'answer', {column}, {aggregates} FROM answers "
         "JOIN scores s ON s.answer = answers.id WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY 1, 4, 5"
@@ -220,16 +138,62 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
         )
     # Where a key judges both, whoever keeps one of each name keeps the one that counts.
     query += " ORDER BY 1, 4, 5, 3 DESC"
-    names = [field.name for field in fields(EvaluatorMean) if field.name != "labels"]
+    names = [field.name for field in fields(EvaluatorMean) if field.name not in ("labels", "rated", "values")]
     rows = ask(query, [run, number])
     labels = _labels(ask, run, number, column) if any(row[-1] for row in rows) else {}
     scales = _means_by_scale(ask, run, number, column) if any(row[-2] for row in rows) else {}
     means = [dict(zip(names, row[:-2], strict=True)) for row in rows]
     places = [tuple(mean[name] for name in ("key", "scope", "prompt", "target")) for mean in means]
-    return [
+    found = [
         EvaluatorMean(**mean | _on_one_scale(scales.get(at, ())), labels=labels.get(at, {}))
         for mean, at in zip(means, places, strict=True)
     ]
+    asked = {group[:2] for group in ledger.groups(ask, run) if group.prompt >= 0}
+    pooled = len(asked) > 1 and not columns  # columns share their items, so together they have no sample
+    items = _by_item(ask, run, number, column) if ledger.repeats_items(ask, run) else None
+    return [
+        one
+        if pooled and one.scope == "answer"
+        else _with_single_answers(one)
+        if items is None
+        else _with_samples(one, items.get(at, ()))
+        for one, at in zip(found, places, strict=True)
+    ]
+
+
+def _with_single_answers(mean: EvaluatorMean) -> EvaluatorMean:
+    """With its samples where every item has one record."""
+    count, total, squares = mean.scored, mean.scored * (mean.mean or 0.0), mean.scored * (mean.squares or 0.0)
+    values = Sample(count, count, total, squares, total, count)
+    return replace(mean, rated=single_answers(mean.passed, mean.passed + mean.failed), values=values)
+
+
+def _with_samples(mean: EvaluatorMean, items: Sequence[tuple[int, float, int, int, int]]) -> EvaluatorMean:
+    """With its samples from how often each item was scored and judged, and how it did."""
+    scales = any(item[4] for item in items) or parse_measure(mean.measure).normalised
+    return replace(
+        mean,
+        rated=sample_of((judged, passed) for _, _, judged, passed, _ in items if judged),
+        values=None if scales else sample_of((n, total) for n, total, *_ in items if n),
+    )
+
+
+def _by_item(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
+    """Of each evaluator and item: scores, their sum, verdicts, passes, and whether its scores are on several scales."""
+    sums = (
+        "count(s.score), total(s.score), sum(s.result IN ('pass', 'fail')), sum(s.result IS 'pass'), "
+        "min(s.measure) IS NOT max(s.measure)"
+    )
+    query = (
+        f"SELECT s.key, 'answer', {column}, {sums} FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY s.key, 3, 4, answers.item "
+        f"UNION ALL SELECT s.key, 'group', NULL, NULL, {sums} FROM group_scores s "
+        "WHERE s.run = ?1 AND s.pass = ?2 GROUP BY s.key, s.item"
+    )
+    found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for *place, scores, total, judged, passed, scales in ask(query, [run, number]):
+        found.setdefault(tuple(place), []).append((scores, total, judged or 0, passed or 0, scales))
+    return found
 
 
 def skipped(ask: Ask, run: int, number: int) -> dict[str, int]:
@@ -299,7 +263,7 @@ def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
 
     Only of runs that hold an answer that nothing can fail, for comparisons look through large ones.
     """
-    if not totals(ask, run).scored:
+    if not any(totals.scored for totals in ledger.groups(ask, run).values()):
         return {}
     labels = _labels(ask, run, number, "NULL, NULL")
     return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
@@ -321,15 +285,29 @@ _PAGE = 2_000
 """How many answers are looked at in one query."""
 
 
-def judged(ask: Ask, run: int, number: int) -> Iterator[JudgedFields]:
-    """What a comparison needs of every score of a pass that says something, in pages in the order of the plan."""
+def judged(ask: Ask, run: int, number: int, kept_from: Collection[int] = ()) -> Iterator[JudgedFields]:
+    """What a comparison needs of every score of a pass that says something, in pages in the order of the plan.
+
+    Scores kept from the passes `kept_from` are left out.
+    """
     query = (
         "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.measure "
         "FROM answers JOIN scores s ON s.answer = answers.id WHERE answers.run = ? AND pos >= ? AND pos < ? "
         "AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
     )
+    if kept_from:
+        query += f" AND s.origin NOT IN ({', '.join(map(str, kept_from))})"
     for start in _pages(ask, run):
         yield from cast("list[JudgedFields]", ask(query, [run, start, start + _PAGE, number]))
+
+
+def origins(ask: Ask, run: int, number: int) -> set[int]:
+    """The passes from which a pass keeps scores."""
+    query = (
+        "SELECT DISTINCT s.origin FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ? AND s.pass = ? AND s.origin > 0"
+    )
+    return {origin for (origin,) in ask(query, [run, number])}
 
 
 def compared(ask: Ask, run: int, in_flight: bool) -> Iterator[ComparedFields]:
@@ -344,19 +322,6 @@ def compared(ask: Ask, run: int, in_flight: bool) -> Iterator[ComparedFields]:
     )
     for start in _pages(ask, run):
         yield from cast("list[ComparedFields]", ask(query, [run, start, start + _PAGE]))
-
-
-def latencies(ask: Ask, run: int) -> dict[int, array[float]]:
-    """The milliseconds to each answer of each target, by its number; those from the cache are left out."""
-    query = (
-        "SELECT target, latency_ms FROM answers WHERE run = ? AND pos >= ? AND pos < ? "
-        "AND latency_ms IS NOT NULL AND from_cache = 0"
-    )
-    by_target: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
-    for start in _pages(ask, run):
-        for target, latency in ask(query, [run, start, start + _PAGE]):
-            by_target[target].append(latency)
-    return dict(by_target)
 
 
 def _pages(ask: Ask, run: int) -> range:
@@ -376,28 +341,107 @@ def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]
     return {(left, right) for left, right in ask(query, [json.dumps(pairs)])}
 
 
-def _totals(row: Sequence[Any], judge_cost: float, may_cost: float) -> Totals:
-    counts = [int(count) for count in row[:10]]
-    total, pending, running, answered, passed, failed, partial, errored, unjudged, scored = counts
-    cost, unpriced, *tokens = row[10:_WIDTH]
-    input_tokens, output_tokens, cached_tokens, reasoning_tokens = map(int, tokens)
-    return Totals(
-        total=total,
-        pending=pending,
-        running=running,
-        answered=answered,
-        passed=passed,
-        failed=failed,
-        partial=partial,
-        errored=errored,
-        cost=cost,
-        unpriced=int(unpriced),
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        judge_cost=judge_cost,
-        unjudged=unjudged,
-        scored=scored,
-        may_cost=may_cost,
-        cached_tokens=cached_tokens,
-        reasoning_tokens=reasoning_tokens,
+Column = tuple[int, int]
+"""A prompt and a target, by position."""
+GridOrder = Literal["plan", "disagreement", "failures"]
+
+
+class GridRow(NamedTuple):
+    """A turn of an item, and its answers, by which what is in its cells is found without looking through the run."""
+
+    item: int
+    turn: int
+    answers: str
+    """Their ids, with commas between them."""
+
+
+class GridCell(NamedTuple):
+    """What a column made of a turn of an item, in all repeats."""
+
+    answers: int
+    passed: int
+    failed: int
+    score: float | None
+    """The mean."""
+    statuses: frozenset[AnswerStatus]
+    answer: int
+    """The answer to read: the first with something wrong, else the first."""
+
+
+class GridLine(NamedTuple):
+    """A row with what is in it."""
+
+    item: int
+    turn: int
+    name: str
+    category: str
+    cells: Mapping[Column, GridCell]
+
+
+_BAD = "status IN ('error', 'partial', 'fail')"
+_SHARE = "passed / nullif(judged, 0)"
+_ORDERS: Mapping[GridOrder, str] = {
+    "plan": "",
+    # How far the columns differ in the share of repeats that pass; where all pass or fail, in their scores.
+    "disagreement": f"round(avg({_SHARE} * {_SHARE}) - avg({_SHARE}) * avg({_SHARE}), 9) DESC NULLS LAST, "
+    "max(score) - min(score) DESC NULLS LAST, ",
+    "failures": "total(bad) DESC, ",
+}
+GRID_ORDERS: tuple[GridOrder, ...] = tuple(_ORDERS)
+
+
+def grid_rows(
+    ask: Ask, run: int, order: GridOrder = "plan", condition: str = "TRUE", values: Sequence[Any] = ()
+) -> list[GridRow]:
+    """The rows of a run that have an answer of which a condition holds."""
+    among = ""
+    if condition != "TRUE":
+        among = f"AND (item, turn) IN (SELECT item, turn FROM answers WHERE answers.run = ? AND {condition})"
+        values = [run, *values]
+    if order == "plan":
+        query = (
+            f"SELECT item, turn, group_concat(id) FROM answers WHERE run = ? {among} "
+            "GROUP BY item, turn ORDER BY item, turn"
+        )
+    else:
+        query = (
+            "WITH cells AS (SELECT item, turn, group_concat(id) AS ids, total(status = 'pass') AS passed, "
+            "total(status IN ('pass', 'fail')) AS judged, avg(score) AS score, "
+            f"total({_BAD}) AS bad FROM answers WHERE run = ? {among} "
+            "GROUP BY item, turn, prompt, target) "
+            f"SELECT item, turn, group_concat(ids) FROM cells GROUP BY item, turn ORDER BY {_ORDERS[order]}item, turn"
+        )
+    return list(map(GridRow._make, ask(query, [run, *values])))
+
+
+def grid_lines(ask: Ask, rows: Sequence[GridRow], in_flight: bool = True) -> list[GridLine]:
+    """What is in some rows; of deleted answers nothing. Without `in_flight` what was asked of a target is pending."""
+    status = "status" if in_flight else "replace(status, 'running', 'pending')"
+    query = (
+        "SELECT item, turn, min(name), min(category), prompt, target, count(*), sum(status = 'pass'), "
+        f"sum(status = 'fail'), avg(score), group_concat(DISTINCT {status}), "
+        f"ifnull(min(CASE WHEN {_BAD} THEN answers.id END), min(answers.id)) "
+        "FROM json_each(?) j JOIN answers ON answers.id = j.value GROUP BY item, turn, prompt, target"
     )
+    lines: dict[tuple[int, int], GridLine] = {}
+    for item, turn, name, category, prompt, target, answers, passed, failed, score, statuses, answer in ask(
+        query, [f"[{','.join(row.answers for row in rows)}]"]
+    ):
+        line = lines.setdefault((item, turn), GridLine(item, turn, name, category, {}))
+        known = cast("frozenset[AnswerStatus]", frozenset(statuses.split(",")))
+        cast("dict[Column, GridCell]", line.cells)[prompt, target] = GridCell(
+            answers, passed, failed, score, known, answer
+        )
+    return [lines.get((row.item, row.turn)) or GridLine(row.item, row.turn, "", "", {}) for row in rows]
+
+
+def column_latencies(ask: Ask, run: int) -> dict[Column, float]:
+    """The median time to an answer of each column, in milliseconds; cached answers are left out."""
+    query = (
+        "SELECT prompt, target, avg(latency_ms) FROM (SELECT prompt, target, latency_ms, "
+        "row_number() OVER (PARTITION BY prompt, target ORDER BY latency_ms) AS place, "
+        "count(*) OVER (PARTITION BY prompt, target) AS many FROM answers "
+        "WHERE run = ? AND latency_ms IS NOT NULL AND from_cache = 0) "
+        "WHERE place IN ((many + 1) / 2, (many + 2) / 2) GROUP BY prompt, target"
+    )
+    return {(prompt, target): median for prompt, target, median in ask(query, [run])}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from tui_evals.text.endings import ENDINGS
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.model_output import ENDINGS
+from tui_evals.text.names import did_you_mean
 
 from .records import AnswerStatus
 from .rows import ANSWER_COLUMNS, PREVIEWED

@@ -7,13 +7,15 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from .figures import keep_totals
+from . import chains, ledger
 from .records import OVER_STATUSES, AnswerRow, AnswerStatus, NewRun, PlannedAnswer, RunRow
 from .results import take_seq, workers_changed
 from .rows import RUN_SELECTED, SCORE_COLUMNS, dumps, run_row
 
+PLANNED_TOGETHER = 5_000
+"""Planned answers in a transaction, whose ids follow each other; the lock is held some 16 ms for them."""
 _PAGE = 5_000
 _ABANDONED = 3_600.0  # seconds after which a plan that was never completed is swept away
 _LETTERS, _SIGNS = "abcdefghjkmnpqrstvwxyz", "0123456789abcdefghjkmnpqrstvwxyz"
@@ -31,8 +33,15 @@ _MUTABLE = {
     "message",
     "code",
     "verdict",
+    "gates",
     "config",
 }
+_STATED = {
+    "plan": frozenset(("config",)),
+    "about": frozenset(("name", "tags", "note")),
+    "outcome": frozenset(("status", "started", "finished", "verdict", "gates", "message", "code")),
+}
+"""In which part of its chain a run has what may change."""
 
 
 def begin(connection: sqlite3.Connection, new: NewRun, config: str) -> int:
@@ -80,6 +89,7 @@ def add_planned(connection: sqlite3.Connection, run: int, start: int, answers: S
 def complete(connection: sqlite3.Connection, run: int, total: int) -> RunRow:
     """The run, now that all its answers are planned; it was created when it was whole, in whatever order they began."""
     connection.execute("UPDATE runs SET total = ?, created = ? WHERE id = ?", [total, time.time(), run])
+    ledger.recount(connection, run)
     return run_row(connection.execute(f"{_RUN} WHERE id = ?", [run]).fetchone())
 
 
@@ -98,16 +108,19 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
     again = connection.execute("SELECT 1 FROM runs WHERE id = ? AND pid IS NOT NULL", [run]).fetchone()
     if "status" in values:
         values = {"message": "", "code": "", **values}
-    sets = ", ".join(f"{name} = ?" for name in values)
-    if not connection.execute(f"UPDATE runs SET {sets} WHERE id = ?", [*values.values(), run]).rowcount:
-        raise LookupError(f"run number {run} is not in the store any more")
+    parts = [part for part, names in _STATED.items() if names & values.keys()]
+    changed = {"fields": sorted(set().union(*_STATED.values()) & values.keys())}
+    with chains.following(connection, run, "edit" if parts == ["about"] else "state", parts, changed):
+        sets = ", ".join(f"{name} = ?" for name in values)
+        if not connection.execute(f"UPDATE runs SET {sets} WHERE id = ?", [*values.values(), run]).rowcount:
+            raise LookupError(f"run number {run} is not in the store any more")
+        if "finished" in values:
+            connection.execute("UPDATE runs SET finished = max(finished, started) WHERE id = ? AND started", [run])
     if "pid" in values and again:
         _begun_again(connection, run)
     if values.get("status") in OVER_STATUSES:
         _nothing_in_flight(connection, run)
-        keep_totals(connection)
     if "finished" in values:
-        connection.execute("UPDATE runs SET finished = max(finished, started) WHERE id = ? AND started", [run])
         connection.execute("UPDATE workers SET state = 'gone', cells = 0, rate = 0 WHERE run = ?", [run])
         workers_changed(connection)
 
@@ -124,15 +137,18 @@ def _nothing_in_flight(connection: sqlite3.Connection, run: int) -> None:
     query = "SELECT id FROM answers WHERE run = ? AND status = 'running'"
     ids = [answer for (answer,) in connection.execute(query, [run]).fetchall()]
     seq = take_seq(connection, len(ids))
-    connection.executemany(
-        "UPDATE answers SET status = 'pending', seq = ? WHERE id = ?",
-        [(seq + number, answer) for number, answer in enumerate(ids)],
-    )
+    with ledger.following(connection, ledger.Touched(ids)):
+        connection.executemany(
+            "UPDATE answers SET status = 'pending', seq = ? WHERE id = ?",
+            [(seq + number, answer) for number, answer in enumerate(ids)],
+        )
 
 
-def delete_some(connection: sqlite3.Connection, run: int) -> bool:
+def delete_some(connection: sqlite3.Connection, run: int, why: Literal["deletion", "prune"] = "deletion") -> bool:
     """Delete a page of a run's answers with all that hangs on them; the run itself last. Says whether more is left."""
+    chains.deleted(connection, run, why)
     connection.execute("UPDATE meta SET v = v + 1 WHERE k = 'generation'")
+    ledger.forget(connection, run)
     page = connection.execute("SELECT id FROM answers WHERE run = ? LIMIT ?", [run, _PAGE]).fetchall()
     ids = [dumps([answer for (answer,) in page])]
     chosen = "IN (SELECT value FROM json_each(?))"
@@ -147,7 +163,7 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
     connection.execute(f"DELETE FROM answers WHERE id {chosen}", ids)
     if len(page) == _PAGE:
         return True
-    for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers", "replies", "counted"):
+    for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers", "replies"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM battles WHERE EXISTS (SELECT 1 FROM json_each(sides) WHERE value ->> 0 = ?)", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
@@ -189,9 +205,11 @@ def _take_over_scores(connection: sqlite3.Connection, run: int, number: int, but
         "AND status NOT IN ('pending', 'running', 'error') AND id NOT IN (SELECT value FROM json_each(?))",
         [run, json.dumps(sorted(but))],
     )
-    others = ", ".join(f"s.{column}" for column in SCORE_COLUMNS)
+    kept = ", ".join(f"s.{column}" for column in SCORE_COLUMNS if column != "origin")
+    origin = "iif(s.origin, s.origin, s.pass)"
     connection.execute(
-        f"INSERT INTO scores (answer, pass, {', '.join(SCORE_COLUMNS)}) SELECT s.answer, ?, {others} FROM staged t "
+        f"INSERT INTO scores (answer, pass, {', '.join(SCORE_COLUMNS)}) "
+        f"SELECT s.answer, ?, {kept}, {origin} FROM staged t "
         "JOIN runs r ON r.id = t.run JOIN scores s ON s.answer = t.answer AND s.pass = r.scoring_pass WHERE t.run = ?",
         [number, run],
     )
@@ -207,17 +225,22 @@ def _take_over_scores(connection: sqlite3.Connection, run: int, number: int, but
 
 def count_pass(connection: sqlite3.Connection, run: int) -> None:
     """Have the pass that is whole now count instead of the one before, for all answers at once."""
-    query = "SELECT status, score, answer FROM staged WHERE run = ? ORDER BY answer"
-    rows = connection.execute(query, [run]).fetchall()
-    seq = take_seq(connection, len(rows))
-    connection.executemany(
-        "UPDATE answers SET seq = ?, status = ?, score = ? WHERE id = ?",
-        [(seq + n, *row) for n, row in enumerate(rows)],
-    )
-    connection.execute("DELETE FROM staged WHERE run = ?", [run])
-    connection.execute(
-        "UPDATE runs SET scoring_pass = staged_pass, staged_pass = 0 WHERE id = ? AND staged_pass", [run]
-    )
+    found = connection.execute("SELECT staged_pass, total FROM runs WHERE id = ? AND staged_pass", [run]).fetchone()
+    number, total = found or (0, 0)
+    parts = [*chains.PARTS_OF_VERDICTS, *(f"{kind}/{number}" for kind in chains.PARTS_OF_PASS)] if number else []
+    with chains.following(connection, run, "pass", parts, {"pass": number}, range(total)):
+        query = "SELECT status, score, answer FROM staged WHERE run = ? ORDER BY answer"
+        rows = connection.execute(query, [run]).fetchall()
+        seq = take_seq(connection, len(rows))
+        connection.executemany(
+            "UPDATE answers SET seq = ?, status = ?, score = ? WHERE id = ?",
+            [(seq + n, *row) for n, row in enumerate(rows)],
+        )
+        connection.execute("DELETE FROM staged WHERE run = ?", [run])
+        connection.execute(
+            "UPDATE runs SET scoring_pass = staged_pass, staged_pass = 0 WHERE id = ? AND staged_pass", [run]
+        )
+    ledger.recount(connection, run)
 
 
 def drop_pass(connection: sqlite3.Connection, run: int) -> None:
@@ -253,33 +276,40 @@ def reopen_errors(connection: sqlite3.Connection, run: int) -> int:
     failed = _numbers(connection, "SELECT id FROM answers WHERE run = ? AND status = 'error'", run)
     to_judge = _numbers(connection, f"SELECT DISTINCT answer {unjudged}", run)
     first = "(SELECT min(id) FROM answers WHERE run = ?1 AND item = group_scores.item AND turn = group_scores.turn)"
-    connection.execute(
-        "INSERT INTO earlier(run, answer, time, body, scores) "
-        "SELECT run, id, ?2, body, '[]' FROM answers WHERE run = ?1 AND status = 'error'",
-        [run, now],
-    )
-    for answer, where in (("answer", unjudged), (first, together)):
+    (number,) = connection.execute("SELECT scoring_pass FROM runs WHERE id = ?", [run]).fetchone()
+    places = _places(connection, [*failed, *to_judge])
+    parts = ["answers", *chains.PARTS_OF_VERDICTS, f"scores/{number}", f"together/{number}"]
+    with chains.following(connection, run, "reopened", parts, {"answers": len(places)}, places):
         connection.execute(
-            "INSERT INTO earlier(run, answer, time, scores) "
-            f"SELECT ?1, {answer} AS of, ?2, json_group_array(json_array({columns})) {where} GROUP BY of",
+            "INSERT INTO earlier(run, answer, time, body, scores) "
+            "SELECT run, id, ?2, body, '[]' FROM answers WHERE run = ?1 AND status = 'error'",
             [run, now],
         )
-        connection.execute(f"DELETE {where}", [run])
-    seq = take_seq(connection, len(failed) + len(to_judge))
-    connection.executemany(
-        "UPDATE answers SET seq = ?, status = 'pending', score = NULL, input_tokens = NULL, output_tokens = NULL, "
-        "cached_tokens = 0, reasoning_tokens = 0, cost = NULL, latency_ms = NULL, attempts = 0, "
-        "from_cache = 0, scripted = 0, started = NULL, code = NULL, "
-        "preview = '', ending = '', body = NULL WHERE id = ?",
-        [(seq + number, answer) for number, answer in enumerate(failed)],
-    )
-    connection.executemany(
-        "UPDATE answers SET seq = ?, status = 'answered', score = NULL WHERE id = ?",
-        [(seq + len(failed) + number, answer) for number, answer in enumerate(to_judge)],
-    )
-    connection.execute(
-        "UPDATE runs SET status = 'running', finished = NULL, message = '', code = '', verdict = '' WHERE id = ?", [run]
-    )
+        for answer, where in (("answer", unjudged), (first, together)):
+            connection.execute(
+                "INSERT INTO earlier(run, answer, time, scores) "
+                f"SELECT ?1, {answer} AS of, ?2, json_group_array(json_array({columns})) {where} GROUP BY of",
+                [run, now],
+            )
+            connection.execute(f"DELETE {where}", [run])
+        seq = take_seq(connection, len(failed) + len(to_judge))
+        connection.executemany(
+            "UPDATE answers SET seq = ?, status = 'pending', score = NULL, input_tokens = NULL, output_tokens = NULL, "
+            "cached_tokens = 0, reasoning_tokens = 0, cost = NULL, latency_ms = NULL, attempts = 0, "
+            "from_cache = 0, scripted = 0, started = NULL, code = NULL, "
+            "preview = '', ending = '', body = NULL WHERE id = ?",
+            [(seq + number, answer) for number, answer in enumerate(failed)],
+        )
+        connection.executemany(
+            "UPDATE answers SET seq = ?, status = 'answered', score = NULL WHERE id = ?",
+            [(seq + len(failed) + number, answer) for number, answer in enumerate(to_judge)],
+        )
+        connection.execute(
+            "UPDATE runs SET status = 'running', finished = NULL, message = '', code = '', verdict = '', gates = '' "
+            "WHERE id = ?",
+            [run],
+        )
+    ledger.recount(connection, run)
     return len(failed) + len(to_judge)
 
 
@@ -302,24 +332,34 @@ def rejudge(
     )
     if not connection.execute(as_before, [before.id, before.seq, number]).fetchone():
         return False
-    here = "FROM scores WHERE answer = ?1 AND pass = ?2"
-    connection.execute(
-        "INSERT INTO earlier(run, answer, time, scores, judging) "
-        f"SELECT ?3, ?1, ?4, json_group_array(json_array({', '.join(SCORE_COLUMNS)})), "
-        f"json_object('pass', ?2, 'status', ?5, 'score', ?6, 'expected', json(?7)) {here}",
-        [before.id, number, before.run, time.time(), before.status, before.score, expected],
-    )
-    connection.execute(f"DELETE {here}", [before.id, number])
-    connection.executemany(
-        "INSERT INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", [(before.id, number, *values) for values in scores]
-    )
-    connection.execute(
-        "UPDATE answers SET seq = ?, status = ?, score = ? WHERE id = ?",
-        [take_seq(connection, 1), status, score, before.id],
-    )
-    # Whether the gates are met was found before, of other numbers.
-    connection.execute("UPDATE runs SET verdict = '' WHERE id = ?", [before.run])
+    parts = [*chains.PARTS_OF_VERDICTS, f"scores/{number}", "calls"]
+    said = {"item": before.name, "position": before.pos}
+    with chains.following(connection, before.run, "rejudged", parts, said, [before.pos]):
+        here = "FROM scores WHERE answer = ?1 AND pass = ?2"
+        connection.execute(
+            "INSERT INTO earlier(run, answer, time, scores, judging) "
+            f"SELECT ?3, ?1, ?4, json_group_array(json_array({', '.join(SCORE_COLUMNS)})), "
+            f"json_object('pass', ?2, 'status', ?5, 'score', ?6, 'expected', json(?7)) {here}",
+            [before.id, number, before.run, time.time(), before.status, before.score, expected],
+        )
+        connection.execute(f"DELETE {here}", [before.id, number])
+        connection.executemany(
+            "INSERT INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", [(before.id, number, *values) for values in scores]
+        )
+        with ledger.following(connection, ledger.Touched([before.id])):
+            connection.execute(
+                "UPDATE answers SET seq = ?, status = ?, score = ? WHERE id = ?",
+                [take_seq(connection, 1), status, score, before.id],
+            )
+        # Whether the gates are met was found before, of other numbers.
+        connection.execute("UPDATE runs SET verdict = '', gates = '' WHERE id = ?", [before.run])
     return True
+
+
+def _places(connection: sqlite3.Connection, answers: Collection[int]) -> frozenset[int]:
+    """The positions of answers in their run."""
+    query = "SELECT pos FROM answers WHERE id IN (SELECT value FROM json_each(?))"
+    return frozenset(pos for (pos,) in connection.execute(query, [json.dumps(list(answers))]).fetchall())
 
 
 def _numbers(connection: sqlite3.Connection, query: str, run: int) -> list[int]:
@@ -336,27 +376,48 @@ def label(
     blind: bool,
 ) -> None:
     """An author's verdict on an answer in place of the author's earlier one; None takes it back."""
-    seq = take_seq(connection, 1)
-    updated = connection.execute("UPDATE answers SET seq = ? WHERE id = ? RETURNING run", [seq, answer]).fetchone()
-    if updated is None:
-        raise LookupError(f"answer number {answer} is not in the store any more")
-    connection.execute(
-        "DELETE FROM labels WHERE run = ? AND answer = ? AND evaluator IS ? AND author = ?",
-        [updated[0], answer, evaluator, author],
-    )
-    if verdict is not None:
-        connection.execute(
-            "INSERT INTO labels(run, answer, evaluator, verdict, author, time, note, blind) VALUES (?,?,?,?,?,?,?,?)",
-            [updated[0], answer, evaluator, verdict, author, time.time(), note, blind],
-        )
+    label_many(connection, [answer], evaluator, verdict, author, note, blind)
+
+
+def label_many(
+    connection: sqlite3.Connection,
+    answers: Sequence[int],
+    evaluator: str | None,
+    verdict: str | None,
+    author: str,
+    note: str,
+    blind: bool,
+) -> None:
+    """The same on each of some answers."""
+    of_runs: dict[int, list[int]] = {}
+    for answer in answers:
+        found = connection.execute("SELECT run FROM answers WHERE id = ?", [answer]).fetchone()
+        if found is None:
+            raise LookupError(f"answer number {answer} is not in the store any more")
+        of_runs.setdefault(found[0], []).append(answer)
+    for run, own in of_runs.items():
+        said = {"author": author, "verdict": verdict, "evaluator": evaluator, "answers": len(own)}
+        with chains.following(connection, run, "verdict", ["labels"], said, _places(connection, own)):
+            seq = take_seq(connection, len(own))
+            for number, answer in enumerate(own):
+                connection.execute("UPDATE answers SET seq = ? WHERE id = ?", [seq + number, answer])
+                connection.execute(
+                    "DELETE FROM labels WHERE run = ? AND answer = ? AND evaluator IS ? AND author = ?",
+                    [run, answer, evaluator, author],
+                )
+                if verdict is not None:
+                    connection.execute(
+                        "INSERT INTO labels(run, answer, evaluator, verdict, author, time, note, blind) "
+                        "VALUES (?,?,?,?,?,?,?,?)",
+                        [run, answer, evaluator, verdict, author, time.time(), note, blind],
+                    )
 
 
 def label_each(
     connection: sqlite3.Connection, answers: Sequence[int], verdict: str | None, author: str, note: str
 ) -> None:
     """An author's verdict on each of some answers as a whole, all of them or none."""
-    for answer in answers:
-        label(connection, answer, None, verdict, author, note, blind=False)
+    label_many(connection, answers, None, verdict, author, note, blind=False)
 
 
 def clear_cache(connection: sqlite3.Connection) -> int:

@@ -1,19 +1,24 @@
-"""Look-ups of one thing: the run a person means, and everything that is known of an answer."""
+"""Look up one thing: a run, an answer with everything known of it, a stored dataset, a baseline, a label."""
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
+import re
+import time
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
-from tui_evals.text.nearest import did_you_mean
-
-from .records import MESSAGES_BEFORE, OVER_STATUSES, AnswerRow, RunRow, ScoreRecord, WorkerRow
-from .rows import (
+from tui_evals.project_files import resolved
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import MESSAGES_BEFORE, OVER_STATUSES, AnswerRow, RunRow, ScoreRecord, WorkerRow
+from tui_evals.store.rows import (
     ANSWER_COLUMNS,
     CALL_COLUMNS,
     RUN_COLUMNS,
@@ -26,9 +31,16 @@ from .rows import (
     answer_row,
     call_record,
     label_row,
+    loads,
     rejudged_of,
     score_record,
+    with_expectation,
 )
+from tui_evals.text.names import did_you_mean
+
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
+
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
@@ -45,6 +57,8 @@ def find_run(ask: Ask, word: str, path: Path) -> tuple[Any, ...]:
     if word == "last":
         for row in ask(f"{RUN} AND total > 0 ORDER BY id DESC LIMIT 1", []):
             return row
+        for _ in ask("SELECT 1 FROM runs LIMIT 1", []):
+            raise LookupError(f"no run in {path} has answers; `tui-evals runs` lists them")
         raise LookupError(f"there are no runs in {path} yet; start one with `tui-evals run`")
     for where in ("key = lower(?)", "name = ?"):
         for row in ask(f"{RUN} AND {where} ORDER BY id DESC LIMIT 1", [word]):
@@ -118,7 +132,7 @@ def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
         time: EarlierAttempt(
             time,
             None if rest is None else answer_record("", text, rest),
-            tuple(score_record(tuple(score)) for score in json.loads(scores)),
+            tuple(score_record(tuple(score)) for score in loads(scores)),
             rejudged_of(judging),
         )
         for time, text, rest, scores, judging in ask(query, [answer])
@@ -151,7 +165,7 @@ def whole_requests(ask: Ask, rows: Iterable[AnswerRow]) -> dict[int, Mapping[str
         *_, last = answers = list(of_cell)
         ids, messages = {row.id for row in answers}, list[Mapping[str, Any]]()
         for answer, text in ask(query, [run, first, last.pos]):
-            request = json.loads(text) if text else {}
+            request = loads(text) if text else {}
             messages = [*messages[: request.pop(MESSAGES_BEFORE, 0)], *request.get("messages", ())]
             if answer in ids:
                 whole[answer] = {**request, "messages": messages} if request else {}
@@ -189,3 +203,140 @@ def _by_pass(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[ScoreRecord, ..
     for number, *score in rows:
         by_number[number].append(score_record(tuple(score)))
     return {number: tuple(records) for number, records in by_number.items()}
+
+
+Item = Mapping[str, Any]
+_parse = json.JSONDecoder().raw_decode
+_BETWEEN = re.compile(r"[\s,:]*")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDataset:
+    """What a run asked, with what is expected of its answers in the scoring pass that counts."""
+
+    head: Mapping[str, Any]
+    """The document as it was asked; its items are an empty list."""
+    items: Sequence[Item]
+
+
+class Items(Sequence[Item]):
+    """The items of a stored document; those of `judging`, if given, say what is expected."""
+
+    def __init__(self, text: str, starts: Sequence[int], judging: Sequence[Item] | None = None) -> None:
+        self._text = text
+        self._starts = starts
+        self._judging = judging
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Item]: ...
+
+    def __getitem__(self, place: int | slice) -> Item | Sequence[Item]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        start, end = self._starts[place], self._starts[place + 1]
+        item: Item = _parse(_utf8(self._text[start:end]))[0]
+        return item if self._judging is None else with_expectation(item, self._judging[place])
+
+
+def stored_dataset(document: bytes, judging: bytes | None = None) -> StoredDataset:
+    """A document as it was asked, judged by the expectations of another that has the same items."""
+    head, text, starts = _outline(document)
+    judged = None if judging is None else stored_dataset(judging)
+    return StoredDataset(head, Items(text, starts, judged.items if judged else None))
+
+
+def _outline(document: bytes) -> tuple[dict[str, Any], str, Sequence[int]]:
+    """The document but for its items, its text, and where each item begins and the last one ends in it."""
+    # A character for each byte, for one emoji would make every character of a text four bytes large.
+    text = document.decode("latin-1")
+    head: dict[str, Any] = {}
+    starts = array("Q")
+    at = _after(text, text.index("{") + 1)
+    while text[at] != "}":
+        name, end = _parse(text, at)
+        at = _after(text, end)
+        if name == "items" and text[at] == "[":
+            head["items"] = []
+            at = _after(text, at + 1)
+            while text[at] != "]":
+                starts.append(at)
+                at = _after(text, _parse(text, at)[1])
+            starts.append(at)
+            at = _after(text, at + 1)
+        else:
+            end = _parse(text, at)[1]
+            head[_utf8(name)] = _parse(_utf8(text[at:end]))[0]
+            at = _after(text, end)
+    return head, text, starts or array("Q", [at])
+
+
+def _after(text: str, at: int) -> int:
+    """Where the next value or bracket stands."""
+    found = _BETWEEN.match(text, at)
+    return found.end() if found else at
+
+
+def _utf8(text: str) -> str:
+    return text if text.isascii() else text.encode("latin-1").decode()
+
+
+def author_here() -> str:
+    """Who sits at the keyboard; a container may know no name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"user {os.getuid()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The run that somebody chose for a dataset."""
+
+    source: str
+    run: int
+    author: str
+    time: float
+
+
+def dataset_key(source: str, root: Path, cwd: Path | None = None) -> str:
+    """The name by which a dataset has its baseline: its path in the project where it is a file there, else as it is."""
+    try:
+        path = resolved(Path(cwd or Path.cwd(), source))
+        if path.is_file() and path.is_relative_to(root.resolve()):
+            return path.relative_to(root.resolve()).as_posix()
+    except (OSError, ValueError):  # A name that no file can have is no path.
+        pass
+    return source
+
+
+def baselines(reader: Reader) -> list[Baseline]:
+    """Every baseline by the name of its dataset."""
+    return [Baseline(*row) for row in reader.query("SELECT source, run, author, time FROM baselines ORDER BY source")]
+
+
+def baseline_of(reader: Reader, source: str) -> Baseline | None:
+    """The baseline of a dataset, if somebody set one."""
+    return next((baseline for baseline in baselines(reader) if baseline.source == source), None)
+
+
+def set_baseline(writer: Writer, source: str, run: int, author: str) -> None:
+    """Measure the runs of a dataset against this one from now on."""
+    writer.write(
+        "INSERT OR REPLACE INTO baselines(source, run, author, time) VALUES (?,?,?,?)",
+        writer.clean(source),
+        run,
+        author,
+        time.time(),
+    )
+
+
+def clear_baseline(writer: Writer, source: str) -> None:
+    """Remove the baseline of a dataset."""
+    writer.write("DELETE FROM baselines WHERE source = ?", writer.clean(source))

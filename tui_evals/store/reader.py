@@ -8,13 +8,18 @@ import sqlite3
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from . import figures, grid, lookup, migrations
+from tui_evals.provenance.chain import Link
+from tui_evals.store import calls, chains, figures, identity, ledger, lookup, schema
+from tui_evals.store import figures as grid
+from tui_evals.store.lookup import StoredDataset, stored_dataset
+
 from .database import StoreError, connect, explained, schema_version
 from .filters import Filter, compiled, like, ordered
 from .records import (
@@ -50,11 +55,11 @@ from .rows import (
     call_record,
     judged_document,
     label_row,
+    loads,
     run_row,
     score_record,
 )
 from .runlock import alive, run_lock, store_wait
-from .snapshots import StoredDataset, stored_dataset
 from .spill import spilled_files
 
 _PAGE = 1_000
@@ -71,7 +76,7 @@ class Reader:
         self._path = Path(path).absolute()
         self._connection = connect(self._path)
         self._host = socket.gethostname()
-        if schema_version(self._connection, self._path) != migrations.VERSION:
+        if schema_version(self._connection, self._path) != schema.VERSION:
             self._connection.close()
             raise StoreError(f"{self._path} is from an earlier tui-evals; `tui-evals runs` brings it up to date.")
 
@@ -79,6 +84,16 @@ class Reader:
     def path(self) -> Path:
         """The database it reads."""
         return self._path
+
+    @cached_property
+    def store_number(self) -> int | None:
+        """The random number that tells this store from all others."""
+        return identity.store_number(self._connection)
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Whether the store is not the user's own: then nothing that was there before may decide anything."""
+        return not identity.is_own(self._path, self.store_number)
 
     # -- what changed
 
@@ -138,12 +153,26 @@ class Reader:
         """The run that a person means: `last`, an id, a name (its latest run), or the beginning of one id."""
         return self._run(lookup.find_run(self.query, word, self._path))
 
+    def knows(self, run: RunRow) -> bool:
+        """Whether a run that was read before is in this store."""
+        return bool(
+            self.query("SELECT 1 FROM runs WHERE id = ? AND key = ? AND created = ?", [run.id, run.key, run.created])
+        )
+
     def snapshot(self, digest: str) -> dict[str, Any]:
         """A dataset document as it was when its run began."""
         for (text,) in self.query("SELECT document FROM snapshots WHERE hash = ?", [digest]):
-            document: dict[str, Any] = json.loads(text)
+            document: dict[str, Any] = loads(text)
             return document
         raise LookupError(f"there is no dataset snapshot {digest[:12]} in {self._path}")
+
+    def chain_head(self, run: RunRow) -> Link | None:
+        """The last record of the signed chain of a run, unchecked; None where it was never signed."""
+        return chains.last_link(self.query, run.key)
+
+    def unsigned_answers(self, run: RunRow) -> int:
+        """How many answers of a run are there of which its chain says nothing."""
+        return chains.unsigned_answers(self.query, run.id, run.key)
 
     def judged_by(self, run: RunRow, asked: Mapping[str, Any] | None = None) -> JudgedBy:
         """The dataset by which the answers of a run are judged now, and since when; `asked` is its own if known."""
@@ -154,7 +183,7 @@ class Reader:
         if asked is None:
             asked = self.snapshot(run.snapshot) if run.snapshot else {}
         for created, digest, text in self.query(query, [run.id, run.scoring_pass]):
-            return JudgedBy(judged_document(asked, json.loads(text)), created, digest)
+            return JudgedBy(judged_document(asked, loads(text)), created, digest)
         return JudgedBy(asked, run.created, run.snapshot)
 
     def rejudged(self, run: RunRow) -> dict[int, EarlierAttempt]:
@@ -181,13 +210,30 @@ class Reader:
 
     def totals(self, run: int) -> Totals:
         """A run in numbers."""
-        return self._with_lost_calls(run, self._settled(run, figures.totals(self.query, run)))
+        return self._with_lost_calls(run, self._settled(run, ledger.together(self._groups(run).items())))
 
     def totals_by(self, run: int, by: str) -> dict[Any, Totals]:
-        """The groups of a run in numbers: by target or prompt (numbers), category, or column (prompt and target)."""
-        groups = {group: self._settled(run, totals) for group, totals in figures.totals_by(self.query, run, by).items()}
-        # Of which of several groups a call was that nobody heard of again is not known.
-        return groups if len(groups) > 1 else {group: self._with_lost_calls(run, groups[group]) for group in groups}
+        """The groups of a run in numbers: by target or prompt (numbers), category, column (prompt and target), or cell.
+
+        A cell is a category in a column: prompt, target and category.
+        """
+        key = _GROUPED_BY.get(by)
+        if key is None:
+            raise ValueError(f"totals go by target, prompt, column, category or cell, not by {by!r}")
+        parts: dict[Any, list[tuple[ledger.Group, Totals]]] = {}
+        for group, totals in self._groups(run).items():
+            if group.prompt >= 0:
+                parts.setdefault(key(group), []).append((group, totals))
+        found = {group: self._settled(run, ledger.together(own)) for group, own in sorted(parts.items())}
+        # It is unknown to which of several groups a call belongs that was never heard of again.
+        return found if len(found) > 1 else {group: self._with_lost_calls(run, found[group]) for group in found}
+
+    def ledger_differences(self, run: int) -> list[str]:
+        """Where the kept counts of a run differ from its rows; empty in a sound store."""
+        return ledger.differences(self.query, run)
+
+    def _groups(self, run: int) -> dict[ledger.Group, Totals]:
+        return ledger.groups(self.query, run)
 
     def statuses(self, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
         """What became of every answer of a run: item, repeat, prompt, target, turn and status, and nothing else."""
@@ -199,9 +245,22 @@ class Reader:
         for pos, item, name, status in figures.planned(self.query, run):
             yield pos, item, name, left.get(status, status)
 
-    def spent(self, run: int) -> tuple[float, int]:
-        """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
+    def spent(self, run: int) -> float:
+        """What all calls of a run cost, judges and failed attempts included."""
         return figures.spent(self.query, run)
+
+    def has_answered(self, run: int, target: int) -> bool:
+        """Whether a run has any answer of the target of a number; errors are none."""
+        query = (
+            "SELECT 1 FROM answers WHERE run = ? AND target = ? AND code IS NULL "
+            "AND status NOT IN ('pending', 'running') LIMIT 1"
+        )
+        return bool(self.query(query, [run, target]))
+
+    def has_judged(self, run: int, judge: str) -> bool:
+        """Whether a judge of this name has said anything in a run, also from the cache."""
+        query = "SELECT 1 FROM calls WHERE run = ? AND kind = 'judge' AND target = ? AND code IS NULL LIMIT 1"
+        return bool(self.query(query, [run, judge]))
 
     def may_cost(self, run: int) -> float:
         """What calls that are noted may have cost, of which that is not known."""
@@ -216,9 +275,25 @@ class Reader:
         query = "SELECT text, reply FROM replies WHERE run = ? AND pass = ? AND key = ?"
         return next((answer_record("", *body) for body in self.query(query, [run, number, key])), None)
 
-    def latencies(self, run: int) -> Mapping[int, Sequence[float]]:
-        """The milliseconds to each answer of each target of a run, by its number."""
-        return figures.latencies(self.query, run)
+    def spent_by(self, run: int, ids: Collection[int] | None = None) -> dict[int, calls.Spent]:
+        """What the answers of each target of a run took, by its number; only of these ids unless that is None."""
+        return calls.spent(self.query, run, ids)
+
+    def cached_answers(self, run: int) -> frozenset[int]:
+        """The answers of a run that came from the cache, by their ids."""
+        return calls.cached_answers(self.query, run)
+
+    def keys_of(self, run: RunRow, evaluators: Collection[str]) -> frozenset[str]:
+        """The keys under which some evaluators judged answers of a run."""
+        return calls.keys_of(self.query, run.id, run.scoring_pass, evaluators)
+
+    def other_verdicts(self, run: RunRow, keys: Collection[str], form_key: str) -> Iterator[calls.OtherVerdicts]:
+        """Of each answer that evaluators of some keys passed or failed: how the others judged it, paged."""
+        return calls.other_verdicts(self.query, run.id, run.scoring_pass, keys, form_key)
+
+    def item_count(self, run: RunRow) -> int:
+        """How many items the dataset had that a run asked."""
+        return calls.item_count(self.query, run.snapshot)
 
     def largest_answers(self, run: int) -> dict[tuple[str, str], int]:
         """The tokens of the largest answer of each target and judge of a run, by kind and name."""
@@ -267,13 +342,18 @@ class Reader:
             "AND pass <= (SELECT scoring_pass FROM runs WHERE id = ?1) ORDER BY pass"
         )
         rows = self.query(query, [run])
-        return [ScoringPass(number, created, json.loads(config)) for number, created, config in rows]
+        return [ScoringPass(number, created, loads(config)) for number, created, config in rows]
+
+    def judged_alone(self, run: int) -> frozenset[tuple[int, int]]:
+        """The scoring passes and answers in which a single answer was judged again by itself."""
+        query = "SELECT judging ->> '$.pass', answer FROM earlier WHERE run = ? AND judging IS NOT NULL"
+        return frozenset(self.query(query, [run]))
 
     def staged_pass(self, run: RunRow) -> tuple[Mapping[str, Any], frozenset[int]]:
         """What the scoring pass under way judges by, and the answers it has judged."""
         for (config,) in self.query("SELECT config FROM passes WHERE run = ? AND pass = ?", [run.id, run.staged_pass]):
             judged = self.query("SELECT answer FROM staged WHERE run = ?", [run.id])
-            return json.loads(config), frozenset(answer for (answer,) in judged)
+            return loads(config), frozenset(answer for (answer,) in judged)
         raise LookupError(f"run {run.key} is not being judged again")
 
     def workers(self, run: int) -> list[WorkerRow]:
@@ -425,7 +505,7 @@ class Reader:
                     continue
                 last, message = answer, None
                 if rest and (text is None or '"text"' in rest):
-                    more = json.loads(rest)
+                    more = loads(rest)
                     text, message = more.get("text", text), more.get("message")
                 yield item, text, message, tuple(score)
 
@@ -530,6 +610,13 @@ class Reader:
         """The scores of a pass (None: the one that counts) as a comparison needs them, paged."""
         return map(figures.Judged._make, self.judged_fields(run, number))
 
+    def judged_each(self, run: int, numbers: Sequence[int]) -> Iterator[figures.Judged]:
+        """The scores of several passes, paged; one that some of them keep from the same pass is there once at most."""
+        known = set(numbers)
+        for number in numbers:
+            yield from map(figures.Judged._make, figures.judged(self.query, run, number, known))
+            known |= figures.origins(self.query, run, number)
+
     def judged_fields(self, run: int, number: int | None = None) -> Iterator[figures.JudgedFields]:
         """The same as plain tuples, for whoever reads whole runs."""
         return figures.judged(self.query, run, number or self.run(run).scoring_pass)
@@ -567,23 +654,27 @@ class Reader:
         ]
 
     def cache_get(self, key: str) -> Cached | None:
-        """The cached answer of a key, without what was sent for it; None where there is none."""
+        """The cached answer of a key, without what was sent for it; None where there is none that may be used."""
+        if self.is_foreign:
+            return None
         query = (
-            "SELECT c.key, c.recipe, c.target, c.created, '', b.text, b.answer FROM cache c "
+            "SELECT c.key, c.recipe, c.target, c.created, c.run, '', b.text, b.answer FROM cache c "
             "JOIN bodies b ON b.id = c.body WHERE c.key = ?"
         )
-        for cache_key, recipe, target, created, *body in self.query(query, [key]):
-            return Cached(cache_key, recipe, target, created, answer_record(*body))
+        for cache_key, recipe, target, created, run, *body in self.query(query, [key]):
+            return Cached(cache_key, recipe, target, created, answer_record(*body), run)
         return None
 
     def cached_keys(self, keys: Sequence[str]) -> set[str]:
-        """Those of some keys under which an answer is cached."""
+        """Those of some keys under which an answer is cached that may be used."""
+        if self.is_foreign:
+            return set()
         query = "SELECT c.key FROM json_each(?) k CROSS JOIN cache c ON c.key = k.value"
         return {key for (key,) in self.query(query, [json.dumps(keys)])}
 
     def cache_holds(self, target: str) -> bool:
-        """Whether anything that a target said is cached."""
-        return bool(self.query("SELECT 1 FROM cache WHERE target = ? LIMIT 1", [target]))
+        """Whether anything that a target said is cached and may be used."""
+        return not self.is_foreign and bool(self.query("SELECT 1 FROM cache WHERE target = ? LIMIT 1", [target]))
 
     def cache_info(self) -> CacheInfo:
         """How much the cache holds."""
@@ -599,7 +690,7 @@ class Reader:
 
     def session(self, key: str) -> Any:
         """What the workbench remembered under a key, or None."""
-        return next((json.loads(v) for (v,) in self.query("SELECT v FROM session WHERE k = ?", [key])), None)
+        return next((loads(v) for (v,) in self.query("SELECT v FROM session WHERE k = ?", [key])), None)
 
     def close(self) -> None:
         """Give back the connection."""
@@ -663,6 +754,15 @@ class Reader:
         """With what calls may have cost that were out when the process of the run vanished."""
         lost = self.reserved(run)
         return replace(totals, may_cost=totals.may_cost + lost) if lost and not self._in_flight(run) else totals
+
+
+_GROUPED_BY: Mapping[str, Callable[[ledger.Group], Any]] = {
+    "target": lambda group: group.target,
+    "prompt": lambda group: group.prompt,
+    "category": lambda group: group.category,
+    "column": lambda group: (group.prompt, group.target),
+    "cell": tuple,
+}
 
 
 class _FilteredReader(Reader):

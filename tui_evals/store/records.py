@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal
 
+from tui_evals.figures import Figure, Sample, pass_rate
 from tui_evals.light_records import light_record
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
-StopCode = Literal["", "asked", "killed", "budget", "configuration", "limited", "store", "failed"]
-"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, a provider asked for a
-longer pause than it may have, what it did could not be stored, or something failed."""
+StopCode = Literal[
+    "",
+    "asked",
+    "killed",
+    "budget",
+    "configuration",
+    "misnamed",
+    "refused",
+    "away",
+    "limited",
+    "left out",
+    "store",
+    "lost",
+    "upgraded",
+    "failed",
+]
+"""Why a run is not finished.
+
+Somebody stopped it, its process vanished, its money is spent; its configuration, or a model's name that was typed, kept
+everything from being answered; a target or judge refused every
+question, was away, asked for a longer pause than it may have, or was left out on purpose; what the run did could not be
+stored; its store was overwritten and does not know it; the installed
+tui-evals was upgraded; or something else failed."""
 LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
 """What a run can be while a process executes it."""
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
@@ -78,6 +99,8 @@ class AnswerRecord:
     """How long it took until the first piece came of an answer that was streamed."""
     attempts: int = 1
     from_cache: bool = False
+    cached_from: str = ""
+    """The key of the run that asked it, of an answer from the cache; empty where nobody knows."""
     scripted: bool = False
     model: str | None = None
     finish_reason: str | None = None
@@ -107,6 +130,8 @@ class ScoreRecord:
     weight: float = 1.0
     measure: str = ""
     """What the score is in, and which scores pass, as the evaluator says it: `at most ms`."""
+    origin: int = 0
+    """The scoring pass whose judging this score is kept from; 0 where its own pass judged."""
 
 
 CHANGES = "changes"
@@ -174,6 +199,35 @@ class StoreWait:
     """When the run ends unless something can be stored by then."""
 
 
+GateVerdict = Literal["met", "not met", "not decided"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedGate:
+    """A gate with the figure it looks at and its verdict, as the store keeps it and every face shows it."""
+
+    gate: str
+    """The option as it was given, such as `--fail-under 80`."""
+    verdict: GateVerdict
+    sentence: str
+    """What the figure says, and why the gate is not met or not decided."""
+    figure: Figure | None = None
+    column: str = ""
+    """The prompt and target it looks at; empty where the run has one, or where it looks at all."""
+    note: str = ""
+    """The verdict by other rules where it differs."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the gate is met."""
+        return self.verdict == "met"
+
+    @property
+    def says(self) -> tuple[str, ...]:
+        """Why the gate is not met; empty where it is."""
+        return () if self.met else (f"{self.column}: {self.sentence}" if self.column else self.sentence,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """A run as lists show it."""
@@ -205,6 +259,8 @@ class RunRow:
     code: StopCode = ""
     verdict: str = ""
     """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
+    gates: tuple[CheckedGate, ...] = ()
+    """Its gates one by one; empty where none were set or the run is from before they were kept."""
     waiting: Wait | StoreWait | None = None
     """What it waits for, while it does and goes on."""
     staged_pass: int = 0
@@ -313,3 +369,18 @@ class Totals:
     """Those of the input that providers had cached."""
     reasoning_tokens: int = 0
     """Those of the output that models thought with."""
+    cached: int = 0
+    """Answers that came from the cache."""
+    rated: Sample | None = None
+    """The verdicts by item; None where columns, which share their items, would be pooled."""
+
+    @property
+    def pass_rate(self) -> Figure | None:
+        """The share of judged answers that pass; None where none is judged, or of several columns together."""
+        return pass_rate(self.rated, missing=self.total - self.passed - self.failed - self.scored)
+
+    @classmethod
+    def of_pending(cls, total: int) -> Totals:
+        """The numbers of a run of which nothing is answered."""
+        zeros: dict[str, Any] = dict.fromkeys((field.name for field in fields(cls) if field.default is MISSING), 0)
+        return cls(**{**zeros, "total": total, "pending": total})

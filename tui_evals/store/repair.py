@@ -11,14 +11,16 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from . import migrations
-from .damage import connect_damaged, highest_keys, in_readable_ranges, indexes, is_lost, readable_number, written_rows
-from .database import (
+from tui_evals.store import chains, identity, ledger
+from tui_evals.store import schema as migrations
+from tui_evals.store.connection import copy_readable, open_database
+from tui_evals.store.database import (
     StoreError,
     StoreLock,
     check_files,
@@ -27,9 +29,135 @@ from .database import (
     refuse_read_only,
     schema_version,
 )
-from .read_only import copy_readable
-from .rows import dumps
-from .runlock import refuse_live_runs
+from tui_evals.store.housekeeping import PLANNED_TOGETHER
+from tui_evals.store.identity import connect_alone
+from tui_evals.store.records import PlannedAnswer
+from tui_evals.store.results import take_seq
+from tui_evals.store.rows import dumps
+from tui_evals.store.runlock import refuse_live_runs
+from tui_evals.store.upkeep import (
+    Backup,
+    can_restore,
+    connect_damaged,
+    highest_keys,
+    in_readable_ranges,
+    indexes,
+    is_lost,
+    newest_backup,
+    readable_number,
+    readable_schema,
+    written_rows,
+)
+
+PlanAgain = Callable[[Mapping[str, Any], Mapping[str, Any], int, int], Sequence[PlannedAnswer]]
+"""Gives the answers of a run by its config, its dataset, and how many prompts and targets it has; none if unknown."""
+
+LOST = "lost"
+"""The key in the config of a run for how many of its answers are lost and cannot be asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncompleteRun:
+    """A run some of whose answers were lost."""
+
+    key: str
+    name: str
+    lost: int
+    total: int
+    """How many answers were planned."""
+    can_resume: bool
+    """Whether what was lost is pending now."""
+
+
+def plan_lost_again(store: sqlite3.Connection, plan_again: PlanAgain, remade: set[str]) -> list[IncompleteRun]:
+    """Make the lost answers of every run pending again; of runs whose dataset was `remade` they stay lost."""
+    lost = (
+        "SELECT id, key, name, total, config, prompts, targets, snapshot FROM runs "
+        "WHERE total > (SELECT count(*) FROM answers WHERE run = runs.id) ORDER BY id"
+    )
+    runs = []
+    for run, key, name, total, config, prompts, targets, digest in store.execute(lost).fetchall():
+        there = dict(store.execute("SELECT pos, id FROM answers WHERE run = ?", [run]).fetchall())
+        documents = store.execute("SELECT document FROM snapshots WHERE hash = ?", [digest]).fetchall()
+        planned: Sequence[PlannedAnswer] = ()
+        if documents and digest not in remade:
+            counts = len(json.loads(prompts)), len(json.loads(targets))
+            planned = plan_again(json.loads(config), json.loads(documents[0][0]), *counts)
+        can_resume = len(planned) == total and _fits(store, run, planned)
+        if can_resume:
+            _insert(store, run, planned, there)
+        else:
+            _close_gaps(store, run, len(there))
+        incomplete = IncompleteRun(key, name, total - len(there), total, can_resume)
+        _interrupt(store, run, incomplete, config)
+        runs.append(incomplete)
+    return runs
+
+
+def _fits(store: sqlite3.Connection, run: int, planned: Sequence[PlannedAnswer]) -> bool:
+    """Whether every answer that is left is where the plan has it."""
+    query = "SELECT pos, cell, item, turn, prompt, target, repeat FROM answers WHERE run = ?"
+    for pos, *place in store.execute(query, [run]):
+        if pos >= len(planned):
+            return False
+        a = planned[pos]
+        if place != [a.cell, a.item, a.turn, a.prompt, a.target, a.repeat]:
+            return False
+    return True
+
+
+def _insert(store: sqlite3.Connection, run: int, planned: Sequence[PlannedAnswer], there: Mapping[int, int]) -> None:
+    lost = [pos for pos in range(len(planned)) if pos not in there]
+    ids = _ids(store, lost, there)
+    seq = take_seq(store, len(lost))
+    store.executemany(
+        "INSERT INTO answers(id, run, seq, pos, cell, item, turn, prompt, target, repeat, name, category) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        [
+            (ids.get(pos), run, seq + n, pos, a.cell, a.item, a.turn, a.prompt, a.target, a.repeat, a.name, a.category)
+            for n, (pos, a) in enumerate((pos, planned[pos]) for pos in lost)
+        ],
+    )
+
+
+def _ids(store: sqlite3.Connection, lost: Sequence[int], there: Mapping[int, int]) -> dict[int, int]:
+    """The ids that lost answers had, by position: those that were planned together follow each other.
+
+    What a run could not store names answers by their ids, so a new id would lose it.
+    """
+    offsets = {pos // PLANNED_TOGETHER: answer - pos for pos, answer in there.items()}
+    ids: dict[int, int] = {}
+    offset = next(iter(offsets.values()), None)
+    for pos in lost:
+        offset = offsets.get(pos // PLANNED_TOGETHER, offset)
+        if offset is not None and pos + offset > 0:
+            ids[pos] = pos + offset
+    taken = "SELECT 1 FROM answers WHERE id IN (SELECT value FROM json_each(?))"
+    return {} if store.execute(taken, [json.dumps(list(ids.values()))]).fetchone() else ids
+
+
+def _close_gaps(store: sqlite3.Connection, run: int, count: int) -> None:
+    """Positions without a gap, by a way on which no two answers ever stand at the same one."""
+    ordered = "SELECT id, row_number() OVER (ORDER BY pos) AS place FROM answers WHERE run = ?"
+    store.execute(f"UPDATE answers SET pos = -o.place FROM ({ordered}) o WHERE answers.id = o.id", [run])
+    store.execute("UPDATE answers SET pos = -pos - 1 WHERE run = ?", [run])
+    store.execute("UPDATE runs SET total = ? WHERE id = ?", [count, run])
+
+
+def _interrupt(store: sqlite3.Connection, run: int, incomplete: IncompleteRun, config: str) -> None:
+    """Keep with the run that it is not whole, for every face to say."""
+    said = f"{incomplete.lost:,} of its {incomplete.total:,} answers were lost with a damaged store"
+    values: dict[str, object] = {"status": "interrupted", "finished": None, "verdict": "", "code": "store"}
+    if incomplete.can_resume:
+        values["message"] = f"{said} and are pending again"
+    else:
+        values["message"] = f"{said} and cannot be asked again"
+        values["config"] = json.dumps({**json.loads(config), LOST: incomplete.lost}, ensure_ascii=False)
+    known = {name for _, name, *_ in store.execute("PRAGMA table_info(runs)").fetchall()}  # an older store lacks some
+    values = {name: value for name, value in values.items() if name in known}
+    sets = ", ".join([*(f"{name} = ?" for name in values), "note = iif(note = '', '', note || '; ') || ?"])
+    store.execute(f"UPDATE runs SET {sets} WHERE id = ?", [*values.values(), said, run])
+
 
 _PAGE = 1_000
 _SQLITE_READERS = 0x40000002, 510  # the bytes of a database that every open connection holds a lock on
@@ -48,6 +176,7 @@ _JSON = {
     "group_scores": {"details": "object"},
     "earlier": {"scores": "array", "judging": "object"},
     "battles": {"sides": "array"},
+    "activities": {"request": "object", "facts": "object", "messages": "array"},
     "session": {"v": "any"},
 }
 _OF_RUNS = (
@@ -77,7 +206,6 @@ _CONSISTENT = (
     "UPDATE runs SET parent = NULL WHERE parent NOT IN (SELECT id FROM runs)",
     "DELETE FROM bodies WHERE id NOT IN (SELECT body FROM answers WHERE body) AND id NOT IN (SELECT body FROM cache) "
     "AND id NOT IN (SELECT body FROM earlier WHERE body)",
-    "DELETE FROM counted",
     "UPDATE meta SET v = max(v, (SELECT ifnull(max(seq), 0) FROM answers)) WHERE k = 'seq'",
     "UPDATE meta SET v = v + 1 WHERE k = 'generation'",
 )
@@ -98,7 +226,9 @@ class SavedTable:
     dropped: int
     """How many more could be read, and belonged to what could not."""
     remade: int = 0
-    """How many that are lost were made anew of what is left."""
+    """How many that are lost were made anew of what is left; of answers those that are pending again."""
+    from_backup: int = 0
+    """How many of those saved come from a backup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +237,12 @@ class Repair:
 
     path: Path
     tables: tuple[SavedTable, ...]
+    incomplete: tuple[IncompleteRun, ...]
+    """The runs that lost answers."""
+    backup: Backup | None
+    """The copy from which was taken what could not be read."""
     _new: Path
+    _is_own: bool
 
     def saved(self, table: str) -> int:
         """How many rows of a table are in the new store."""
@@ -116,34 +251,58 @@ class Repair:
     def put_in_place(self) -> Path:
         """Have the new store take the place of the damaged one; where that is kept, whole, with its log."""
         kept = _free_name(self.path)
-        try:
-            os.link(self.path, kept)
-        except OSError:  # a file system without links
-            os.rename(self.path, kept)
+        with contextlib.suppress(FileNotFoundError):  # it was deleted, and comes from a backup
+            try:
+                os.link(self.path, kept)
+            except FileNotFoundError:
+                raise
+            except OSError:  # a file system without links
+                os.rename(self.path, kept)
         # The log first: it would be played into whatever database stands beside it.
         with contextlib.suppress(FileNotFoundError):
             os.rename(f"{self.path}-wal", f"{kept}-wal")
         Path(f"{self.path}-shm").unlink(missing_ok=True)
         os.replace(self._new, self.path)
         _sync(self.path.parent)
+        if self._is_own:
+            with contextlib.closing(connect_alone(self.path)) as connection:
+                identity.own(self.path, identity.store_number(connection), "begun")
         return kept
 
 
 @contextlib.contextmanager
-def repairing(path: Path) -> Iterator[Repair]:
-    """Save into a new store what can be read of one, which is not touched and which nobody else may have open."""
-    connect_damaged(path).close()
+def repairing(path: Path, plan_again: PlanAgain = lambda *_: ()) -> Iterator[Repair]:
+    """Save into a new store what can be read of one, which is not touched and which nobody else may have open.
+
+    What cannot be read comes from the newest backup, as far as that has it; answers that are lost are planned again.
+    """
+    # Looked for before the store is held, because SQLite drops the locks of this process when it closes a file.
+    is_there, restoring, backup = path.exists(), can_restore(path), newest_backup(path)
+    if not restoring:
+        _demand_tables(path)
     refuse_read_only(path)
     refuse_live_runs(path)
     try:
-        with contextlib.closing(StoreLock(path)) as lock, lock.held("repairing the store"), _alone(path):
+        with (
+            contextlib.closing(StoreLock(path)) as lock,
+            lock.held("repairing the store"),
+            _alone(path) if is_there else contextlib.nullcontext(),
+        ):
             folder = Path(tempfile.mkdtemp(prefix=".repair-", dir=path.parent))
             try:
-                yield _salvage(path, folder)
+                yield _salvage(path, folder, plan_again, backup, restoring)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
     except (sqlite3.Error, OSError) as problem:
         raise explained(problem, path) from problem
+
+
+def _demand_tables(path: Path) -> None:
+    """StoreError where there is nothing to save rows from: no store, or views under the names of our tables."""
+    with contextlib.closing(connect_damaged(path)) as connection:
+        schema = readable_schema(connection)
+    if views := [one for one in schema.harmful if one.endswith("under a name of ours")]:
+        raise StoreError(f"{path} cannot be repaired: it has {', '.join(views)}. Put a backup in its place.")
 
 
 @contextlib.contextmanager
@@ -163,50 +322,108 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _salvage(path: Path, folder: Path) -> Repair:
-    for end in ("", "-wal"):
-        with contextlib.suppress(FileNotFoundError):
-            copy_readable(Path(f"{path}{end}"), folder / f"damaged.db{end}")
+def _salvage(path: Path, folder: Path, plan_again: PlanAgain, backup: Backup | None, restoring: bool) -> Repair:
     new = folder / "evals.db"
     os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    with (
-        contextlib.closing(connect_damaged(folder / "damaged.db")) as damaged,
-        contextlib.closing(sqlite3.connect(new, isolation_level=None)) as store,
-    ):
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(contextlib.closing(open_database(new.absolute().as_uri())))
+        source = _empty_copy(folder, backup) if restoring and backup else _readable_copy(path, folder)
+        damaged = stack.enter_context(contextlib.closing(connect_damaged(source)))
         damaged.text_factory = lambda text: text.decode("utf-8", "replace")
         store.execute("PRAGMA synchronous=OFF")  # it is nobody's store before it is on the disk as a whole
         migrations.make_tables(store, migrations.STEPS[: schema_version(damaged, path)])
+        if backup is not None:
+            store.execute("ATTACH ? AS backup", [f"{backup.path.absolute().as_uri()}?mode=ro&immutable=1"])
         store.execute("BEGIN")
-        known = _save_tables(damaged, store)
+        known, whole = _save_tables(damaged, store)
         _drop_garbage(store, known)
         readable = {table: _rows(store, table) for table in known}
+        torn = [table for table, rows in known.items() if restoring or table not in whole or readable[table] != rows]
+        added = {table: _add_from_backup(store, table) for table in torn} if backup is not None else {}
         _make_consistent(store)
-        remade = {"snapshots": _remake_datasets(store), "passes": _remake_passes(store)}
+        digests = _remake_datasets(store)
+        remade = {"snapshots": len(digests), "passes": _remake_passes(store)}
+        before = _rows(store, "answers")
+        incomplete = tuple(plan_lost_again(store, plan_again, digests))
+        remade["answers"] = _rows(store, "answers") - before
+        if schema_version(damaged, path) >= ledger.SINCE:
+            ledger.recount_all(store)
+        if schema_version(damaged, path) >= migrations.SIGNED:
+            chains.repaired(store)
         store.execute("COMMIT")
         if problems := page_errors(store):
             raise StoreError(f"the new store beside {path} could not be written whole: {problems[0]}.")
-        tables = []
-        for table in known:
-            again = remade.get(table, 0)
-            saved = _rows(store, table) - again
-            tables.append(SavedTable(table, saved, known[table], max(readable[table] - saved, 0), again))
+        tables = [_saved(store, table, known[table], readable[table], added, remade) for table in known]
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        is_own = identity.is_own(path.absolute(), identity.store_number(damaged)) or (
+            restoring and identity.is_own(path.absolute(), identity.store_number(store))
+        )
     _sync(new)
-    return Repair(path, tuple(tables), new)
+    return Repair(path, tuple(tables), incomplete, backup if any(added.values()) else None, new, is_own)
+
+
+def _readable_copy(path: Path, folder: Path) -> Path:
+    """A copy of what the disk gives of a store and its log."""
+    copy = folder / "damaged.db"
+    for end in ("", "-wal"):
+        with contextlib.suppress(FileNotFoundError):
+            copy_readable(Path(f"{path}{end}"), Path(f"{copy}{end}"))
+    return copy
+
+
+def _empty_copy(folder: Path, backup: Backup) -> Path:
+    """A store with nothing in it, and the tables of a backup."""
+    with contextlib.closing(connect_alone(backup.path)) as kept:
+        version = schema_version(kept, backup.path)
+    copy = folder / "damaged.db"
+    with contextlib.closing(open_database(copy)) as empty:
+        migrations.make_tables(empty, migrations.STEPS[:version])
+    return copy
+
+
+def _add_from_backup(store: sqlite3.Connection, table: str) -> int:
+    """Add what a backup has and could not be read; how many rows those are.
+
+    What was deleted since the backup cannot be told from what is lost. It stays away where its run is known to be gone.
+    """
+    ours, theirs = (
+        [name for _, name, *_ in store.execute(f"PRAGMA {schema}.table_info({table})").fetchall()]
+        for schema in ("main", "backup")
+    )
+    names = ", ".join(f'"{name}"' for name in ours if name in theirs)
+    if not names:
+        return 0
+    insert = f"INSERT OR {'REPLACE' if table == 'meta' else 'IGNORE'} INTO main.{table}({names}) "
+    return max(store.execute(f"{insert} SELECT {names} FROM backup.{table}").rowcount, 0)
+
+
+def _saved(
+    store: sqlite3.Connection,
+    table: str,
+    known: int | None,
+    readable: int,
+    added: Mapping[str, int],
+    remade: Mapping[str, int],
+) -> SavedTable:
+    again, extra = remade.get(table, 0), added.get(table, 0)
+    saved = _rows(store, table) - again
+    return SavedTable(table, saved, known, max(readable + extra - saved, 0), again, extra)
 
 
 # -- rows
 
 
-def _save_tables(damaged: sqlite3.Connection, store: sqlite3.Connection) -> dict[str, int | None]:
-    """Copy what can be read of every table; how many rows each had, None where nothing tells."""
+def _save_tables(damaged: sqlite3.Connection, store: sqlite3.Connection) -> tuple[dict[str, int | None], set[str]]:
+    """Copy what can be read of every table; how many rows each had, None where nothing tells, and which are whole."""
     query = "SELECT name, sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
     known: dict[str, int | None] = {}
+    whole = set()
     for table, without_rowid in store.execute(query).fetchall():
-        if not table.startswith("sqlite_"):
-            is_whole = _save(damaged, store, table, without_rowid)
-            known[table] = _rows(store, table) if is_whole else _known(damaged, store, table)
-    return known
+        if not table.startswith("sqlite_") and table not in ledger.NAMES:
+            if _save(damaged, store, table, without_rowid):
+                whole.add(table)
+            known[table] = _rows(store, table) if table in whole else _known(damaged, store, table)
+    return known, whole
 
 
 def _rows(store: sqlite3.Connection, table: str) -> int:
@@ -310,17 +527,6 @@ def _make_consistent(store: sqlite3.Connection) -> None:
     """Let no row refer to one that is lost: what belonged to it goes, what can do without it stays."""
     for statement in _CONSISTENT:
         _is_readable(partial(store.execute, statement))  # a store of an earlier version lacks some of the tables
-    lost = (
-        "SELECT id, total, total - (SELECT count(*) FROM answers WHERE run = runs.id) AS lost FROM runs "
-        "WHERE total AND lost > 0"
-    )
-    for run, total, missing in store.execute(lost).fetchall():
-        said = f"{missing:,} of its {total:,} answers were lost with a damaged store"
-        store.execute(f"{_NOTE}, total = ? WHERE id = ?", [said, total - missing, run])
-        # Positions without a gap, by a way on which no two answers ever stand at the same one.
-        ordered = "SELECT id, row_number() OVER (ORDER BY pos) AS place FROM answers WHERE run = ?"
-        store.execute(f"UPDATE answers SET pos = -o.place FROM ({ordered}) o WHERE answers.id = o.id", [run])
-        store.execute("UPDATE answers SET pos = -pos - 1 WHERE run = ?", [run])
 
 
 def _remake_passes(store: sqlite3.Connection) -> int:
@@ -329,15 +535,15 @@ def _remake_passes(store: sqlite3.Connection) -> int:
     return store.execute(f"INSERT OR IGNORE INTO passes {lost}").rowcount
 
 
-def _remake_datasets(store: sqlite3.Connection) -> int:
-    """Make datasets that are lost of what was asked, which their runs note; returns how many those are."""
+def _remake_datasets(store: sqlite3.Connection) -> set[str]:
+    """Make datasets that are lost of what was asked, which their runs note; returns the hashes of those."""
     datasets = store.execute(_LOST_DATASETS).fetchall()
     for digest, name in datasets:
         document = dumps({"items": _asked(store, digest)})
         store.execute("INSERT INTO snapshots VALUES (?,?,?,?)", [digest, name, document, time.time()])
         said = "its dataset was lost with a damaged store: it was made of what was asked, without what judges it"
         store.execute(f"{_NOTE} WHERE snapshot = ?", [said, digest])
-    return len(datasets)
+    return {digest for digest, _ in datasets}
 
 
 def _asked(store: sqlite3.Connection, digest: str) -> list[dict[str, str]]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.light_records import light_record
 
+from . import chains
+from .ledger import Touched
 from .records import CHANGES, AnswerStatus
 
 _log = logging.getLogger(__name__)
 
 Kind = Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
+_COST, _FROM_CACHE = 9, 12
+"""The places of both in the row of a call."""
+_BATTLE = "sides = ?1 AND judge = ?2 AND question = ?3 AND pairs IS ?4 AND seed IS ?5"
 """What writes all rows of a kind in a batch, and returns what came of each."""
 
 
@@ -26,6 +31,8 @@ class CacheKey:
     key: str
     recipe: str
     target: str
+    run: str = ""
+    """The key of the run that asked."""
 
 
 @light_record(frozen=True, slots=True)
@@ -152,9 +159,24 @@ def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]
     return [None] * len(rows)
 
 
+def touched(rows: Iterable[tuple[Kind, Any]]) -> Touched:
+    """What rows of their kinds may change of what the ledger counts."""
+    found = Touched()
+    for kind, row in rows:
+        if kind is answered or kind is scored:
+            found.answers.append(row.answer)
+        elif kind is running:
+            found.answers.append(row[0])
+        elif kind is waiting:
+            found.answers += [] if row[1] is None else [row[1]]
+        elif kind in (called, called_in_battle):
+            found.calls = True
+    return found
+
+
 def group_scored(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
     """Add records for groups of answers: run, pass, item, turn, then the score."""
-    connection.executemany("INSERT OR IGNORE INTO group_scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+    connection.executemany("INSERT OR IGNORE INTO group_scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
     return [None] * len(rows)
 
 
@@ -169,6 +191,19 @@ def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
     return [None] * len(rows)
 
 
+def called_in_battle(connection: sqlite3.Connection, rows: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> list[None]:
+    """Log attempts with their run and what they cost with their battle: the row of `called`, what a battle is known by.
+
+    Both at once, so that a battle that is killed knows what it has cost.
+    """
+    called(connection, [tuple(call) for call, _ in rows])
+    connection.executemany(
+        f"UPDATE battles SET cost = cost + ?6 WHERE {_BATTLE}",
+        [(*battle, call[_COST] or 0.0) for call, battle in rows if not call[_FROM_CACHE]],
+    )
+    return [None] * len(rows)
+
+
 def changed(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, Sequence[str]]]) -> list[None]:
     """What of the questions to targets of a run is not sent as it stands, each said once: run, target, in words."""
     for run, target, changes in rows:
@@ -178,7 +213,8 @@ def changed(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, Seque
         config = json.loads(found[0])
         known = config.setdefault(CHANGES, {})
         known[target] = list(dict.fromkeys((*known.get(target, ()), *changes)))
-        connection.execute("UPDATE runs SET config = ? WHERE id = ?", [json.dumps(config, ensure_ascii=False), run])
+        with chains.following(connection, run, "state", ["plan"], {"fields": ["config"]}):
+            connection.execute("UPDATE runs SET config = ? WHERE id = ?", [json.dumps(config, ensure_ascii=False), run])
     return [None] * len(rows)
 
 
@@ -218,8 +254,7 @@ def fought(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
 def battled(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
     """What going on with battles came to: what they are known by, the time, the cost, the summary."""
     connection.executemany(
-        "UPDATE battles SET time = ?6, cost = cost + ?7, summary = ?8 "
-        "WHERE sides = ?1 AND judge = ?2 AND question = ?3 AND pairs IS ?4 AND seed IS ?5",
+        f"UPDATE battles SET time = ?6, cost = cost + ?7, summary = ?8 WHERE {_BATTLE}",
         rows,
     )
     return [None] * len(rows)
@@ -229,6 +264,11 @@ def beaten(connection: sqlite3.Connection, rows: Sequence[tuple[float, int]]) ->
     """Set heartbeats: the time, then the run."""
     connection.executemany("UPDATE runs SET heartbeat = ? WHERE id = ?", rows)
     return [None] * len(rows)
+
+
+def progressed(connection: sqlite3.Connection, rows: Sequence[Callable[[sqlite3.Connection], None]]) -> list[None]:
+    """Store the progress of battles and generations, each by a function."""
+    return [row(connection) for row in rows]
 
 
 def heard(connection: sqlite3.Connection, rows: Sequence[tuple[int, Sequence[tuple[Any, ...]]]]) -> list[None]:
@@ -250,7 +290,7 @@ def workers_changed(connection: sqlite3.Connection) -> None:
 
 def _add_scores(connection: sqlite3.Connection, rows: Sequence[Scored]) -> None:
     connection.executemany(
-        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
         [(row.answer, row.scoring_pass, *score) for row in rows for score in row.scores],
     )
 
@@ -264,6 +304,6 @@ def _add_bodies(connection: sqlite3.Connection, bodies: Sequence[tuple[str, str 
 
 def _add_cached(connection: sqlite3.Connection, rows: Sequence[tuple[CacheKey, int, float]]) -> None:
     connection.executemany(
-        "INSERT OR REPLACE INTO cache VALUES (?,?,?,?,?)",
-        [(key.key, key.recipe, key.target, body, now) for key, body, now in rows],
+        "INSERT OR REPLACE INTO cache(key, recipe, target, body, created, run) VALUES (?,?,?,?,?,?)",
+        [(key.key, key.recipe, key.target, body, now, key.run) for key, body, now in rows],
     )

@@ -4,13 +4,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import wraps
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
-from tui_evals.text.endings import ending_word
+from tui_evals.figures import Figure, Interval, Sample, mean_interval, pass_rate
+from tui_evals.text.measures import parse_measure
+from tui_evals.text.model_output import ending_word
 
-from .records import AnswerRecord, AnswerRow, AnswerStatus, CallRecord, RunRow, ScoreRecord, Wait, WorkerRow
+from .errors import StoreError
+from .records import (
+    AnswerRecord,
+    AnswerRow,
+    AnswerStatus,
+    CallRecord,
+    CheckedGate,
+    RunRow,
+    ScoreRecord,
+    Wait,
+    WorkerRow,
+)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _from_store(decode: Callable[P, T]) -> Callable[P, T]:
+    """Makes a StoreError of what a value raises that tui-evals never wrote there."""
+
+    @wraps(decode)
+    def checked(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return decode(*given, **named)
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as problem:
+            raise StoreError(
+                "the store holds what tui-evals never wrote into it. Another program changed it, or somebody made it "
+                "up. Open a backup, or move it away to start a new one."
+            ) from problem
+
+    return checked
+
+
+@_from_store
+def loads(text: str) -> Any:
+    """What a column of JSON holds; StoreError where something else was put into it."""
+    return json.loads(text)
+
 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
@@ -124,6 +164,8 @@ class Cached:
     target: str
     created: float
     answer: AnswerRecord
+    run: str = ""
+    """The key of the run that asked it; empty where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +198,30 @@ class EvaluatorMean:
     """What its scores are in."""
     squares: float | None = None
     """The mean of the squared numbers, which tells how far they spread."""
+    least: float | None = None
+    most: float | None = None
+    """The lowest and the highest number."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """How often each label was given by a record that neither passes nor fails."""
+    rated: Sample | None = None
+    """Its verdicts by item; None where columns, which share their items, would be pooled."""
+    values: Sample | None = None
+    """Its numbers by item, for the same columns; None too where they are of several scales."""
+
+    @property
+    def pass_rate(self) -> Figure | None:
+        """The share of its verdicts that pass."""
+        return pass_rate(self.rated, missing=self.errored)
+
+    @property
+    def mean_figure(self) -> Figure | None:
+        """The mean of its numbers; None where it gave none, or where columns would be pooled."""
+        if self.mean is None or self.values is None or not self.values.answers:
+            return None
+        own = parse_measure(self.measure)
+        given = [value for value in (self.least, self.most) if value is not None]
+        interval, method = mean_interval(self.values, own.limits(given))
+        return Figure(self.mean, self.values.items, self.values.answers, interval, method, own.unit, "scored")
 
 
 class Told(NamedTuple):
@@ -248,11 +312,12 @@ def expected_item(attempt: EarlierAttempt, asked: Mapping[str, Any], turn: int) 
     return asked if attempt.rejudged is None else attempt.rejudged.item(asked, turn)
 
 
+@_from_store
 def rejudged_of(judging: str | None) -> Rejudged | None:
     """How an answer was judged again, from the column of table `earlier`."""
     if judging is None:
         return None
-    kept = json.loads(judging)
+    kept = loads(judging)
     return Rejudged(kept["pass"], kept["status"], kept["score"], kept["expected"])
 
 
@@ -271,7 +336,7 @@ def cleaned(written: str, clean: Callable[[str], str]) -> str:
     """
     if clean(written) == written:
         return written
-    return dumps({name: _within(value, clean) for name, value in json.loads(written).items()})
+    return dumps({name: _within(value, clean) for name, value in loads(written).items()})
 
 
 def _within(value: object, clean: Callable[[str], str]) -> object:
@@ -323,13 +388,14 @@ def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
     return dumps(record.request), text, dumps(rest)
 
 
+@_from_store
 def answer_record(request: str, text: str | None, rest: str) -> AnswerRecord:
     """An answer from its body."""
-    values = {"text": text, **json.loads(rest)}
+    values = {"text": text, **loads(rest)}
     for name in ("tool_calls", "steps"):
         if name in values:
             values[name] = tuple(values[name])
-    return AnswerRecord(request=json.loads(request) if request else {}, **values)
+    return AnswerRecord(request=loads(request) if request else {}, **values)
 
 
 def answer_row(row: tuple[Any, ...]) -> AnswerRow:
@@ -340,15 +406,40 @@ def answer_row(row: tuple[Any, ...]) -> AnswerRow:
     return AnswerRow(*values)
 
 
+def _texts(values: Sequence[object]) -> tuple[str, ...]:
+    return tuple(_text(value) for value in values)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"not a text: {type(value).__name__}")
+    return value
+
+
+@_from_store
 def run_row(row: tuple[Any, ...]) -> RunRow:
     """A row of the columns RUN_COLUMNS."""
     values = dict(zip(RUN_COLUMNS, row, strict=True))
-    values |= {name: tuple(json.loads(values[name])) for name in _RUN_JSON}
-    values["config"] = json.loads(values["config"])
+    values |= {name: _texts(loads(values[name])) for name in _RUN_JSON}
+    values["config"] = dict(loads(values["config"]))
     if values["started"] is not None and values["finished"] is not None:  # stored under a clock that was set back
         values["finished"] = max(values["started"], values["finished"])
-    values["waiting"] = Wait(**json.loads(values["waiting"])) if values["waiting"] else None
+    values["gates"] = tuple(map(_gate, loads(values["gates"] or "[]")))
+    values["waiting"] = Wait(**loads(values["waiting"])) if values["waiting"] else None
     return RunRow(**values)
+
+
+def gates_text(gates: Sequence[CheckedGate]) -> str:
+    """Checked gates as the store keeps them; empty for none."""
+    return dumps([asdict(gate) for gate in gates]) if gates else ""
+
+
+def _gate(kept: dict[str, Any]) -> CheckedGate:
+    figure = kept.pop("figure")
+    if figure is not None:
+        ends = figure.pop("interval")
+        figure = Figure(**figure, interval=ends and Interval(**ends))
+    return CheckedGate(**kept, figure=figure)
 
 
 def score_values(record: ScoreRecord) -> tuple[Any, ...]:
@@ -364,6 +455,7 @@ def score_values(record: ScoreRecord) -> tuple[Any, ...]:
         dumps(record.details),
         record.weight,
         record.measure,
+        record.origin,
     )
 
 
@@ -372,9 +464,10 @@ def label_row(row: tuple[Any, ...]) -> Label:
     return replace(Label(*row), blind=row[-1] == 1)
 
 
+@_from_store
 def score_record(row: tuple[Any, ...]) -> ScoreRecord:
-    """A row of the columns SCORE_COLUMNS."""
-    key, evaluator, score, result, threshold, label, reason, details, weight, measure = row
+    """A row of the columns SCORE_COLUMNS; those kept as JSON by earlier versions have no origin."""
+    key, evaluator, score, result, threshold, label, reason, details, weight, measure, *origin = row
     return ScoreRecord(
         key=key,
         evaluator=evaluator,
@@ -383,9 +476,10 @@ def score_record(row: tuple[Any, ...]) -> ScoreRecord:
         threshold=threshold,
         label=label,
         reason=reason,
-        details={} if details == "{}" else json.loads(details),
+        details={} if details == "{}" else loads(details),
         weight=weight,
         measure=measure,
+        origin=origin[0] if origin else 0,
     )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tui_evals.private_files import UnsafeFile, make_private_folder, open_private
+from tui_evals.files import make_private_folder, open_private
 
-from .database import StoreError, explained
+from .errors import StoreError, explained
 from .records import StoreWait
 
 _ROOM = 4_000  # bytes; less than the smallest block of a disk
@@ -82,7 +82,7 @@ def alive(path: Path) -> bool:
         file = open_private(path, os.O_RDONLY, path.parent.parent)
     except FileNotFoundError:
         return False
-    except UnsafeFile as problem:
+    except OSError as problem:
         raise explained(problem, path) from problem
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -91,6 +91,14 @@ def alive(path: Path) -> bool:
     finally:
         os.close(file)
     return False
+
+
+def owner_of(path: Path) -> str:
+    """The number of the process that took a lock last, as it noted it there."""
+    try:
+        return path.read_text(encoding="utf-8").partition("\n")[0].strip() or "unknown"
+    except OSError:
+        return "unknown"
 
 
 def live_runs(path: Path) -> list[str]:
@@ -102,9 +110,10 @@ def live_runs(path: Path) -> list[str]:
 def refuse_live_runs(path: Path) -> None:
     """StoreError where a run is being executed, with how to end it."""
     if live := live_runs(path):
+        is_run = "-" not in live[0]
+        stop = f"`tui-evals stop {live[0]}` first" if is_run else "Stop it in the workbench or where it runs"
         raise StoreError(
-            f"run {', '.join(live)} is being executed, and would lose what it writes. "
-            f"`tui-evals stop {live[0]}` first, then try again."
+            f"run {', '.join(live)} is being executed, and would lose what it writes. {stop}, then try again."
         )
 
 
@@ -115,9 +124,8 @@ def _acquire(file: int, path: Path) -> None:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                owner = os.pread(file, 20, 0).decode("utf-8", "replace").partition("\n")[0] or "unknown"
                 raise StoreError(
-                    f"run {path.stem} is being executed by another process ({owner}). "
+                    f"run {path.stem} is being executed by another process ({owner_of(path)}). "
                     f"Watch it with `tui-evals watch {path.stem}`, or stop it first."
                 ) from None
         time.sleep(0.005)

@@ -20,14 +20,15 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.private_files import make_private_folder
+from tui_evals.files import make_private_folder
+from tui_evals.store import identity, ledger, results
 
-from . import results
 from .database import StoreError, spill_places
 from .records import RunRow
 from .results import Answered, CacheKey, Kind, Scored
 
-_ANSWERED, _CALLED = 13, 16
+_LONGEST_HEAD = 2**16
+_ANSWERED, _CALLED, _SCORE, _GROUP_SCORED = 13, 16, 11, 15
 """How many values such a row has."""
 
 
@@ -44,7 +45,7 @@ def _row_of_answered(row: Mapping[str, Any]) -> Answered:
 
 
 def _row_of_scored(row: Mapping[str, Any]) -> Scored:
-    return Scored(**{**row, "scores": tuple(map(tuple, row["scores"]))})
+    return Scored(**{**row, "scores": tuple(_whole(score, _SCORE) for score in row["scores"])})
 
 
 def _row_of_cached(row: Sequence[Any]) -> tuple[CacheKey, tuple[str, str | None, str], float]:
@@ -56,8 +57,9 @@ LASTING: Mapping[Kind, Callable[[Any], Any]] = {
     results.answered: _row_of_answered,
     results.cached: _row_of_cached,
     results.scored: _row_of_scored,
-    results.group_scored: tuple,
+    results.group_scored: lambda row: _whole(row, _GROUP_SCORED),
     results.called: lambda row: _whole(row, _CALLED),
+    results.called_in_battle: lambda row: (_whole(row[0], _CALLED), tuple(row[1])),
     results.changed: tuple,
     results.replied: tuple,
     results.fought: tuple,
@@ -74,6 +76,8 @@ class Spill:
     def __init__(self, store: Path, run: RunRow) -> None:
         self.answers = 0
         """How many answers are in them."""
+        self.cacheable = 0
+        """How many of those another run that asks the same can take from the cache."""
         self.files: list[Path] = []
         self.written = threading.Event()
         """Whether what was kept until then is in them."""
@@ -88,7 +92,9 @@ class Spill:
             return
         if not self.files or not _appended(self.files[-1], lines):
             self.files.append(self._new_file(lines))
-        self.answers += sum(kind is results.answered for kind, _ in rows)
+        answered = [row for kind, row in rows if kind is results.answered]
+        self.answers += len(answered)
+        self.cacheable += sum(row.cache is not None for row in answered)
 
     def release(self) -> None:
         """Let others store what is in the files."""
@@ -96,7 +102,8 @@ class Spill:
             os.close(self._locked.pop())
 
     def _new_file(self, lines: Sequence[str]) -> Path:
-        head = {"store": str(self._store), "run": self._run.key, "created": self._run.created}
+        number = identity.noticed_number(self._store)
+        head = {"store": str(self._store), "number": number, "run": self._run.key, "created": self._run.created}
         problem = OSError("there is no place")
         for place in spill_places(self._store):
             try:
@@ -118,6 +125,31 @@ def spilled_files(store: Path, run: str) -> list[Path]:
     """The files with what executions of a run could not store, the oldest first."""
     found = [file for place in spill_places(store) for file in place.glob(f"{_prefix(run)}*.jsonl") if _is_ours(file)]
     return sorted(found, key=lambda file: file.stat().st_mtime)
+
+
+def orphaned_files(store: Path) -> list[Path]:
+    """All files with what executions into a store could not store, of whichever run.
+
+    A clone may bring such a file too, so one counts only if it names a store that is the user's own.
+    """
+    found = [file for place in spill_places(store) for file in place.glob(f"{_prefix('*')}*.jsonl") if _is_ours(file)]
+    heads = [(file, _readable_head(file)) for file in found]
+    return [file for file, head in heads if head.get("store") == str(store) and _is_of_own_store(head, store)]
+
+
+def _readable_head(file: Path) -> Mapping[str, Any]:
+    """Of which run and store a file is that anybody may have made; empty where that cannot be read."""
+    try:
+        with open(file, encoding="utf-8") as stream:
+            head = json.loads(stream.readline(_LONGEST_HEAD))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return head if isinstance(head, dict) else {}
+
+
+def _is_of_own_store(head: Mapping[str, Any], store: Path) -> bool:
+    number = head.get("number")
+    return isinstance(number, int) and identity.is_own(store, number)
 
 
 @contextmanager
@@ -143,20 +175,84 @@ def _lock(descriptor: int) -> bool:
 
 
 def store_spilled(connection: sqlite3.Connection, file: Path, run: RunRow) -> int:
-    """Store the rows of a file once, however often that is tried; returns how many answers they were."""
-    new = connection.execute("INSERT OR IGNORE INTO session VALUES (?, 'true')", [_mark(file)]).rowcount
-    lines = _whole_lines(file)
-    head: Mapping[str, Any] = next(lines, {})
+    """Store the rows of a file once, however often that is tried; returns how many answers they were.
+
+    Some may be in the store already: a file also has what was committed shortly before its store was overwritten.
+    """
+    head, rows = _rows_in(file)
     if (head.get("run"), head.get("created")) != (run.key, run.created):
         raise StoreError(f"{file} is of another run than {run.key}, though its name says so. Move it away.")
+    if not _is_new(connection, file):
+        return 0
+    is_new = _new_calls(connection, run.id)
+    rows[results.called] = [call for call in rows[results.called] if is_new(call)]
+    rows[results.called_in_battle] = [row for row in rows[results.called_in_battle] if is_new(row[0])]
+    rows[results.battled] = _new_battled(connection, rows[results.battled])
+    with ledger.following(connection, results.touched((kind, row) for kind in rows for row in rows[kind])):
+        for kind, of_kind in rows.items():
+            if kind is results.scored:
+                of_kind = _of_stored_answers(connection, of_kind)
+            if of_kind:
+                kind(connection, of_kind)
+    return len(rows[results.answered])
+
+
+def cache_orphaned(connection: sqlite3.Connection, file: Path) -> bool:
+    """Put the answers in a file into the cache, once, if the store does not know their run; True where all were.
+
+    A run of which a repair could save no answer is not known either: nothing can be stored in it.
+    """
+    head, rows = _rows_in(file)
+    known = "SELECT 1 FROM runs r WHERE key = ? AND created = ? AND EXISTS (SELECT 1 FROM answers WHERE run = r.id)"
+    if connection.execute(known, [head.get("run"), head.get("created")]).fetchone() or not _is_new(connection, file):
+        return False
+    answers: list[Answered] = rows[results.answered]
+    cached = [(row.cache, row.body, row.now) for row in answers if row.cache is not None]
+    results.cached(connection, [*cached, *rows[results.cached]])
+    return len(cached) == len(answers)
+
+
+def _head(lines: Iterator[Any]) -> Mapping[str, Any]:
+    """Of which run and store the lines are."""
+    head: Mapping[str, Any] = next(lines, {})
+    return head
+
+
+def _rows_in(file: Path) -> tuple[Mapping[str, Any], dict[Kind, list[Any]]]:
+    lines = _whole_lines(file)
+    head = _head(lines)
     rows: dict[Kind, list[Any]] = {kind: [] for kind in LASTING}
-    for name, row in lines if new else ():
+    for name, row in lines:
         kind = _NAMES[name]
         rows[kind].append(LASTING[kind](row))
-    for kind, of_kind in rows.items():
-        if of_kind:
-            kind(connection, of_kind)
-    return len(rows[results.answered])
+    return head, rows
+
+
+def _is_new(connection: sqlite3.Connection, file: Path) -> bool:
+    """Whether the rows of a file were not stored yet, which they count as from now on."""
+    return connection.execute("INSERT OR IGNORE INTO session VALUES (?, 'true')", [_mark(file)]).rowcount == 1
+
+
+def _new_calls(connection: sqlite3.Connection, run: int) -> Callable[[Sequence[Any]], bool]:
+    """Whether the store does not have a call; two that are alike in a file are two."""
+    query = "SELECT run, answer, kind, target, attempt, started FROM calls WHERE run = ?"
+    known = set(connection.execute(query, [run]).fetchall())
+    return lambda call: tuple(call[:6]) not in known
+
+
+def _new_battled(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The ends of battles that the store does not have, by their time."""
+    known = {time for (time,) in connection.execute("SELECT time FROM battles").fetchall()} if rows else set()
+    return [row for row in rows if row[5] not in known]
+
+
+def _of_stored_answers(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[Scored]:
+    """Without the verdicts on answers that are lost: they would count for the next answer to the same question."""
+    query = (
+        "SELECT id FROM answers WHERE id IN (SELECT value FROM json_each(?)) AND status NOT IN ('pending', 'running')"
+    )
+    known = {answer for (answer,) in connection.execute(query, [json.dumps([row.answer for row in rows])]).fetchall()}
+    return [row for row in rows if row.answer in known]
 
 
 def forget_spilled(connection: sqlite3.Connection, file: Path) -> None:

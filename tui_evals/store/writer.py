@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sqlite3
@@ -13,14 +14,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from . import housekeeping, results
-from .database import StoreError
-from .door import Tell, WriterThread, run_steps
+from tui_evals.provenance.chain import Kind
+from tui_evals.store.writer_thread import Tell, WriterThread, run_steps
+
+from . import chains, housekeeping, results
+from .database import StoreError, connect, explained
 from .records import (
     AnswerRecord,
     AnswerRow,
     AnswerStatus,
     CallRecord,
+    CheckedGate,
     Control,
     NewRun,
     PlannedAnswer,
@@ -33,11 +37,20 @@ from .records import (
 )
 from .redact import redacted, spellings, without
 from .results import CacheKey
-from .rows import body_of, call_values, cleaned, dumps, ending_of, plain, preview, score_values, worker_values
+from .rows import (
+    body_of,
+    call_values,
+    cleaned,
+    dumps,
+    ending_of,
+    gates_text,
+    plain,
+    preview,
+    score_values,
+    worker_values,
+)
 from .runlock import alive, run_lock
-from .spill import Spill, claimed, forget_spilled, spilled_files, store_spilled
-
-_PAGE = 5_000  # planned answers in a transaction; the lock is held some 16 ms for them
+from .spill import Spill, cache_orphaned, claimed, forget_spilled, orphaned_files, spilled_files, store_spilled
 
 
 def snapshot_hash(document: Mapping[str, Any]) -> str:
@@ -72,7 +85,7 @@ class Writer:
         run: int = self._thread.call(partial(housekeeping.begin, new=new, config=self._guarded(dumps(new.config))))
         total, waiting = 0, iter(answers)
         try:
-            while page := list(islice(waiting, _PAGE)):
+            while page := list(islice(waiting, housekeeping.PLANNED_TOGETHER)):
                 self._thread.call(partial(housekeeping.add_planned, run=run, start=total, answers=page))
                 total += len(page)
         except BaseException:
@@ -97,6 +110,14 @@ class Writer:
         """The same for whoever executes a run, who waits on where nothing can be stored for a while."""
         await self._thread.wait(run_steps, self._status_step(run, status, fields))
 
+    def progress(self, step: Callable[[sqlite3.Connection], None]) -> None:
+        """Hand over progress without waiting for its commit; it is dropped where nothing can be stored."""
+        self._thread.put(results.progressed, step)
+
+    async def patient_step(self, step: Callable[[sqlite3.Connection], Any]) -> None:
+        """Commit housekeeping; retries until the store is writable."""
+        await self._thread.wait(run_steps, step)
+
     def run_goes(self, run: int, status: RunStatus) -> None:
         """The same of a run that goes on; does not wait."""
         self._thread.put(run_steps, self._status_step(run, status, {}))
@@ -113,14 +134,15 @@ class Writer:
         """Ask whoever executes a run to pause or stop; the empty word lets it go on."""
         self._update(run, {"control": word})
 
-    def verdict(self, run: int, sentence: str) -> None:
-        """Keep whether a run met its gates."""
-        self._update(run, {"verdict": plain(self._guarded(sentence))})
-
-    async def patient_verdict(self, run: int, sentence: str) -> None:
-        """The same for whoever executes the run, who waits on where nothing can be stored for a while."""
-        verdict = {"verdict": plain(self._guarded(sentence))}
-        await self._thread.wait(run_steps, partial(housekeeping.update_run, run=run, values=verdict))
+    async def patient_gates(self, run: int, gates: Sequence[CheckedGate], verdict: str) -> None:
+        """Store the checked gates of a run and the sentence over them; retries until the store is writable."""
+        guard = self._guarded
+        guarded = [
+            replace(gate, sentence=guard(gate.sentence), column=guard(gate.column), note=guard(gate.note))
+            for gate in gates
+        ]
+        values = {"verdict": plain(self._guarded(verdict)), "gates": gates_text(guarded)}
+        await self._thread.wait(run_steps, partial(housekeeping.update_run, run=run, values=values))
 
     def heartbeat(self, run: int) -> None:
         """Say that the run is not stuck; does not wait."""
@@ -159,7 +181,7 @@ class Writer:
         count: int = self._thread.call(partial(housekeeping.reopen_errors, run=run))
         return count
 
-    def rejudge(
+    async def rejudge(
         self,
         before: AnswerRow,
         number: int,
@@ -169,6 +191,8 @@ class Writer:
         expected: Mapping[str, Any] | None,
     ) -> bool:
         """Have other scores of one answer count in a pass; False where it, or its run, changed meanwhile.
+
+        It is waited for where nothing can be stored for a while.
 
         `expected` is by what it was judged, where that is not what its run is judged by.
         """
@@ -183,10 +207,23 @@ class Writer:
             score=score,
             expected=by,
         )
-        done: bool = self._thread.call(step)
+        done: bool = await self._thread.wait(run_steps, step)
         return done
 
-    def delete_run(self, run: RunRow) -> None:
+    def sign(self, run: int, kind: Kind, *, again: bool = False, about: Mapping[str, Any] | None = None) -> None:
+        """State and sign what a run came to; of one that was judged `again`, what that may have changed."""
+        for _ in range(_ATTEMPTS):
+            self.flush()
+            try:
+                with contextlib.closing(connect(self._path)) as connection:
+                    prepared = chains.prepare_end(connection, run, again=again)
+            except sqlite3.Error as problem:
+                raise explained(problem, self._path) from problem
+            if self._thread.call(partial(chains.end, run=run, prepared=prepared, kind=kind, about=about or {})):
+                return
+        raise StoreError(f"run number {run} changed each time it was about to be signed.")
+
+    def delete_run(self, run: RunRow, why: Literal["deletion", "prune"] = "deletion") -> None:
         """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""
         if (source := self._thread.call(partial(housekeeping.measures, run=run.id))) is not None:
             raise StoreError(
@@ -196,7 +233,7 @@ class Writer:
         lock = run_lock(self._path, run.key)
         if alive(lock):
             raise StoreError(f"run {run.key} is being executed. Stop it with `tui-evals stop {run.key}` first.")
-        self._delete(run.id)
+        self._delete(run.id, why)
         for file in (lock, *spilled_files(self._path, run.key)):
             file.unlink(missing_ok=True)
 
@@ -256,11 +293,18 @@ class Writer:
 
     def call(self, call: CallRecord, run: int) -> None:
         """Log an attempt; does not wait."""
+        self._thread.put(results.called, self._call_row(call, run))
+
+    def battle_call(self, call: CallRecord, run: int, battle: Sequence[object]) -> None:
+        """Log an attempt, and add its cost to the battle that it belongs to; does not wait."""
+        self._thread.put(results.called_in_battle, (self._call_row(call, run), battle))
+
+    def _call_row(self, call: CallRecord, run: int) -> tuple[Any, ...]:
         if call.message is not None:
             call = replace(call, message=self._guarded(call.message))
         if (target := self.clean(call.target)) is not call.target:
             call = replace(call, target=target)
-        self._thread.put(results.called, (run, *call_values(call)))
+        return (run, *call_values(call))
 
     def changed(self, run: int, target: str, changes: Sequence[str]) -> None:
         """Say once what of the questions to a target is not sent as it stands; does not wait."""
@@ -362,15 +406,25 @@ class Writer:
         return spill
 
     async def take_spilled(self, run: RunRow) -> int:
-        """Store what earlier executions of a run put into files, and remove those; returns how many answers it was."""
+        """Store what earlier executions of a run put into files, and remove those; returns how many answers it was.
+
+        What is in files of runs that the store does not know, because it was overwritten, goes into the cache.
+        """
         count = 0
         for file in spilled_files(self._path, run.key):
             with claimed(file) as is_ours:
                 if is_ours:
                     count += await self._thread.wait(run_steps, partial(store_spilled, file=file, run=run))
-                    file.unlink()
-                    self._thread.put(run_steps, partial(forget_spilled, file=file))
+                    self._remove_spilled(file)
+        for file in orphaned_files(self._path):
+            with claimed(file) as is_ours:
+                if is_ours and await self._thread.wait(run_steps, partial(cache_orphaned, file=file)):
+                    self._remove_spilled(file)
         return count
+
+    def _remove_spilled(self, file: Path) -> None:
+        file.unlink()
+        self._thread.put(run_steps, partial(forget_spilled, file=file))
 
     @property
     def is_elsewhere(self) -> bool:
@@ -380,6 +434,10 @@ class Writer:
     def write_again(self, name: str) -> Path:
         """Write all of a store that was deleted or replaced to its place, or beside it under a name; says where."""
         return self._thread.write_again(name)
+
+    def leave(self) -> None:
+        """Leave a store that was overwritten, so that it can be opened anew; nothing can be written here any more."""
+        self._thread.leave()
 
     def flush(self) -> None:
         """Wait until everything handed over is committed."""
@@ -406,8 +464,8 @@ class Writer:
     def _update(self, run: int, values: Mapping[str, Any]) -> None:
         self._thread.call(partial(housekeeping.update_run, run=run, values=values))
 
-    def _delete(self, run: int) -> None:
-        while self._thread.call(partial(housekeeping.delete_some, run=run)):
+    def _delete(self, run: int, why: Literal["deletion", "prune"] = "deletion") -> None:
+        while self._thread.call(partial(housekeeping.delete_some, run=run, why=why)):
             pass
 
     def _answered(
@@ -453,9 +511,9 @@ class Writer:
         whole = "\n".join([value for value in values if isinstance(value, str)])
         if self.clean(whole) is whole:  # one look instead of one at each text: nearly all hold no secret
             return values
-        *texts, details, weight, measure = values
+        *texts, details, weight, measure, origin = values
         known = (self.clean(value) if isinstance(value, str) else value for value in texts)
-        return (*known, cleaned(details, self.clean), weight, self.clean(measure))
+        return (*known, cleaned(details, self.clean), weight, self.clean(measure), origin)
 
     def clean(self, text: str) -> str:
         """Without the secrets that are known."""
@@ -466,6 +524,8 @@ class Writer:
         return redacted(text, self._secrets)
 
 
+_ATTEMPTS = 5
+"""How often a run is stated again that somebody changes meanwhile."""
 _PUT_DRAFT = "INSERT OR REPLACE INTO drafts VALUES (?,?,?,?)"
 
 

@@ -22,15 +22,14 @@ from uuid import uuid4
 import aiohttp
 from yarl import URL
 
+from tui_evals.targets.chat import demand_reference, resolve_reference
+from tui_evals.targets.failures import Failures, Settings
+from tui_evals.targets.http_calls import new_pool, plain_headers, proxy_of, variables_in, with_headers
 from tui_evals.text.chats import content_text
 
 from .answers import last_question
 from .base import AGENTS, ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
-from .chat import demand_reference, resolve_reference
-from .failures import Failures, Settings
-from .http_calls import new_pool, plain_headers, variables_in, with_headers
 from .permissions import is_loopback
-from .reaching import proxy_of
 
 if TYPE_CHECKING:
     from .a2a_calls import Calls
@@ -71,7 +70,7 @@ class Agent:
         self._connecting = asyncio.Lock()
 
     def check(self) -> str | None:
-        """The address at which somebody has to listen, None behind a proxy; ConfigurationError for what is missing."""
+        """The address that must accept connections, None behind a proxy; ConfigurationError for what is missing."""
         if importlib.util.find_spec("a2a") is None:
             raise ConfigurationError(
                 f"The target {self._config.name} asks an agent by the Agent2Agent protocol, which needs the package "

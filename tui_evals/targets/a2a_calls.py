@@ -12,8 +12,8 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
-from .http_calls import connection_error, read_body
+from tui_evals.targets.failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from tui_evals.targets.http_calls import connection_error, read_body
 
 _OF_ONE_HOP = frozenset(("host", "connection", "content-length", "content-encoding", "transfer-encoding"))
 _OURS = _OF_ONE_HOP | {"accept-encoding", "user-agent"}

@@ -9,11 +9,10 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.targets.chat import parse_completion, parse_response
+from tui_evals.text.names import did_you_mean
 
 from .base import MAX_TOKENS, Reply, TargetError, Usage
-from .chat import parse_completion
-from .responses import NotAnswered, parse_response
 
 _COUNTS = {
     "input_tokens": ("prompt_tokens", None),
@@ -74,7 +73,7 @@ def parse_reply(value: object, who: str, streamed: str = "") -> Reply:
         if isinstance(value, str):
             return Reply(text=value)
         return _reply_from_mapping(value, streamed) if isinstance(value, Mapping) else _reply_of(value, streamed)
-    except (ValueError, TypeError, RecursionError, NotAnswered) as problem:
+    except (ValueError, TypeError, RecursionError) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
 
 

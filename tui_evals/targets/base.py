@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from tui_evals.light_records import light_record
-from tui_evals.text.logprobs import Choice
+from tui_evals.text.model_output import Choice
 
 ErrorCode = Literal[
     "agentRequestFailed",
@@ -20,6 +20,11 @@ ErrorCode = Literal[
     "agentResponseUnparseable",
     "toolCallNotAllowed",
 ]
+Fault = Literal["question", "unknown", "target"]
+"""Who is to blame for a failure: only the question that met it, the target whatever it is asked, or nobody knows yet.
+
+What is unknown a short question tells (`runs/availability.py`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ class TargetError(Exception):
         traceback: str | None = None,
         nobody_there: bool = False,
         unbilled: bool = False,
-        hopeless: bool = False,
+        fault: Fault | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -125,8 +130,8 @@ class TargetError(Exception):
         """Whether it certainly cost nothing, because the question was not sent or was refused."""
         self.traceback = traceback
         """Where it was raised, for an exception of the user's own code."""
-        self.hopeless = hopeless
-        """Whether every other question would be refused for the same reason: a key is not valid, a quota is spent."""
+        may_be_target = retryable or nobody_there or code == "agentAuthenticationError"
+        self.fault: Fault = fault or ("unknown" if may_be_target else "question")
         self.attempts = 0
         """How often the question was asked until it was given up."""
         self.started: float | None = None
@@ -147,10 +152,10 @@ class Target(Protocol):
 
 
 @runtime_checkable
-class AtHand(Protocol):
-    """A target whose answers are there already and cost nothing, so that nobody has to wait for one."""
+class StoredAnswers(Protocol):
+    """A target whose answers exist already, without cost or waiting."""
 
-    def answer_at_hand(self, request: Request) -> Reply:
+    def stored_answer(self, request: Request) -> Reply:
         """The answer to one request, or TargetError."""
         ...
 
@@ -187,7 +192,7 @@ class Price:
 
     @property
     def is_per_call(self) -> bool:
-        """Whether a call costs the same whatever it takes, so that nobody need count tokens."""
+        """Whether each call has one fixed price, whatever its tokens."""
         return self.per_call is not None and not (self.input_per_million or self.output_per_million)
 
 

@@ -19,6 +19,8 @@ from tui_evals.text import strictjson
 from .answers import last_question, one_line, parse_reply
 from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetError, TargetKind
 from .function import request_data
+from .permissions import target_code
+from .sources import Manifest, sealed_command
 
 _ERROR_TAIL = 4_000
 _END_SECONDS = 1.0
@@ -123,9 +125,11 @@ class Process(asyncio.SubprocessProtocol):
 MAX_OUTPUT = 16 * 2**20
 
 
-def command_target(config: TargetConfig, environment: Mapping[str, str], root: Path) -> Target:
-    """The target a command line stands for."""
-    program = _find_program(config.model.removeprefix("command:"), environment, root)
+def command_target(
+    config: TargetConfig, environment: Mapping[str, str], root: Path, code: Manifest | None = None
+) -> Target:
+    """The target a command line stands for, held to the code that was agreed to."""
+    program = _find_program(config.model.removeprefix("command:"), environment, root, code)
     params = dict(config.params)
     protocol = params.pop("protocol", "text")
     if protocol == "jsonl":
@@ -136,7 +140,7 @@ def command_target(config: TargetConfig, environment: Mapping[str, str], root: P
     return Command(program)
 
 
-def _find_program(line: str, environment: Mapping[str, str], root: Path) -> Program:
+def _find_program(line: str, environment: Mapping[str, str], root: Path, code: Manifest | None) -> Program:
     try:
         argv = shlex.split(line)
     except ValueError as problem:
@@ -148,7 +152,7 @@ def _find_program(line: str, environment: Mapping[str, str], root: Path) -> Prog
     if path is None:
         where = f"{root}" if in_folder else "the folders of PATH"
         raise ConfigurationError(f"command:{line}: there is no program {argv[0]} in {where} that can be run")
-    return Program((os.path.abspath(path), *argv[1:]), environment, root)
+    return Program(*sealed_command((os.path.abspath(path), *argv[1:]), environment, root, code), root)
 
 
 class Command:
@@ -318,5 +322,8 @@ def _too_much_output(program: Program) -> TargetError:
 
 
 KIND = TargetKind(
-    form="command:ARGV", open=lambda config, context: command_target(config, context.environment, context.root)
+    form="command:ARGV",
+    open=lambda config, context: command_target(
+        config, context.environment, context.root, target_code(config, context.environment, context.root)
+    ),
 )

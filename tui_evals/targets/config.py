@@ -11,12 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.private_files import check_private
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.files import check_private
+from tui_evals.project_files import read_text
+from tui_evals.targets.model_table import similar_model
+from tui_evals.targets.providers import speaks_openai
+from tui_evals.text.names import did_you_mean
 
 from .base import AGENTS, ConfigurationError, HttpService, Price, TargetConfig, ToolSettings
-from .prices import similar_model
-from .providers import speaks_openai
 from .sweep import split_word, varied
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class RunDefaults:
     confirm_cost: float = 1.0
     """US dollars above which the workbench does not start a run by a single key; `confirm_calls` the same of calls."""
     confirm_calls: int = 500
+    gates: str | None = None
+    """`0.2` keeps the rules of that version for gates whose meaning changed since; None is the rules of now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +117,22 @@ def load_looks(root: Path) -> Settings:
     return Settings(ui=ui if isinstance(ui, dict) else {})
 
 
+_MOST_PARTS = 100
+_LONG_KEY = re.compile(rf"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}")
+"""A key that takes the parser of TOML longer than the square of its parts."""
+
+
 def _read(file: Path, root: Path) -> tuple[str, dict[str, Any]] | None:
     """The text of the file and what it holds; None where there is no file."""
     try:
-        text = check_private(file, links_within=root).read_text(encoding="utf-8")
+        text = read_text(check_private(file, links_within=root), root=root, most=2**20)
+        if _LONG_KEY.search(text):
+            raise ConfigurationError(f"{file}: a key in it has more than {_MOST_PARTS} parts. Shorten it.")
         return text, tomllib.loads(text)
     except FileNotFoundError:
         return None
+    except RecursionError:
+        raise ConfigurationError(f"{file}: its lists or tables are nested too deeply to read.") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise ConfigurationError(f"{file} cannot be read: {problem}") from None
     except tomllib.TOMLDecodeError as problem:
@@ -254,7 +266,7 @@ def tool_settings(given: Mapping[str, Any]) -> ToolSettings:
 def find_target(word: str, settings: Settings, where: str = str(FILE)) -> TargetConfig:
     """The target a word means: a section of the configuration, else a model by its spelling; `@NAME=VALUE` varies it.
 
-    `where` is the file that says the word; it is empty where somebody typed it, which is a yes for what it does.
+    `where` is the file that says the word; it is empty where you typed it, which is a yes for what it does.
     """
     if word in settings.targets:
         return settings.targets[word]

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 
 from .base import references_in
 
@@ -94,6 +94,7 @@ class _Run(_Part):
     max_cost: float | None = Field(None, ge=0)
     confirm_cost: float = Field(1.0, ge=0)
     confirm_calls: int = Field(500, ge=0)
+    gates: Literal["0.2"] | None = None
 
 
 class _Judge(_Part):

@@ -5,9 +5,10 @@ Whatever else targets share, limits, retries, budget and cache, holds for them u
 
 from __future__ import annotations
 
+from tui_evals.targets.providers import speaks_openai
+
 from .base import ConfigurationError, Target, TargetConfig, TargetContext, TargetKind
 from .openai import OpenAI
-from .providers import speaks_openai
 from .through_litellm import KIND as LITELLM
 from .through_litellm import ThroughLitellm
 

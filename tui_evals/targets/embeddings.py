@@ -12,7 +12,8 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from tui_evals.text.vectors import pack_vector
+from tui_evals.targets.failures import StatedError, error_in
+from tui_evals.text.model_output import pack_vector
 
 from .base import Reply, Request, TargetConfig, Usage
 
@@ -35,6 +36,8 @@ def parse_embeddings_body(body: bytes, _: bool) -> Reply:
 
 def parse_embeddings(document: Any) -> Reply:
     """The reply in a list of embeddings; ValueError if there is none, or one is missing."""
+    if (error := error_in(document)) and not document.get("data"):
+        raise StatedError(error)
     try:
         rows = document["data"]
         placed = {row.get("index", place): row["embedding"] for place, row in enumerate(rows)}

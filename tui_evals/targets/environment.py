@@ -6,6 +6,7 @@ interpreters, loaders, proxies, certificates or this program comes from the proc
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -13,8 +14,12 @@ from pathlib import Path
 
 from dotenv.parser import parse_stream
 
+from tui_evals.project_files import read_text
+
 from .base import ConfigurationError
 
+_LARGEST = 250_000
+"""Bytes of a file: the parser takes twelve seconds for three million."""
 _TEMPLATE_ENDINGS = ("example", "sample", "template", "user")
 _STEERING = re.compile(
     r"(PYTHON|LD_|DYLD_|TUI_EVALS_|GIT_|SSH_|SSL_|XDG_|MALLOC_|GLIBC_|BASH|NODE_|PERL|RUBY).*|.*_PROXY|.*CA_BUNDLE|"
@@ -58,7 +63,7 @@ class Variables(Mapping[str, str]):
         return len(self._values)
 
     def file_of(self, name: str) -> Path | None:
-        """The file of the project that set a variable; None where the process did, or nobody."""
+        """The file of the project that set a variable; None where the process set it, or where it is not set."""
         return self._files.get(name)
 
     @property
@@ -120,8 +125,7 @@ def _default_files(root: Path) -> tuple[list[Path], list[str]]:
 def _read_variables(file: Path, remarks: list[str]) -> dict[str, str]:
     """The variables of one file, taken as they stand; a line that sets none is remarked upon, not shown."""
     try:
-        with file.open(encoding="utf-8-sig") as stream:
-            bindings = list(parse_stream(stream))
+        bindings = list(parse_stream(io.StringIO(read_text(file, encoding="utf-8-sig", most=_LARGEST))))
     except (OSError, UnicodeDecodeError) as problem:
         reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
         raise ConfigurationError(f"{file} cannot be read: {reason}") from None

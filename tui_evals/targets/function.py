@@ -33,14 +33,15 @@ from types import ModuleType
 from typing import Any
 
 from tui_evals.interpreter import import_from_project, python_command
-from tui_evals.text.nearest import did_you_mean
-from tui_evals.text.tracebacks import last_frames
+from tui_evals.sealed_imports import VARIABLE, NotAgreed, Seal, held_to
+from tui_evals.targets.user_code import Lifetime, call, failed, has_lifetime, run
+from tui_evals.text.error_text import last_frames
+from tui_evals.text.names import did_you_mean
 
 from .answers import last_question, one_line
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
-from .calling import call, run
-from .fingerprints import project_file
-from .lifetimes import Lifetime, failed, has_lifetime
+from .permissions import target_code
+from .sources import project_file
 
 _ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
     "prompt": lambda request: last_question(request.messages),
@@ -89,16 +90,23 @@ class Function:
     keeps_time = True
     """An attempt is timed from when the code is called; what is made and set up before takes as long as it does."""
 
-    def __init__(self, code: _Code, name: str, parameters: _Parameters, timeout: float) -> None:
+    def __init__(
+        self, code: _Code, name: str, parameters: _Parameters, timeout: float, seal: Seal | None = None
+    ) -> None:
         self._name = name
         self._code = code
         self._parameters = parameters
         self._timeout = timeout
+        self._seal = seal
         self._beginning: asyncio.Task[Callable[..., Any]] | None = None
         self._lifetime: Lifetime | None = None
 
     async def ask(self, request: Request) -> Reply:
         """What the code returns, or TargetError with what it raised."""
+        with held_to(self._seal):
+            return await self._ask(request)
+
+    async def _ask(self, request: Request) -> Reply:
         function = await self._begun()
         values = [_ARGUMENTS[name](request) for name in self._parameters.by_place]
         named = {name: _ARGUMENTS[name](request) for name in self._parameters.by_name}
@@ -143,7 +151,8 @@ class Function:
             await asyncio.gather(self._beginning, return_exceptions=True)
             self._beginning = None
         if self._lifetime is not None:
-            await self._lifetime.leave()
+            with held_to(self._seal):
+                await self._lifetime.leave()
             self._lifetime = None
 
 
@@ -153,11 +162,12 @@ def raised_error(name: str, problem: BaseException) -> TargetError:
     return TargetError("agentRequestFailed", f"{name} failed with {raised}", traceback=last_frames(problem))
 
 
-def named_function(config: TargetConfig, root: Path) -> Function:
-    """The code that a configuration names; it is imported, and nothing of it called."""
+def named_function(config: TargetConfig, root: Path, seal: Seal | None = None) -> Function:
+    """The code that a configuration names; it is imported, held to what was agreed to, and nothing of it called."""
     name = config.model.removeprefix("python:")
-    code = _find_code(name, root)
-    return Function(code, name, _parameters(code, f"python:{name}"), config.timeout)
+    with held_to(seal):
+        code = _find_code(name, root)
+        return Function(code, name, _parameters(code, f"python:{name}"), config.timeout, seal)
 
 
 def given_function(function: Callable[..., Any], config: TargetConfig) -> Function:
@@ -180,6 +190,8 @@ def _find_code(name: str, root: Path) -> _Code:
         module = _load(module_name, root)
     except ConfigurationError:
         raise
+    except NotAgreed as refusal:
+        raise ConfigurationError(f"python:{name} cannot be imported: {refusal}") from None
     except (Exception, SystemExit) as problem:  # a module of the user's may raise anything while it is imported
         raised = one_line(f"{type(problem).__name__}: {problem}")
         raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({raised})") from None
@@ -263,7 +275,8 @@ def _parameters(code: _Code, name: str, *, lenient: bool = False) -> _Parameters
 
 
 def _open(config: TargetConfig, context: TargetContext) -> Function:
-    return named_function(config, context.root)
+    code = target_code(config, context.environment, context.root)
+    return named_function(config, context.root, code.seal if code is not None else None)
 
 
 _IMPORT_SECONDS = 60.0
@@ -276,11 +289,12 @@ def _check(config: TargetConfig, context: TargetContext) -> None:
         _open(config, context)
         return
     words = python_command("-m", __name__, config.name, config.model)
+    code = target_code(config, context.environment, context.root)
     with suppress(subprocess.TimeoutExpired):  # whoever calls it waits longer, and says what becomes of it
         done = subprocess.run(
             words,
             cwd=context.root,
-            env=os.environ,
+            env=os.environ if code is None else {**os.environ, VARIABLE: code.seal.text},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -293,8 +307,9 @@ def _check(config: TargetConfig, context: TargetContext) -> None:
 
 
 def _find_for_parent(name: str, model: str) -> int:
+    sealed = os.environ.pop(VARIABLE, None)
     try:
-        named_function(TargetConfig(name=name, model=model), Path.cwd())
+        named_function(TargetConfig(name=name, model=model), Path.cwd(), Seal.of_text(sealed) if sealed else None)
     except ConfigurationError as problem:
         sys.stderr.write(f"\0{problem}")
         return _NOT_THERE

@@ -11,15 +11,33 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from tui_evals.targets.chat import (
+    begins_answer,
+    completion_body,
+    demand_reference,
+    parse_body,
+    parse_response_body,
+    resolve_reference,
+    response_body,
+    url_secrets,
+)
+from tui_evals.targets.failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, Settings, StatedError, stated_status
+from tui_evals.targets.http_calls import (
+    StreamReader,
+    connection_error,
+    missing_key,
+    new_pool,
+    plain_headers,
+    proxy_of,
+    read_body,
+    variables_in,
+    with_headers,
+)
+from tui_evals.targets.model_table import Fitting
+from tui_evals.targets.providers import PROVIDERS, RESPONSES_PREFIX, asks_responses
+
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
-from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
 from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings_body
-from .failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, Settings
-from .http_calls import StreamReader, connection_error, new_pool, plain_headers, read_body, variables_in, with_headers
-from .providers import PROVIDERS, RESPONSES_PREFIX, asks_responses
-from .reaching import missing_key, proxy_of
-from .responses import NotAnswered, begins_answer, parse_response_body, response_body
-from .takes import Fitting
 from .worker import json_line
 
 
@@ -154,10 +172,13 @@ class OpenAI:
             raise failures.refused(response.status, retry_after, said, location)
         try:
             return self._protocol.parse(body, response.content_type == "text/event-stream")
+        except StatedError as stated:
+            said = json.dumps({"error": stated.error})
+            if self._protocol is not _EMBEDDINGS and (blocked := failures.blocked(stated_status(stated.error), said)):
+                return blocked
+            raise failures.stated(stated) from None
         except ValueError:
             raise failures.unreadable(body.decode("utf-8", "replace")) from None
-        except NotAnswered as failure:
-            raise failure.error(failures) from None
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -199,7 +220,7 @@ class OpenAI:
         return key
 
     def check(self) -> str | None:
-        """The address at which somebody has to listen, None behind a proxy; ConfigurationError where a key is missing.
+        """The address that must accept connections, None behind a proxy; ConfigurationError where a key is missing.
 
         Nothing is sent.
         """

@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tui_evals.plugins import UnusablePlugin, installed, installed_named
+from tui_evals.targets.providers import address_variable, provider_of, speaks_openai
 
 from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetContext, TargetKind
 from .permissions import demand_approval
-from .providers import address_variable, provider_of, speaks_openai
 
 GROUP = "tui_evals.targets"
 _BUILT_IN = {
@@ -23,7 +23,7 @@ _BUILT_IN = {
     "python": "function",
     "command": "command",
     "a2a": "a2a",
-    "demo": "demo.answering",
+    "demo": "demo",
 }
 """The module of each word that a model may begin with; it is imported when a model begins with that word."""
 _WORD = re.compile(r"[A-Za-z][\w.-]*")
@@ -119,7 +119,7 @@ def open_target(
 ) -> Target:
     """The target of a configuration; `load_items` reads the items of a dataset file, for answers captured earlier.
 
-    NotApproved says what the project asks for that nobody has agreed to.
+    NotApproved lists what the project asks for and you have not agreed to.
     """
     demand_approval([config], environment, root)
     return target_kind(config).open(config, TargetContext(environment=environment, root=root, load_items=load_items))
@@ -140,6 +140,16 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
         **({"api": config.api} if config.api != "chat" else {}),
         **({"http": config.http.data} if config.http is not None else {}),
     }
+
+
+def identity_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What of an identity is different now, as a person reads it."""
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return ", ".join(f"{name} {_shown(now.get(name))} instead of {_shown(before.get(name))}" for name in names)
+
+
+def _shown(value: Any) -> str:
+    return "none" if value in (None, {}, "") else str(value)
 
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> str | None:

@@ -1,6 +1,6 @@
 """What a target would do that a project may not decide alone: run programs, call code, send keys and questions.
 
-What somebody types or writes in code is a yes for itself. What stands in a file of the project, in a stored run or in
+What you type or write in code is a yes for itself. What stands in a file of the project, in a stored run or in
 a dataset is asked about once and remembered, outside the project, by what it is: whatever changes is asked again.
 """
 
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -21,14 +22,16 @@ from typing import Any, Literal
 
 from platformdirs import user_config_path, user_state_path
 
-from tui_evals.private_files import check_private, make_private_folder, private_opener, write_private_json
+from tui_evals.files import check_private, make_private_folder, private_opener, write_private_json
+from tui_evals.project_files import read_text
+from tui_evals.targets.chat import SAMPLING_PARAMS
+from tui_evals.targets.providers import PROVIDERS, address_variable, provider_of, speaks_openai, variables_of
 from tui_evals.text.safe import safe_line
 
+from .agreed_code import CodeReview, keep_texts, review_of
 from .base import AGENTS, ConfigurationError, TargetConfig, ToolSettings
-from .chat import SAMPLING_PARAMS
 from .environment import Variables
-from .fingerprints import command_fingerprint, function_fingerprint
-from .providers import PROVIDERS, address_variable, provider_of, speaks_openai, variables_of
+from .sources import Manifest, clone_around, command_manifest, function_manifest
 
 _ADDRESS = re.compile(r".*_(API_BASE|BASE_URL|API_URL|URL|ENDPOINT)")
 _LOGIN = re.compile(r".*CREDENTIALS")
@@ -77,14 +80,16 @@ KEYS_FILE = "keys.toml"
 
 _SIGN = Path(".evals", "begun-here")
 """A random word, so that a folder is known again though another took its place; it is in no clone of the project."""
-_HARMLESS = re.compile(r"(?i)\.git|\.gitignore|\.gitattributes|\.venv|venv|\.ds_store|readme(\..*)?|licen[sc]e(\..*)?")
+_HARMLESS = re.compile(r"(?i)\.git|\.gitignore|\.gitattributes|\.ds_store|(readme|licen[sc]e)(\.(md|rst|txt|adoc))?")
+_FROM_ELSEWHERE = re.compile(r"(?i)\[\s*(remote|url|include|includeif|submodule)\b|\bremote\s*=")
+"""What the configuration of a repository says that can be filled by others."""
 
-PermissionKind = Literal["command", "function", "key", "address", "evaluator", "cluster"]
+PermissionKind = Literal["command", "function", "key", "address", "evaluator", "cluster", "store"]
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One thing that somebody has to agree to, as a person reads it."""
+    """One thing that needs your agreement, as a sentence."""
 
     kind: PermissionKind
     does: str
@@ -94,7 +99,9 @@ class Permission:
     content: str = ""
     """A fingerprint of the code behind it."""
     path: Path | None = None
-    """The code of a custom evaluator."""
+    """The code of a custom evaluator, or a store."""
+    manifest: Manifest | None = field(default=None, compare=False, repr=False)
+    """The code behind it, read when the permission was made: a yes is to this, whatever the files hold by then."""
 
     @property
     def digest(self) -> str:
@@ -108,7 +115,7 @@ class Permission:
 
 
 class NotApproved(ConfigurationError):
-    """A project asks for what nobody has agreed to."""
+    """A project asks for what you have not agreed to."""
 
     def __init__(self, permissions: Sequence[Permission], root: Path) -> None:
         self.permissions = tuple(permissions)
@@ -165,7 +172,7 @@ def is_loopback(host: str) -> bool:
 
 
 def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destination | None:
-    """Where a target's questions go; None for one that asks nobody over the network."""
+    """Where a target's questions go; None for one without network calls."""
     provider, slash, _ = config.model.partition("/")
     word, colon, _ = config.model.partition(":")
     is_own = config.http is not None or config.is_agent
@@ -182,7 +189,7 @@ def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destina
 
 
 def destinations(configs: Iterable[TargetConfig], environment: Mapping[str, str]) -> dict[str, dict[str, str | None]]:
-    """Where each of some targets sends what, by its name; those are left out that ask nobody over the network."""
+    """Where each of some targets sends what, by its name; targets without network calls are left out."""
     found = {config.name: destination(config, environment) for config in configs}
     return {name: to.data for name, to in found.items() if to is not None}
 
@@ -221,28 +228,40 @@ def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str 
 
 def permissions_of(config: TargetConfig, environment: Mapping[str, str], root: Path) -> list[Permission]:
     """Everything a target would do that needs a yes, and what its tools would."""
-    tools = tool_permissions(config.tools, config.where, root) if config.tools is not None else []
+    tools = tool_permissions(config.tools, config.where, root, environment) if config.tools is not None else []
     return [*_asking_permissions(config, environment, root), *tools]
 
 
-def tool_permissions(settings: ToolSettings, where: str, root: Path) -> list[Permission]:
-    """What the tools that a file names would do that needs a yes."""
+def tool_permissions(
+    settings: ToolSettings, where: str, root: Path, environment: Mapping[str, str]
+) -> list[Permission]:
+    """What the tools that a file names would do that needs a yes: of its functions first, then of each server."""
     if not where:
         return []
     wanted = []
     if settings.functions is not None:
         does = f"calls the functions of {one_line(settings.functions)} as tools"
-        wanted.append(Permission("function", does, where, function_fingerprint(f"{settings.functions}:", root)))
+        wanted.append(_of_function(does, where, f"{settings.functions}:", root))
     for address in settings.mcp:
         if address.startswith("stdio:"):
             line = address.removeprefix("stdio:").strip()
             does = f"starts the MCP server {one_line(line)}"
-            wanted.append(Permission("command", does, where, command_fingerprint(line, root)))
+            wanted.append(_of_command(does, where, line, root, environment))
         else:
             sent = ", ".join(value.removeprefix("env:") for value in settings.headers.values()) or None
             does = f"calls tools: {Destination.of(address, sent).sentence}"
             wanted.append(Permission("key" if sent else "address", does, where, address))
     return wanted
+
+
+def _of_function(does: str, where: str, name: str, root: Path) -> Permission:
+    manifest = function_manifest(name, root)
+    return Permission("function", does, where, manifest.content(name), manifest=manifest)
+
+
+def _of_command(does: str, where: str, line: str, root: Path, environment: Mapping[str, str]) -> Permission:
+    manifest = command_manifest(line, root, environment.get("PATH"))
+    return Permission("command", does, where, manifest.content(line), manifest=manifest)
 
 
 def _asking_permissions(config: TargetConfig, environment: Mapping[str, str], root: Path) -> list[Permission]:
@@ -255,10 +274,10 @@ def _asking_permissions(config: TargetConfig, environment: Mapping[str, str], ro
         if word == "command":
             settings = f" with {_settings_text(config.params)}" if config.params else ""
             does = f"runs the command {one_line(rest)}{settings}"
-            return [Permission("command", does, config.where, command_fingerprint(rest, root))]
+            return [_of_command(does, config.where, rest, root, environment)]
         if word == "python":
             does = f"calls the function {one_line(rest)}"
-            return [Permission("function", does, config.where, function_fingerprint(rest, root))]
+            return [_of_function(does, config.where, rest, root)]
         return []
     wanted = _network_permissions(config, environment)
     if colon and config.where and "/" not in word:  # else a package that is installed answers, and does as it likes
@@ -302,7 +321,7 @@ def _litellm_permissions(
     files: Mapping[str, Path],
     environment: Mapping[str, str],
 ) -> Iterator[Permission]:
-    """What litellm might obey besides: variables that nobody knows all of, and parameters that say whom to ask."""
+    """What else litellm might obey: variables without a complete list, and parameters that name an address."""
     for name in sorted(files.keys() - {variable}) if config.base_url is None else ():
         other = Destination.of(environment[name], to.key)
         if _ADDRESS.fullmatch(name) and environment[name] and not other.is_known:
@@ -335,7 +354,7 @@ def hosts_of(key: str) -> tuple[str, ...]:
 def _own_hosts() -> Mapping[str, tuple[str, ...]]:
     file = user_config_path("tui_evals") / KEYS_FILE
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = tomllib.loads(read_text(file, follow_out=True))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as problem:
@@ -364,7 +383,7 @@ class Approvals:
         self._file = self._folder / "projects.json"
 
     def missing(self, permissions: Iterable[Permission]) -> list[Permission]:
-        """What nobody has agreed to yet, each once."""
+        """Permissions without your agreement, each once."""
         record = self._read()
         if _is_own(record, Path(self._root)):
             return []
@@ -372,8 +391,46 @@ class Approvals:
         agreed = record["projects"].get(self._root, {})
         return [permission for permission in wanted if permission.digest not in agreed]
 
-    def agree(self, permissions: Iterable[Permission]) -> None:
-        """Remember a yes."""
+    def code_of(self, permission: Permission) -> Manifest | None:
+        """What may run of the code behind a permission; None where that is up to the user, who owns or typed it.
+
+        NotApproved where the code read for this permission is not the code you agreed to.
+        """
+        record = self._read()
+        if permission.manifest is None or _is_own(record, Path(self._root)):
+            return None
+        entry = record["projects"].get(self._root, {}).get(permission.digest)
+        if entry is None:
+            raise NotApproved([permission], Path(self._root))
+        if entry.get("typed"):
+            return None
+        return permission.manifest.with_files(record["files"].get(self._root, {}))
+
+    def review(self, permission: Permission) -> CodeReview | None:
+        """What there is to read of the code behind a permission: how it differs from what was agreed to last."""
+        if permission.manifest is None:
+            return None
+        before = self._read()["code"].get(self._root, {}).get(_doing(permission))
+        return review_of(permission.manifest, before, self._folder)
+
+    def remember_code(self, permissions: Iterable[Permission]) -> None:
+        """Keep the agreed code, to show later what changed."""
+        record = self._read()
+        code = record["code"].setdefault(self._root, {})
+        for permission in permissions:
+            if permission.manifest is not None:
+                code[_doing(permission)] = dict(permission.manifest.files)
+                keep_texts(permission.manifest, self._folder)
+        self._write(record)
+
+    def agree_to_files(self, files: Mapping[str, str]) -> None:
+        """Let agreed code load these files too, which it finds in ways that reading it does not tell."""
+        record = self._read()
+        record["files"][self._root] = {**record["files"].get(self._root, {}), **files}
+        self._write(record)
+
+    def agree(self, permissions: Iterable[Permission], *, typed: bool = False) -> None:
+        """Remember a yes to what was read when each permission was made; to something typed, with all it loads."""
         new = self.missing(permissions)
         if not new:
             return
@@ -386,6 +443,7 @@ class Approvals:
                 "does": permission.does,
                 "where": permission.where,
                 "when": now,
+                **({"typed": True} if typed else {}),
             }
         self._write(record)
 
@@ -418,14 +476,15 @@ class Approvals:
         """Forget every yes of this project; how many there were."""
         record = self._read()
         count = len(record["projects"].pop(self._root, {}))
-        count += sum(record[part].pop(self._root, None) is not None for part in ("folders", "trees"))
+        count += sum(record[part].pop(self._root, None) is not None for part in ("folders", "trees", "files"))
+        record["code"].pop(self._root, None)
         if count:
             self._write(record)
         return count
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            record = json.loads(self._file.read_text(encoding="utf-8"))
+            record = json.loads(read_text(self._file, most=2**28, follow_out=True))
             return {**_nothing_yet(), **{name: dict(part) for name, part in record.items()}}
         except FileNotFoundError:
             return _nothing_yet()
@@ -439,12 +498,35 @@ class Approvals:
 
 
 def is_unclaimed(root: Path) -> bool:
-    """Whether a folder holds nothing of an author yet, so that a project begun in it is its user's own."""
-    return all(_HARMLESS.fullmatch(file.name) for file in root.iterdir())
+    """Whether a folder holds nothing of an author yet and nothing of others can come, so that it is its user's own."""
+    return not is_shared(root) and all(_is_harmless(file) for file in root.iterdir())
+
+
+def is_shared(root: Path) -> bool:
+    """Whether a folder is in a repository into which a pull may bring what others wrote."""
+    git = clone_around(root) / ".git"
+    if not os.path.lexists(git):
+        return False
+    try:
+        settings = read_text(git / "config", root=git)
+    except (OSError, ValueError):  # a work tree or submodule of another repository, or none that can be told
+        return True
+    return (git / "FETCH_HEAD").exists() or _FROM_ELSEWHERE.search(settings) is not None
+
+
+def _is_harmless(file: Path) -> bool:
+    if file.is_symlink():
+        return False
+    is_environment = file.name in ("venv", ".venv") and (file / "pyvenv.cfg").is_file()
+    return is_environment or _HARMLESS.fullmatch(file.name) is not None
 
 
 def _nothing_yet() -> dict[str, dict[str, Any]]:
-    return {"folders": {}, "trees": {}, "projects": {}}
+    return {"folders": {}, "trees": {}, "projects": {}, "files": {}, "code": {}}
+
+
+def _doing(permission: Permission) -> str:
+    return f"{permission.kind}: {permission.does}"
 
 
 def _is_own(record: Mapping[str, Mapping[str, str]], root: Path) -> bool:
@@ -463,13 +545,26 @@ def _inode(folder: Path) -> str | None:
 
 def _identity(folder: Path) -> str | None:
     with suppress(OSError):
-        sign = check_private(folder / _SIGN).read_text(encoding="ascii", errors="replace")
+        sign = read_text(check_private(folder / _SIGN), encoding="ascii", errors="replace")
         return f"{_inode(folder)}:{sign.strip()}"
     return None
 
 
+def agreed_code(permissions: Sequence[Permission], environment: Mapping[str, str], root: Path) -> list[Manifest | None]:
+    """What may run of the code behind each permission, None where anything may."""
+    if isinstance(environment, Variables) and environment.trusting:
+        return [None for _ in permissions]
+    approvals = Approvals(root)
+    return [approvals.code_of(permission) for permission in permissions]
+
+
+def target_code(config: TargetConfig, environment: Mapping[str, str], root: Path) -> Manifest | None:
+    """What may run of the code of a target that is a command or a function, None where anything may."""
+    return next(iter(agreed_code(_asking_permissions(config, environment, root), environment, root)), None)
+
+
 def demand_approval(configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path) -> None:
-    """Refuse what the project asks for and nobody has agreed to."""
+    """Refuse what the project asks for and you have not agreed to."""
     if isinstance(environment, Variables) and environment.trusting:
         return
     wanted = (permission for config in configs for permission in permissions_of(config, environment, root))

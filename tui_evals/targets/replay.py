@@ -85,10 +85,10 @@ class Replay:
 
     async def ask(self, request: Request) -> Reply:
         """The captured answer, or TargetError where there is none."""
-        return self.answer_at_hand(request)
+        return self.stored_answer(request)
 
-    def answer_at_hand(self, request: Request) -> Reply:
-        """The same without waiting."""
+    def stored_answer(self, request: Request) -> Reply:
+        """The answer of a question, without waiting."""
         turns = self._item_for(request).turns
         answer = turns[request.turn] if request.turn < len(turns) else CapturedTurn(None)
         if answer.text is None:
@@ -106,7 +106,7 @@ class Replay:
             )
         item = self._items[request.position]
         # The answer to another question must not be judged, so a position counts only where no name speaks against it.
-        if item.name not in (None, request.item) and request.item != f"#{place}":
+        if item.name not in (None, request.item) and request.item not in (f"#{place}", f"{item.name}#{place}"):
             raise _no_response(
                 f"item {request.item} has no response in {self._source}: none has this testId once, and item {place} "
                 f"is {item.name}"

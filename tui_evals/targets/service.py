@@ -19,10 +19,20 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
-from tui_evals.text.box import TemplateError
+from tui_evals.targets.chat import resolve_reference, url_secrets
+from tui_evals.targets.failures import (
+    MAX_BODY,
+    MAX_ERROR_BODY,
+    Failures,
+    Settings,
+    StatedError,
+    error_in,
+    stated_status,
+)
+from tui_evals.targets.http_calls import StreamReader, connection_error, new_pool, proxy_of, read_body, variables_in
 from tui_evals.text.chats import attachment_text
-from tui_evals.text.jsonpath import PathError, find_by_path
-from tui_evals.text.templates import render_template, template_variables
+from tui_evals.text.strictjson import PathError, find_by_path
+from tui_evals.text.templates import TemplateError, render_template, template_variables
 
 from .answers import last_question, parse_session, parse_tool_calls
 from .base import (
@@ -40,10 +50,6 @@ from .base import (
     Usage,
     replace_references,
 )
-from .chat import resolve_reference, url_secrets
-from .failures import MAX_BODY, MAX_ERROR_BODY, Failures, Settings
-from .http_calls import StreamReader, connection_error, new_pool, read_body, variables_in
-from .reaching import proxy_of
 
 SERVICE = Settings(
     address="http.url",
@@ -89,7 +95,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Exchange:
-    """A question and its reply for whoever looks at them, with what is secret hidden."""
+    """A question and its reply, shown with secrets hidden."""
 
     sent: str = ""
     received: str = ""
@@ -187,7 +193,7 @@ class Service:
             self._pool = None
 
     def check(self) -> str | None:
-        """The address at which somebody has to listen, None behind a proxy; ConfigurationError where a key is missing.
+        """The address that must accept connections, None behind a proxy; ConfigurationError where a key is missing.
 
         Nothing is sent.
         """
@@ -284,7 +290,7 @@ class Service:
                 raise failures.unreadable(data) from None
             document = data
         if name == "error":
-            raise _said_error(self._config, failures, document)
+            raise _said_error(failures, error_in(document) or document)
         self._take(document, data, found, failures)
         if found.first is None and any(found.texts):
             found.first = time.perf_counter() - began
@@ -294,7 +300,7 @@ class Service:
         http = self._http
         try:
             if http.error and (said := [one for one in find_by_path(http.error, document) if one]):
-                raise _said_error(self._config, failures, said[0])
+                raise _said_error(failures, said[0])
             if http.answer is None:
                 found.texts.append(written)
                 found.matched.add("answer")
@@ -496,8 +502,10 @@ def _multipart(parts: Iterable[tuple[str, str | AttachedFile]]) -> aiohttp.Multi
     return writer
 
 
-def _said_error(config: TargetConfig, failures: Failures, said: Any) -> TargetError:
-    """The error that a reply states itself."""
+def _said_error(failures: Failures, said: Any) -> TargetError:
+    """The error that a reply states itself, classified like the status that it carries where it carries one."""
+    if stated_status(said) is not None:
+        return failures.stated(StatedError(said))
     message = said.get("message", said) if isinstance(said, Mapping) else said
     return TargetError(
         "agentRequestFailed", f"{failures.where} says it failed: {failures.readable(_text(message) or 'an error')}"
@@ -532,7 +540,7 @@ def _usage(counts: Mapping[str, Any]) -> tuple[Usage | None, float | None, str]:
 
 
 def places_in(document: Any, path: str = "$") -> Iterator[str]:
-    """The paths of the values in a document, of each list its first, as far as anybody would read."""
+    """The paths of the values in a document, of each list its first, up to a readable number."""
     waiting: list[tuple[str, Any]] = [(path, document)]
     for _ in range(4 * _MOST_PLACES):
         if not waiting:

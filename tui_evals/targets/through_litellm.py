@@ -23,6 +23,18 @@ from urllib.parse import urlsplit
 from yarl import URL
 
 from tui_evals.interpreter import forbid_core_dumps
+from tui_evals.targets.chat import (
+    SAMPLING_PARAMS,
+    completion_body,
+    demand_reference,
+    parse_completion,
+    resolve_reference,
+    url_secrets,
+)
+from tui_evals.targets.failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, StatedError
+from tui_evals.targets.http_calls import missing_key, proxy_of, variables_in
+from tui_evals.targets.model_table import Fitting, is_known_provider, similar_provider
+from tui_evals.targets.providers import PROVIDERS, Provider, address_variable, provider_of
 
 from .base import (
     ConfigurationError,
@@ -34,14 +46,7 @@ from .base import (
     TargetKind,
     replace_references,
 )
-from .chat import SAMPLING_PARAMS, completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings
-from .failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures
-from .http_calls import variables_in
-from .prices import is_known_provider, similar_provider
-from .providers import PROVIDERS, Provider, address_variable, provider_of
-from .reaching import missing_key, proxy_of
-from .takes import Fitting
 from .worker import READY, Worker, json_line
 
 _LITELLM_SETTINGS = {
@@ -122,6 +127,8 @@ class ThroughLitellm:
         self.url = done["url"]
         try:
             reply = (parse_embeddings if self._embeds else parse_completion)(done["answer"])
+        except StatedError as stated:
+            raise failures.stated(stated) from None
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
@@ -205,6 +212,7 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
         "agentRequestFailed",
         f"litellm did not ask {failures.where}: {failures.readable(report['text'])}",
         unbilled=True,
+        fault="unknown",
     )
 
 

@@ -53,8 +53,19 @@ class Measure:
 
     @property
     def better(self) -> int:
-        """1 when more is better, -1 when less is, 0 when nobody says."""
+        """1 when more is better, -1 when less is, 0 when it is not stated."""
         return {"": 0, "at least": 1, "exactly": 1}.get(self.direction, -1)
+
+    def limits(self, values: Iterable[float]) -> tuple[float, float] | None:
+        """The bounds of such numbers: of the scale, or 0 and 1 of shares without a unit; None if not stated."""
+        if self.bounds is not None:
+            return self.bounds
+        return (0.0, 1.0) if not self.unit and all(0 <= value <= 1 for value in values) else None
+
+    def largest_difference(self, values: Iterable[float]) -> float | None:
+        """How far two such numbers can be apart; None where it is not stated."""
+        limits = self.limits(values)
+        return limits[1] - limits[0] if limits else None
 
     def negated(self) -> Measure:
         """What an evaluator wants whose verdict is turned round."""
@@ -147,3 +158,25 @@ def plain_number(number: float, figures: int = _FIGURES) -> str:
         return f"{number:.{figures}g}"
     text = f"{number:,.{max(0, figures - 1 - size)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def money(amount: float) -> str:
+    """US dollars with as many decimals as tell something."""
+    if amount == 0:
+        return "$0"
+    if amount < 0.00005:
+        return "<$0.0001"
+    return f"${amount:.4f}" if amount < 0.1 else f"${amount:.3f}" if amount < 1 else f"${amount:,.2f}"
+
+
+BYTES_PER_TOKEN = 4
+
+
+def estimate_tokens(text: str) -> int:
+    """One token for every four bytes of UTF-8, rounded up: close for prose in any script, never exact."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
+def tokens_per_second(tokens: int | None, milliseconds: float | None) -> float | None:
+    """The pace of an answer over the whole call; None where the one or the other is not known."""
+    return 1000 * tokens / milliseconds if tokens and milliseconds else None

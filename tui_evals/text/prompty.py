@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .box import TemplateError
-from .templates import render_template
-from .yamls import YamlError, load_mapping
+from tui_evals.text.templates import TemplateError, render_template
+from tui_evals.text.yamls import YamlError, load_mapping
 
 _MARKER = re.compile(r"\s*(system|user|assistant)\s*:\s*", re.IGNORECASE)
 

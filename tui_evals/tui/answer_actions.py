@@ -12,46 +12,47 @@ from typing import Literal
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.from_chat import item_of_messages
-from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import CannotEdit, get_at
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.parts import item_of_messages
+from tui_evals.datasets.paths import CannotEdit, DatasetError, get_at
+from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.steps import insert_item, set_field
-from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
+from tui_evals.store.lookup import author_here
 from tui_evals.store.reader import Reader
 from tui_evals.text.safe import safe_line
+from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 
 from .answer_context import AnswerContext, AnswerFinder, answer_title, source_file, unit_place
 from .chosen_answers import ChosenAnswers
 from .diff_rows import diff_texts, unified_text
 from .messages import AnswerShown, CopyText, ItemShown, ShowPane
-from .pane import Pane
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CopyablePart:
     """A text to copy, or why there is none."""
 
     text: str
     why_not: str = ""
 
 
-def copyable_parts(case: AnswerContext) -> dict[str, Part]:
+def copyable_parts(case: AnswerContext) -> dict[str, CopyablePart]:
     """Every part of an answer; the diff of long texts is work for a thread."""
     text, reference = case.text, case.reference
     diff = "" if text is None or reference is None else unified_text(diff_texts(reference, text))
     request = case.detail.answer.request if case.detail.answer else {}
     return {
-        "answer": Part(text or "", "there is no answer" if text is None else "the answer is empty"),
-        "prompt": Part(case.prompt, "the item has no prompt of its own"),
-        "expected": Part(reference or "", "nothing is expected"),
-        "diff": Part(diff, "there are no two texts to compare"),
-        "request": Part(json.dumps(request, ensure_ascii=False, indent=2) if request else "", "nothing was sent yet"),
-        "item name": Part(case.row.name),
-        "run id": Part(case.run.key),
-        "command": Part(f"tui-evals show {case.run.key} --item {shlex.quote(case.row.name)}"),
+        "answer": CopyablePart(text or "", "there is no answer" if text is None else "the answer is empty"),
+        "prompt": CopyablePart(case.prompt, "the item has no prompt of its own"),
+        "expected": CopyablePart(reference or "", "nothing is expected"),
+        "diff": CopyablePart(diff, "there are no two texts to compare"),
+        "request": CopyablePart(
+            json.dumps(request, ensure_ascii=False, indent=2) if request else "", "nothing was sent yet"
+        ),
+        "item name": CopyablePart(case.row.name),
+        "run id": CopyablePart(case.run.key),
+        "command": CopyablePart(f"tui-evals show {case.run.key} --item {shlex.quote(case.row.name)}"),
     }
 
 
@@ -183,7 +184,7 @@ async def expect_answer(pane: Pane) -> None:
 
 
 async def new_item(pane: Pane) -> None:
-    """A new item from the conversation of the answer, after the item one is in."""
+    """A new item from the conversation of the answer, after the current item."""
     case = await answer_in_view(pane)
     if case is None:
         return
@@ -218,7 +219,7 @@ async def answer_in_view(pane: Pane) -> AnswerContext | None:
         return None
 
 
-async def unit_of_answer(pane: Pane, case: AnswerContext) -> Place | None:
+async def unit_of_answer(pane: Pane, case: AnswerContext) -> DataPath | None:
     """The unit that was asked in its dataset, which is opened; or a sentence that it is not there."""
     file = await open_source_dataset(pane, case)
     if file is None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.same_item import place_of, units
+from tui_evals.datasets.matrix import place_of, units
+from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.present.answers import prompt_text, reference_text
+from tui_evals.project_files import resolved
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.store.rows import Detail, EarlierAttempt, Told, expected_item, rejudged_now
@@ -172,11 +173,11 @@ def prompt_of(item: Unit, detail: Detail | Told) -> str:
 
 def source_file(root: Path, run: RunRow, known: Sequence[Path] = ()) -> Path | None:
     """The dataset file a run asked; None where it asked something else, or the file is gone and not open either."""
-    file = (root / run.source).resolve()
+    file = resolved(root / run.source)
     return file if file in known or file.is_file() else None
 
 
-def unit_place(items: Sequence[Any], case: AnswerContext) -> Place | None:
+def unit_place(items: Sequence[Any], case: AnswerContext) -> DataPath | None:
     """The path of the unit that was asked in items as they are now."""
     number = place_of(items, case.item, case.row.item)
     if number is None:

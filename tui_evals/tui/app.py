@@ -1,56 +1,48 @@
-"""The workbench: puts the features together, routes their messages, and asks the store what changed."""
+"""The application: composes the panes, routes their messages, and polls the store for changes."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter, Monochrome, NoColor
+from textual.geometry import NULL_OFFSET, Region, Size, Spacing
+from textual.layout import ArrangeResult, Layout, WidgetPlacement
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
 from textual.worker import Worker, WorkerState
 
-from tui_evals.datasets.problems import DatasetError
-from tui_evals.private_files import make_private_folder, private_opener
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.paths import DatasetError
+from tui_evals.files import make_private_folder, private_opener
+from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
+from tui_evals.text.safe import safe
+from tui_evals.tui import commands, drafts, importing, layout, opening, settings
+from tui_evals.tui.actions import bindings, footer_actions
 from tui_evals.tui.answer.pane import DetailPane
+from tui_evals.tui.colors import DARK, LIGHT, readable
+from tui_evals.tui.desk import Command, Commands, Desk
+from tui_evals.tui.drafts import Drafts, leave, offer_drafts
+from tui_evals.tui.drawing import IN_SIGNS, WITHOUT_COLOR, ChangesScreen, SentCells
+from tui_evals.tui.external_editor import LONGEST_PASTE, keep_paste
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
-from tui_evals.tui.playground import commands as playground_commands
-from tui_evals.tui.results import workers
-from tui_evals.tui.results.pane import ResultsPane
-from tui_evals.tui.rules import commands as rules_commands
-from tui_evals.tui.runs import commands as runs_commands
-from tui_evals.tui.runs.ending import entitle, notice
-from tui_evals.tui.runs.pane import RunsPane
-from tui_evals.tui.tree.pane import TreePane
-
-from . import (
-    dataset_files,
-    drafts,
-    importing,
-    navigation,
-    palette,
-    problem_steps,
-    settings,
-    suspending,
-)
-from .clipboard import copy_to_clipboard
-from .desk import Commands
-from .desk_app import DeskApp
-from .disk_changes import DiskChanges
-from .drafts import leave, offer_drafts
-from .driver import TerminalDriver
-from .feature_screen import FeatureScreen
-from .kept import LONGEST_PASTE, keep_paste
-from .key_queue import KeyQueue
-from .keyboard import Keyboard
-from .looks import Looks
-from .messages import (
+from tui_evals.tui.keyboard import Keyboard, KeyQueue, TerminalDriver
+from tui_evals.tui.messages import (
     CompareColumns,
     CompareRuns,
     CopyText,
@@ -58,30 +50,307 @@ from .messages import (
     LabelRun,
     OpenDataset,
     OpenRun,
+    Place,
+    Severity,
     ShowMatrix,
     ShowPane,
     ShowTrend,
     StatusMessage,
 )
-from .pane import Pane
-from .terminal import exit_later
-from .widgets.focus import return_keys
-from .workspace import check_dataset
+from tui_evals.tui.opening import DiskChanges
+from tui_evals.tui.pane import FeatureScreen, Pane
+from tui_evals.tui.results import totals
+from tui_evals.tui.results.pane import ResultsPane
+from tui_evals.tui.rules import commands as rules_commands
+from tui_evals.tui.runs import commands as runs_commands
+from tui_evals.tui.runs.pane import RunsPane
+from tui_evals.tui.runs.run_status import entitle, notice
+from tui_evals.tui.terminal import Looks, Signs, copy_to_clipboard, exit_later
+from tui_evals.tui.tree.pane import TreePane
+from tui_evals.tui.watch import Watch
+from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.inputs import holder_of_keys, return_keys
+from tui_evals.tui.workspace import Session, StoreWriter, Workspace, check_dataset
+
+BoxesById = Callable[[int, int], Mapping[str, tuple[int, int, int, int]]]
+"""From a width and a height, where each child stands by its id: left, top, width and height."""
+
+
+class Boxes(Widget):
+    """Children that have no box are not shown."""
+
+    def __init__(self, *children: Widget, boxes: BoxesById, id: str) -> None:
+        super().__init__(*children, id=id)
+        self._layout = _BoxLayout(boxes)
+
+    @property
+    def layout(self) -> Layout:
+        return self._layout
+
+
+class _BoxLayout(Layout):
+    name = "boxes"
+
+    def __init__(self, boxes: BoxesById) -> None:
+        self._boxes = boxes
+
+    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
+        placed = self._boxes(size.width, size.height)
+        return [
+            WidgetPlacement(Region(*box), NULL_OFFSET, Spacing(), child)
+            for child in children
+            if (box := placed.get(child.id or "")) is not None
+        ]
+
+
+_PANES_BY_KEY = "1 dataset  2 item  3 evaluators  4 results  5 answer  6 runs"
+
+
+class DeskApp(App[str]):
+    """Implements `Desk`: composes the panes over one shared state, and does the commands that work in all of them."""
+
+    CSS_PATH = "styles/app.tcss"
+    TITLE = "tui-evals"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("everywhere")]
+
+    def __init__(
+        self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands, looks: Looks
+    ) -> None:
+        super().__init__()
+        self.sent_cells = SentCells()
+        self.animation_level = "none"
+        self.no_color = bool(os.environ.get("NO_COLOR"))
+        self.looks = looks
+        self.signs: Signs = looks.signs
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.set_reactive(App.theme, looks.theme)
+        self.stylesheet.set_variables(self.get_css_variables())
+        self.workspace = Workspace(root, database)
+        self.watching = Watch(database)
+        self.writer = StoreWriter(database, lambda: self.workspace.variables, lambda: self.workspace.settings)
+        self.session = Session(root, self.writer, self.watching.reader)
+        self.front: Place = "tree"
+        self.visited: list[Place] = []
+        self.zoomed = False
+        self.followed_run: str | None = None
+        self.drafts = Drafts(self.workspace, self.writer)
+        self._pane_types = panes
+        self._arranged_for: Editing | None = None
+        self.shown: layout.Columns = ()
+        self._boxes: BoxesById = lambda width, height: {}
+        self._panes: list[Pane] = []
+        self._status = Status()
+        self._stand: object = None
+        self._kept_screens: list[FeatureScreen] = []
+        self._commands = commands
+
+    def get_default_screen(self) -> Screen[Any]:
+        return ChangesScreen(id="_default")
+
+    def compose(self) -> ComposeResult:
+        self._panes = [pane(self.workspace, self.watching, self.writer) for pane in self._pane_types]
+        yield Boxes(*self._panes, boxes=lambda width, height: self._boxes(width, height), id="panes")
+        yield self._status
+        yield Keys()
+
+    # -- how it looks
+
+    def dress(self) -> None:
+        """Look as the settings say, and where they say nothing as suits the terminal."""
+        ui = self.workspace.settings.ui
+        self.set_theme(ui.get("theme", self.looks.theme))
+        signs: Signs = "ascii" if ui.get("ascii") is True else self.looks.signs
+        if signs != self.signs:
+            self.signs = signs
+            self.refresh_css(animate=False)
+
+    def set_theme(self, name: object) -> None:
+        """Change the theme, if there is one of that name."""
+        if isinstance(name, str) and name in self.available_themes:
+            self.theme = name
+
+    def get_css_variables(self) -> dict[str, str]:
+        super().get_css_variables()
+        self.theme_variables = readable(self.current_theme, self.console.color_system == "256")
+        return self.theme_variables
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What each line goes through; Textual's own answer to NO_COLOR is grey, which is a color."""
+        own = [one for one in super().get_line_filters() if not isinstance(one, Monochrome | NoColor)]
+        colours = [WITHOUT_COLOR] if self.no_color else own
+        return [*colours, IN_SIGNS[self.signs]] if self.signs in IN_SIGNS else colours
+
+    async def keep_drafts(self) -> None:
+        """Write unsaved edits and what is on screen into the store."""
+        await self.drafts.keep()
+        self.session.note(self.workspace, self.watching, self.front)
+        await self.session.keep()
+
+    @property
+    def writing(self) -> bool:
+        """Whether something is being written or asked that a change from elsewhere would pull away."""
+        return len(self.screen_stack) > 1 or any(pane.writing for pane in self.present_panes())
+
+    # -- panes
+
+    def pane(self, place: Place) -> Pane:
+        """The pane at a place."""
+        return self.query_one(f"#{place}", Pane)
+
+    def present_panes(self, places: Collection[Place] = ()) -> list[Pane]:
+        """The panes that exist: messages still come while the screen is being left."""
+        return [pane for pane in self._panes if pane.is_attached and (not places or pane.place in places)]
+
+    def sync(self, *places: Place) -> None:
+        for pane in self.present_panes(places):
+            pane.sync()
+
+    def bring(self, place: Place, *, returning: bool = False) -> None:
+        """Put a pane in front and focus it, unless a text box is open in another one."""
+        if place != self.front and holder_of_keys(self.pane(self.front)) is not None:
+            self.tell(f"esc ends what you write here; {layout.PLACES.index(place) + 1} goes on then", "warn")
+            return
+        if place != self.front and not returning:
+            self.visited = [*self.visited[-20:], self.front]
+        self.front = place
+        self.arrange()
+        self.pane(place).focus_lines()
+        self.offer_keys()
+
+    def arrange(self, width: int | None = None, height: int | None = None) -> None:
+        """Show the panes that fit the terminal, whose size is the one known where none is given."""
+        width, height = width or self.size.width, height or self.size.height
+        self._arranged_for = self.workspace.editing
+        session = self.session
+        shown = layout.columns(self.front, width, height, session.arrangement, zoomed=self.zoomed)
+        panes = {place: self.pane(place) for place in layout.PLACES}
+        wanted = {place: columns for place, pane in panes.items() if (columns := pane.wanted_columns()) is not None}
+        recent, weights = (*self.visited, self.front), session.weights
+        stand = (shown, layout.boxes(shown, width, height, recent, weights, wanted))
+        if stand == self._stand:
+            return
+        self._stand, self.shown = stand, shown
+        self._boxes = lambda width, height: layout.boxes(shown, width, height, recent, weights, wanted)
+        for place, pane in panes.items():
+            pane.display = any(place in column for column in shown)
+        panes[self.front].refresh(repaint=False, layout=True)  # has what holds the panes place them anew
+
+    def arrange_for_another(self) -> None:
+        """Another dataset has other names, for which a pane may want another width."""
+        if self.workspace.editing is not self._arranged_for:
+            self.arrange()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another size shows other panes; the size that the application knows is still the one before."""
+        self.redraw()
+        self.arrange(event.size.width, event.size.height)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        for node in event.widget.ancestors_with_self:
+            if isinstance(node, Pane) and node.place != self.front:
+                self.visited = [*self.visited[-20:], self.front]
+                self.front = node.place
+                self.arrange()
+                self.offer_keys()
+
+    def redraw(self) -> None:
+        """Send all that is on screen again: the terminal may show something else by now."""
+        self.sent_cells.forget()
+        self.screen.refresh()
+
+    def install_screen(self, screen: Screen[Any], name: str) -> None:
+        """Keep a screen while it is not shown, with what leaving would lose of it."""
+        super().install_screen(screen, name)
+        if isinstance(screen, FeatureScreen):
+            self._kept_screens.append(screen)
+
+    def would_be_lost(self) -> list[str]:
+        places: list[Pane | FeatureScreen] = [*self.present_panes(), *self._kept_screens]
+        return [lost for place in places if (lost := place.would_be_lost())]
+
+    # -- the two lines below the panes
+
+    def offer_keys(self) -> None:
+        """Show the keys of the pane in front."""
+        if not self.present_panes((self.front,)):
+            return
+        pane = self.pane(self.front)
+        place = pane.keys_place
+        self.query_one(Keys).offer(
+            footer_actions(place, "everywhere") if place == self.front else footer_actions(place),
+            lambda action: (
+                self.why_not(action.name) or self._commands[action.name].why_not_shown(self)
+                if action.where == "everywhere"
+                else pane.why_not(action.name)
+                if action.where == self.front
+                else None  # the box that is open does what its keys say
+            ),
+            typing=isinstance(self.default_screen.focused, Input | TextArea),
+        )
+        self.show_resting_status()
+
+    def show_resting_status(self) -> None:
+        """What is in the status line while nothing is said."""
+        if self._status.is_attached:
+            self._status.rest(resting_status(self.watching, layout.places_in(self.shown)))
+
+    def tell(self, text: str, kind: Severity = "info") -> None:
+        """A sentence in the status line; an error also as a toast."""
+        if self._status.is_attached:  # not so any more while the screen is being left
+            self._status.tell(text, kind)
+        if kind == "error" and self.is_running:
+            self.notify(safe(text), severity="error", markup=False, timeout=8)
+
+    # -- commands
+
+    def why_not(self, name: str) -> str | None:
+        return self._commands[name].why_not(self)
+
+    def action_act(self, name: str) -> None:
+        reason = self.why_not(name)
+        if reason:
+            self.tell(reason, "warn")
+            return
+        work = self._commands[name].run(self)
+        if work is not None:
+            self.run_worker(work, group="acts", name=name, exit_on_error=False)
+
+
+def resting_status(watch: Watch, shown: Collection[Place]) -> str:
+    """The keys of the panes, and the progress of the run while its table is hidden."""
+    run, totals = watch.run, watch.totals
+    if run is None or "results" in shown or run.status not in LIVE:
+        return _PANES_BY_KEY
+    done = "" if totals is None else f" {totals.total - totals.pending - totals.running}/{totals.total}"
+    return f"▸ {run.name} {run.status}{done}, 4 shows it  ·  {_PANES_BY_KEY}"
+
+
+_PLAYGROUND = "playground"
+
+
+def open_playground(desk: Desk) -> None:
+    """Show the playground with the conversation it had before."""
+    if not desk.is_screen_installed(_PLAYGROUND):
+        # Imported when it is wanted: the engine behind it takes 100 ms, which every start would pay.
+        from tui_evals.tui.playground.screen import Playground
+
+        desk.install_screen(Playground(desk.workspace), _PLAYGROUND)
+    desk.push_screen(_PLAYGROUND)
+
 
 PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
 COMMANDS: Commands = {
-    **navigation.COMMANDS,
-    **palette.COMMANDS,
-    **dataset_files.COMMANDS,
-    **problem_steps.COMMANDS,
+    **commands.COMMANDS,
+    **opening.COMMANDS,
     **importing.COMMANDS,
     **drafts.COMMANDS,
     **settings.COMMANDS,
-    **suspending.COMMANDS,
     **runs_commands.COMMANDS,
-    **workers.COMMANDS,
+    **totals.COMMANDS,
     **rules_commands.COMMANDS,
-    **playground_commands.COMMANDS,
+    "playground": Command(open_playground),
 }
 """What can be done everywhere, by the name of its action; each feature brings its own."""
 
@@ -92,7 +361,7 @@ _TYPING_PAUSE = 0.15
 
 
 class Workbench(DeskApp):
-    """Routes the messages of the panes; what is known lies in the workspace and the watch."""
+    """Routes the messages of the panes; the state is in the workspace and the watch."""
 
     def __init__(
         self,
@@ -110,12 +379,10 @@ class Workbench(DeskApp):
         self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
 
     def get_driver_class(self) -> type[Driver]:
-        """The terminal, read in our way; another driver where one is asked for."""
         usual = super().get_driver_class()
         return TerminalDriver if usual is LinuxDriver else usual
 
     async def on_mount(self) -> None:
-        """Read the project, put back what was on screen last, and begin to look."""
         for event in Keyboard().feed(self.looks.typed):
             if isinstance(event, events.Key):
                 self.key_queue.take(event)
@@ -145,7 +412,7 @@ class Workbench(DeskApp):
             remarks = [str(problem)]
         for remark in [*filter(None, [self.writer.read_only]), *remarks, *self.workspace.equip()][:1]:
             self.tell(remark, "warn")
-        # Not before: what is written goes through a door that keeps out the secrets of the environment.
+        # Only now, because the writer needs the environment to know its secrets.
         self.set_interval(_POLL_SECONDS, self._look)
         self.set_interval(_DRAFT_SECONDS, lambda: self._work(self.keep_drafts, "drafts"))
         self.set_interval(_DISK_SECONDS, DiskChanges(self).look)
@@ -185,34 +452,29 @@ class Workbench(DeskApp):
     # -- messages
 
     def on_status_message(self, message: StatusMessage) -> None:
-        """Show a sentence."""
         self.tell(message.text, message.kind)
 
     def on_state_changed(self) -> None:
-        """Show the shared state as it is now."""
         self.arrange_for_another()
         self.sync()
         self.offer_keys()
         self._check_soon()
 
     def on_item_shown(self) -> None:
-        """Show the item one is at."""
         self.sync("tree", "editor", "judges")
         self.offer_keys()
 
     def on_answer_shown(self) -> None:
-        """Show the answer that is looked at."""
         self.sync("results", "detail")
         self.offer_keys()
 
     def on_show_pane(self, message: ShowPane) -> None:
-        """Bring a pane in front."""
         self.bring(message.place)
 
     def on_open_dataset(self, message: OpenDataset) -> None:
         """Put a dataset on screen, or show what is wrong with it."""
-        opening = dataset_files.enter_file(self, message.file)
-        self.run_worker(opening, group="acts", name="open", exit_on_error=False)
+        entering = opening.enter_file(self, message.file)
+        self.run_worker(entering, group="acts", name="open", exit_on_error=False)
 
     def on_write_prompt(self) -> None:
         """Bring the editor in front with the box of the prompt open."""
@@ -221,11 +483,9 @@ class Workbench(DeskApp):
             self.query_one(EditorPane).write("prompt")
 
     def on_save_dataset(self) -> None:
-        """Save, or say why not."""
         self.action_act("save")
 
     def on_open_run(self, message: OpenRun) -> None:
-        """Put a run on screen."""
         shown = self.watching.run
         try:
             if shown is None or shown.id != message.run:
@@ -239,35 +499,30 @@ class Workbench(DeskApp):
         self.bring("results")
 
     def on_compare_runs(self, message: CompareRuns) -> None:
-        """Show runs beside each other."""
         # Imported when it is wanted, because it would hold up every first picture.
         from tui_evals.tui.compare.screen import CompareScreen
 
         self.push_screen(CompareScreen(self.workspace.database, message.runs, message.why))
 
     def on_compare_columns(self, message: CompareColumns) -> None:
-        """Show two columns of a run beside each other."""
         # Imported when it is wanted, as above.
         from tui_evals.tui.compare.screen import CompareScreen
 
         self.push_screen(CompareScreen(self.workspace.database, [message.run], columns=message.columns))
 
     def on_fight_battle(self, message: FightBattle) -> None:
-        """Let a judge choose between answers."""
         # Imported when it is wanted, as above.
         from tui_evals.tui.runs.battle import begin
 
         self.run_worker(begin(self, self.workspace, message), group="acts", name="battle", exit_on_error=False)
 
     def on_show_battles(self) -> None:
-        """List the battles there were."""
         # Imported when it is wanted, as above.
         from tui_evals.tui.runs.battle import choose_past
 
         self.run_worker(choose_past(self, self.workspace), group="acts", name="battles", exit_on_error=False)
 
     def on_show_trend(self, message: ShowTrend) -> None:
-        """Read how the runs of a dataset did."""
         # Imported when it is wanted, as above.
         from tui_evals.tui.runs.trend import show_trend
 
@@ -275,27 +530,24 @@ class Workbench(DeskApp):
         self.run_worker(showing, group="acts", name="trend", exit_on_error=False)
 
     def on_show_matrix(self, message: ShowMatrix) -> None:
-        """Show a run as a grid."""
         # Imported when it is wanted, as above.
-        from tui_evals.tui.matrix.screen import MatrixScreen
+        from tui_evals.tui.matrix import MatrixScreen
 
         figures = self.watching.figures
         names = figures.names if figures is not None and figures.run == message.run else None
         self.push_screen(MatrixScreen(self.workspace.database, message.run, message.answer, names))
 
     def on_label_run(self, message: LabelRun) -> None:
-        """Have answers of a run labelled blind."""
         # Imported when it is wanted, as above.
-        from tui_evals.tui.labels.screen import LabelScreen
+        from tui_evals.tui.labels import LabelScreen
 
         self.push_screen(LabelScreen(self.workspace.database, message.run, self.writer))
 
     def on_copy_text(self, message: CopyText) -> None:
-        """Put a text into the clipboard."""
         self._work(self._copy(message), "copying")
 
     async def _copy(self, message: CopyText) -> None:
-        # In a thread, because a stalled line holds up whoever writes to it.
+        # In a thread, because writing to a stalled line blocks.
         self.tell(await asyncio.to_thread(copy_to_clipboard, message.text, message.what, self.workspace.root))
 
     # -- what happens by itself
@@ -321,7 +573,7 @@ class Workbench(DeskApp):
                 notice(self)
 
     def _hung_up(self) -> None:
-        """The terminal is gone or somebody ends us: what is not saved is kept as a draft."""
+        """The terminal is gone or the process is being ended: keep unsaved edits as drafts."""
         exit_later()
         self.run_worker(leave(self), group="acts", name="leaving", exit_on_error=False)
 
@@ -350,7 +602,7 @@ class Workbench(DeskApp):
         self.run_worker(work, group=name, name=name, exclusive=True, exit_on_error=False)  # type: ignore[arg-type]
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Show what went wrong in the background, and write it down where nobody foresaw it."""
+        """Show what went wrong in the background, and log unexpected errors."""
         if event.state is not WorkerState.ERROR:
             return
         problem = event.worker.error

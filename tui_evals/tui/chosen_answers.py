@@ -1,4 +1,4 @@
-"""The answers that R, s, v and y act on together: those of the marked items, else those the filter shows."""
+"""The answers that an action applies to together: those of marked items, else those the filter shows."""
 
 from __future__ import annotations
 

@@ -12,19 +12,17 @@ from textual.message import Message
 from textual.screen import Screen
 
 from .layout import Columns
-from .looks import Signs
 from .messages import Place, Severity
 from .pane import Pane
-from .session import Session
-from .store_writer import StoreWriter
+from .terminal import Signs
 from .watch import Watch
-from .workspace import Workspace
+from .workspace import Session, StoreWriter, Workspace
 
 Answer = TypeVar("Answer")
 
 
 class Desk(Protocol):
-    """The state everybody shares, the panes, and the ways to say, ask and show something."""
+    """The shared state, the panes, and ways to say, ask and show something."""
 
     workspace: Workspace
     watching: Watch

@@ -1,4 +1,4 @@
-"""A diff as rows: two columns that stay in step because they are one list, or one column; signs beside the colours."""
+"""A diff as rows: two columns that stay in step because they are one list, or one column; signs next to the colors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _Parts = list[tuple[str, Style]]
 
 
 def diff_texts(reference: str, answer: str, raw: bool = False) -> Diff:
-    """What differs; raw texts are spelt out and never read as JSON."""
+    """What differs; raw texts are spelled out and never read as JSON."""
     # Imported when it is wanted, as below: it would hold up every first picture.
     from tui_evals.compare.diff import diff_json, side_by_side
 
@@ -93,7 +93,6 @@ class _PairRows(LazyRows):
         return max(len(cut) for cut in (self._left, self._right) if cut is not None)
 
     def row_at(self, number: int) -> Row:
-        """A line of both, each with its sign where it has one."""
         left, right = self._left, self._right
         one = left[number] if left is not None and number < len(left) else None
         other = right[number] if right is not None and number < len(right) else None
@@ -104,7 +103,7 @@ class _PairRows(LazyRows):
 
 
 def column_titles(width: int, left: str = "expected", right: str = "answer") -> Row:
-    """What stands above the two columns."""
+    """What is shown above the two columns."""
     half = max((width - 3) // 2, 1)
     return row(" ", fit(left, half, "dim"), ("│ ", "dim"), fit(right, half, "dim"))
 
@@ -125,7 +124,6 @@ class _ColumnRows(LazyRows):
         return len(self._cut)
 
     def row_at(self, number: int) -> Row:
-        """A line of it."""
         return Row((Piece(SIGNS[self._kind], "strong"), *self._cut[number]), None, _GROUNDS[self._kind])
 
 

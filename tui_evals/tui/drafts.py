@@ -8,21 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
+from tui_evals.files import CannotSave
 from tui_evals.garbage import give_memory_back
 from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import Draft
 from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
 from .desk import Command, Commands, Desk
 from .layout import PLACES
 from .messages import StateChanged
-from .store_writer import StoreWriter
-from .workspace import Workspace
 
 if TYPE_CHECKING:
     from tui_evals.store.writer import Writer
@@ -65,7 +64,7 @@ def _drop(writer: Writer, *, file: Path) -> None:
 
 
 async def offer_drafts(desk: Desk) -> None:
-    """Offer back what was not saved when the workbench ended last; whoever writes already is not interrupted."""
+    """Offer the edits that were not saved when the workbench ended last, without interrupting typing."""
     for draft in [await _put_aside(desk, one) for one in desk.watching.reader.drafts()]:
         if desk.writing:
             desk.tell(f"unsaved edits of {_file_of(draft).name} were kept; they are offered once this is done", "warn")

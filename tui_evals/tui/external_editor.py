@@ -1,8 +1,9 @@
-"""Edits a text in the editor a person has chosen."""
+"""Edits a text in $EDITOR, and keeps texts that were not accepted in files below `.evals/kept`."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -11,10 +12,13 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
 from textual.app import App, SuspendNotSupported
+
+from tui_evals.files import FOLDER, make_private_folder, private_opener
 
 _USUAL = ("vi", "nano")
 _LINE_BEFORE = frozenset(("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg"))
@@ -62,7 +66,7 @@ class Lender(Protocol):
     """What can lend the terminal to another program."""
 
     def suspend(self) -> AbstractContextManager[None]:
-        """Leave the terminal to somebody else for a while."""
+        """Lend the terminal to another program."""
 
 
 def edit_file(app: Lender, file: Path, line: int = 1) -> str | None:
@@ -89,7 +93,7 @@ def editor_command(variables: Mapping[str, str]) -> list[str]:
 
 
 def _at_line(editor: str, file: Path, line: int) -> list[str]:
-    """How an editor is told of a file and a line of it; one that nobody knows is told of the file."""
+    """The arguments that open a file at a line; an unknown editor is given the file alone."""
     name = Path(editor).name
     if line > 1 and name in _LINE_BEFORE:
         return [f"+{line}", str(file)]
@@ -139,3 +143,36 @@ def _without_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+LONGEST_PASTE = 100_000
+"""Characters; a text area takes seconds for more, and so does every key after it."""
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def keep_text(root: Path, name: str, suffix: str, text: str) -> Path:
+    """Write a text into a new file of the project; the path from its root. OSError says why that cannot be."""
+    folder = root / FOLDER / "kept"
+    make_private_folder(folder)
+    stem = _UNFIT.sub("-", name)[:40].strip("-.") or "text"
+    for number in count(1):
+        file = folder / f"{stem}-{number}{suffix}"
+        try:
+            with open(file, "xb", opener=private_opener) as stream:
+                stream.write(text.encode("utf-8", "surrogatepass"))
+        except FileExistsError:
+            continue
+        return file.relative_to(root)
+    raise AssertionError("numbers do not end")
+
+
+def keep_paste(root: Path, text: str) -> str:
+    """Put a paste that is too long for a text area into a file, and say so in a sentence."""
+    size = f"{len(text):,} characters, at most {LONGEST_PASTE:,} can be pasted"
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        file = keep_text(root, "pasted", ".txt", lines)
+    except OSError as problem:
+        return f"too long to paste ({size}), and it could not be put into a file: {problem.strerror}"
+    return f"too long to paste; it is kept in {file} ({size}): e edits a field in $EDITOR, which can read it"

@@ -4,11 +4,11 @@ Textual's own parser decides by the clock: a sequence torn by a slow line is typ
 escape at once becomes alt and that letter. Here what follows decides, and the clock only where nothing follows:
 
 * ESC with `[`, `O` or `]` behind it begins a sequence, and waits for its end for as long as that takes: `ESC [ A` is
-  one key. A sequence nobody knows, such as the late answer to a question asked of the terminal, is dropped.
+  one key. An unknown sequence, such as the late answer to a question asked of the terminal, is dropped.
 * ESC with anything else behind it is the key escape, then that. No key with alt is bound here.
 * ESC with nothing behind it waits 0.2 seconds, in which a line that is merely slow brings the rest, and is then the
   key escape. For a second more a `[` or `]` is taken for the rest that came too late, because typed as keys the rest of
-  an arrow, a click or an answer would mark, delete and run; whoever meant that key gets it a second later.
+  an arrow, a click or an answer would mark, delete and run; a key that was meant comes a second later.
 * Behind an ESC that came by itself, `[`, `O` or `]` may have been typed: with nothing behind them for a second, and
   wherever no known sequence comes of them, they are keys.
 * A paste ends with its end mark only.
@@ -16,14 +16,29 @@ escape at once becomes alt and that letter. Here what follows decides, and the c
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 import re
+import selectors
+import time
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from textual import events
 from textual._parser import Parser
 from textual._xterm_parser import XTermParser
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key, Paste
 from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tui_evals.tui.drawing import SentCells
+from tui_evals.tui.widgets.lines import MOVES, Lines
 
 _ESCAPE_SECONDS = 0.2
 _TYPED_SECONDS = 1.0
@@ -173,3 +188,138 @@ class _Meanings(XTermParser):
         if not messages:
             Parser.__init__(self)  # it would wait for more of what it does not know
         return messages
+
+
+_PATIENCE = 1.0
+_GLANCE = 0.002
+Forward = Callable[[Key | Paste], Awaitable[None]]
+
+
+class KeyQueue:
+    """Hands on what is typed, each key once all is done that the one before it began."""
+
+    def __init__(self, app: App[Any], forward: Forward, after: Callable[[], None]) -> None:
+        self._app = app
+        self._forward = forward
+        self._after = after
+        self._typed: asyncio.Queue[Key | Paste] = asyncio.Queue()
+        self.idle = asyncio.Event()
+        """Set while nothing that was typed waits."""
+        self.idle.set()
+
+    def take(self, event: Key | Paste) -> None:
+        """Queue a key or a paste."""
+        self.idle.clear()
+        self._typed.put_nowait(event)
+
+    async def work(self) -> None:
+        """Hand on keys for as long as the app goes on."""
+        following: Key | Paste | None = None
+        while True:
+            event = following or await self._typed.get()
+            before, stack = set(self._app.workers), self._app.screen_stack
+            focused = self._app.focused
+            await self._forward(event)
+            following = None if self._typed.empty() else self._typed.get_nowait()
+            if _is_repeat(event, following, focused):
+                continue
+            await self._settled(before, focused, stack)
+            if following is None and self._typed.empty():
+                if self._app.is_running:
+                    self._after()
+                self.idle.set()
+
+    async def _settled(self, before: set[Any], focused: Widget | None, stack: Sequence[Screen[Any]]) -> None:
+        """Wait for what a key began: messages, a dialog that an action is about to show, and the next picture.
+
+        A key that leaves a dialog lets the action go on that had asked, perhaps to another one."""
+        app, screen = self._app, self._app.screen
+        await wait_until_handled(_concerned(app))
+        goes_on = stack[-1] not in app.screen_stack
+        if goes_on:
+            screen = stack[-2]
+        begun = [worker for worker in app.workers if worker.group == "acts" and (goes_on or worker not in before)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                while any(worker.is_running for worker in begun) and app.screen is screen:
+                    await asyncio.sleep(_GLANCE)
+        if app.is_running and app.focused is not focused:
+            await _drawn(app.screen)
+            await wait_until_handled(_concerned(app))
+
+
+def _is_repeat(event: Key | Paste, following: Key | Paste | None, focused: Widget | None) -> bool:
+    """Whether a key comes again that only moves in a list: it need not wait, or the list would go on after its end."""
+    if not isinstance(event, Key) or not isinstance(following, Key) or not isinstance(focused, Lines):
+        return False
+    return event.key == following.key and event.key in MOVES
+
+
+def _concerned(app: App[Any]) -> list[MessagePump]:
+    """What has the keys and what is around it, from the inside out."""
+    return list(app.focused.ancestors_with_self if app.focused else [app.screen, app])
+
+
+async def wait_until_handled(nodes: Iterable[MessagePump]) -> None:
+    """Wait until these have handled what was sent to them, and what that made them send to themselves."""
+    for node in nodes:
+        for _ in range(2):
+            done = asyncio.Event()
+            if not node.call_later(done.set):
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE):
+                    await done.wait()
+
+
+async def _drawn(screen: Screen[Any]) -> None:
+    """Wait for the next picture, because a pane that was just brought in front has no rows before it."""
+    done = asyncio.Event()
+    screen.call_after_refresh(done.set)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            await done.wait()
+
+
+_LOOK_SECONDS = 0.1
+"""How soon the thread that reads notices that it is to end."""
+
+
+class TerminalDriver(LinuxDriver):
+    """The terminal of Textual, read by `Keyboard`, and told only what it does not show yet."""
+
+    def __init__(self, app: Any, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._sent_cells: SentCells = app.sent_cells
+
+    def write(self, data: str) -> None:
+        """Write what differs."""
+        if different := self._sent_cells.difference(data):
+            super().write(different)
+
+    def run_input_thread(self) -> None:
+        """Hand on what is sent, until the terminal is given back."""
+        keyboard, due = Keyboard(), None
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                left = _LOOK_SECONDS if due is None else due - time.monotonic()
+                if selector.select(max(min(left, _LOOK_SECONDS), 0)):
+                    data = self._read()
+                    if not data:  # the terminal is gone, and the signal that says so ends the app
+                        self.exit_event.wait()
+                        return
+                    messages = keyboard.feed(data)
+                elif due is not None and time.monotonic() >= due:
+                    messages = keyboard.waited()
+                else:
+                    continue
+                for message in messages:
+                    self.process_message(message)
+                due = None if keyboard.patience is None else time.monotonic() + keyboard.patience
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, 1 << 16)
+        except OSError:
+            return b""

@@ -1,4 +1,4 @@
-"""How the items of a dataset did when each was asked last, whichever run that was."""
+"""The latest status of every item of a dataset, from whichever run asked it last."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from tui_evals.datasets.matrix import item_in_file, name_in_file
 from tui_evals.present.status import OVER, WORST_FIRST
+from tui_evals.project_files import resolved
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 
@@ -19,7 +20,8 @@ _CODES: dict[AnswerStatus, int] = {status: code for code, status in enumerate(ge
 _NO_COUNTS = [0] * (len(_CODES) + 1)
 _WORST = tuple((status, _CODES[status]) for status in WORST_FIRST)
 _ASKED = ("prompt", "messages", "variables", "user")
-_POSITION = re.compile(r"#[0-9]+")
+_POSITION = re.compile(r".*#[0-9]+", re.DOTALL)
+"""The names of items that have no testId, or none of their own."""
 _PAGE = 20
 _MOST_RUNS = 60
 _MOST_ANSWERS = 200_000
@@ -133,7 +135,7 @@ def latest_of(file: Path, root: Path, database: Path, items: Sequence[Any]) -> I
 def changed_answers(latest: ItemStatuses, root: Path, database: Path) -> tuple[int, list[AnswerRow]] | None:
     """The answers that changed since `seq`, and the next `seq`.
 
-    None when another run is the newest, or a run has ended or goes on again: read all again.
+    None when another run is the newest, or a run has ended or is resumed: read all again.
     """
     with Reader(database) as reader:
         runs = list(runs_of(reader, latest.file, root))
@@ -148,7 +150,7 @@ def runs_of(reader: Reader, file: Path, root: Path) -> Iterable[RunRow]:
     """The runs of a file, the newest first."""
     for start in range(0, _MOST_RUNS, _PAGE):
         page = reader.runs(_PAGE, start, file.name)
-        yield from (run for run in page if (root / run.source).resolve() == file)
+        yield from (run for run in page if resolved(root / run.source) == file)
         if len(page) < _PAGE:
             return
 
@@ -172,7 +174,7 @@ def _add(latest: ItemStatuses, run: RunRow, reader: Reader) -> None:
 
 
 def _keys(run: RunRow, names: dict[int, str], reader: Reader) -> dict[int, Hashable]:
-    """The key of each item as it was asked; those without a name are known only by the dataset the run kept."""
+    """The key of each item as it was asked; without a name of its own it is known only by the dataset the run kept."""
     in_file = {item: name_in_file(name) for item, name in names.items()}
     keys: dict[int, Hashable] = {item: name for item, name in in_file.items() if not _POSITION.fullmatch(name)}
     unnamed = names.keys() - keys.keys()

@@ -1,4 +1,4 @@
-"""Where the panes stand: in columns, one pane at a time where it is narrow, always with the one in front."""
+"""Where the panes are: in columns, one at a time on a narrow terminal, always with the one in front."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STACKED = 36
 """Lines from which two panes share a column."""
 _LEAST_LINES = 8
 _MOST_BESIDE = 48
-"""Cells that are enough for names where results stand beside them."""
+"""Cells that are enough for names where results stand next to them."""
 
 _PAIRS: dict[Place, Columns] = {
     "tree": (("tree",), ("editor",)),
@@ -120,7 +120,7 @@ def _right_edges(
 ) -> Sequence[int]:
     """Where each column ends.
 
-    One with wishes has a quarter of the width at least, and half at most where there is only writing beside it, else
+    One with wishes has a quarter of the width at least, and half at most where there is only writing next to it, else
     three tenths; the steps that a person made come on top.
     """
     steps = [sum(weights[place] - WEIGHTS[place] for place in column) for column in shown]
@@ -150,7 +150,7 @@ def _shares(column: tuple[Place, ...], height: int, recent: Sequence[Place]) -> 
     if len(column) == 1:
         return (height,)
     last = next((place for place in reversed(recent) if place in column), None)
-    if last is None:  # nobody was here yet: what belongs to the work in front
+    if last is None:  # no pane of the column was in front yet: take the one that belongs to the work in front
         last = next((place for place in column if recent and _bench(place) == _bench(recent[-1])), column[0])
     small = max(min(_LEAST_LINES, height // 2), height // 3)
     return tuple(height - small * (len(column) - 1) if place == last else small for place in column)

@@ -31,7 +31,7 @@ class ItemShown(Message):
     """One is at another item or turn; the panes about it show that one."""
 
     def can_replace(self, message: Message) -> bool:
-        """Only where one is now matters."""
+        """Replace an earlier message: only the current place matters."""
         return isinstance(message, ItemShown)
 
 
@@ -44,7 +44,7 @@ class AnswerShown(Message):
 
 
 class CopyText(Message):
-    """A text is wanted in the clipboard of whoever sits at the terminal."""
+    """Asks to put a text into the user's clipboard."""
 
     def __init__(self, text: str, what: str) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class OpenDataset(Message):
 
 
 class WritePrompt(Message):
-    """The prompt of the item or turn one is at is to be written: the editor in front, its box open."""
+    """The prompt of the current item or turn is to be written: the editor in front, its box open."""
 
 
 class SaveDataset(Message):
@@ -86,7 +86,7 @@ class OpenRun(Message):
 
 
 class CompareRuns(Message):
-    """Runs are to be shown beside each other, by their numbers; `why` says how they were chosen."""
+    """Runs are to be shown next to each other, by their numbers; `why` says how they were chosen."""
 
     def __init__(self, runs: Sequence[int], why: str) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class CompareRuns(Message):
 
 
 class CompareColumns(Message):
-    """Two columns of a run are to be shown beside each other, each by its prompt and target."""
+    """Two columns of a run are to be shown next to each other, each by its prompt and target."""
 
     def __init__(self, run: int, columns: tuple[Column, Column]) -> None:
         super().__init__()

@@ -1,27 +1,28 @@
-"""What all panes have in common: a title, actions from the table, and one way to show the state as it is now."""
+"""Base classes of the six panes and of the screens over them: title, actions of the table, status line."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable
-from typing import Any, ClassVar, Protocol, Self
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Self
 
-from textual.app import App
+from textual import events
 from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Region
-from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widgets import Input, TextArea
 
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.widgets.focus import give_keys
+from tui_evals.tui.actions import Action, Where, footer_actions
+from tui_evals.tui.messages import Place, Severity, StateChanged, StatusMessage
+from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.dialogs import Entry, help_menu
+from tui_evals.tui.widgets.inputs import give_keys
 from tui_evals.tui.widgets.lines import Lines
-
-from .actions import Where
-from .messages import Place, Severity, StateChanged, StatusMessage
-from .store_writer import StoreWriter
-from .watch import StoreChange, Watch
-from .workspace import Selection, Workspace
+from tui_evals.tui.workspace import Selection, StoreWriter, Workspace
 
 
 class Pane(Vertical):
@@ -41,7 +42,6 @@ class Pane(Vertical):
         self.writer = writer
 
     def on_mount(self) -> None:
-        """Show the state for the first time."""
         self.entitle()
         self.sync()
 
@@ -108,7 +108,7 @@ class Pane(Vertical):
         self.post_message(StatusMessage(text, kind))
 
     def changed(self) -> None:
-        """Tell everybody that the shared state was changed."""
+        """Post that the shared state was changed."""
         self.post_message(StateChanged())
 
     def to_key(self, key: Hashable) -> None:
@@ -129,22 +129,8 @@ class Pane(Vertical):
         perform(self, name)
 
 
-class Actor(Protocol):
-    """A pane or a screen whose actions are methods `do_NAME`."""
-
-    @property
-    def app(self) -> App[Any]:
-        """The application that runs what has to wait."""
-
-    def why_not(self, action: str) -> str | None:
-        """Why an action cannot be done now."""
-
-    def post_message(self, message: Message) -> bool:
-        """Send a message."""
-
-
-def perform(actor: Actor, name: str) -> None:
-    """Do an action, or say why not: at once, or as a task of the app where it has to wait for somebody."""
+def perform(actor: Pane | FeatureScreen, name: str) -> None:
+    """Do an action or say why not; one that is a coroutine becomes a worker of the app."""
     reason = actor.why_not(name)
     if reason:
         actor.post_message(StatusMessage(reason, "warn"))
@@ -152,3 +138,53 @@ def perform(actor: Actor, name: str) -> None:
     outcome = getattr(actor, f"do_{name}")()
     if inspect.iscoroutine(outcome):
         actor.app.run_worker(outcome, group="acts", name=name, exit_on_error=False)
+
+
+class FeatureScreen(ModalScreen[None]):
+    """A screen that covers the workbench; no key reaches the panes below, and what is said is said here."""
+
+    where: ClassVar[Where]
+    """Its part of the action table."""
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now, as a sentence; None when it can."""
+        return None
+
+    def would_be_lost(self) -> str | None:
+        """What is here that leaving the workbench would lose."""
+        return None
+
+    def action_act(self, name: str) -> None:
+        """Do an action of the table, or say why not."""
+        self.tell("")
+        perform(self, name)
+
+    def glossary(self) -> Sequence[Entry]:
+        """Words that the screen uses, for its help."""
+        return ()
+
+    async def do_help(self) -> None:
+        menu = help_menu(self.where, lambda action: self.why_not(action.name), *self.glossary())
+        chosen = await self.app.push_screen_wait(menu)
+        if isinstance(chosen, Action):
+            self.action_act(chosen.name)
+
+    def tell(self, text: str, kind: Severity = "info") -> None:
+        """A sentence for the status line."""
+        for status in self.query(Status):  # there is none any more once the screen has been left
+            status.tell(text, kind)
+
+    def on_status_message(self, message: StatusMessage) -> None:
+        """Say it here, since the status line of the workbench is not in sight."""
+        message.stop()
+        self.tell(message.text, message.kind)
+
+    def offer_keys(self) -> None:
+        """Show the keys of the screen that do something now."""
+        offered, typing = footer_actions(self.where), isinstance(self.focused, Input | TextArea)
+        for keys in self.query(Keys):
+            keys.offer(offered, lambda action: self.why_not(action.name), typing=typing)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """While you type, other keys do something than in a list."""
+        self.offer_keys()

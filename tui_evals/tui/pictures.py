@@ -1,4 +1,4 @@
-"""The pictures that go along with a question, drawn in cells: two points of colour in each, one above the other."""
+"""The pictures that go along with a question, drawn in cells: two points of color in each, one above the other."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from textual.widget import Widget
 
 from tui_evals.datasets.attachments import CannotAttach, digest, media_type, read_attachment
 from tui_evals.text.chats import attachment_text
-
-from .drawing import InSigns
-from .pane import Pane
-from .widgets.dialogs import Dialog
+from tui_evals.tui.drawing import InSigns
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.widgets.dialogs import Dialog
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -52,7 +51,7 @@ class Picture(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        # Where half a block may be drawn wide, or not at all, a blank on its colour is one point.
+        # Where half a block may be drawn wide, or not at all, a blank on its color is one point.
         self._points = 1 if any(isinstance(one, InSigns) for one in self.app.get_line_filters()) else 2
         self._image: Image.Image | None = None
         self._drawn: tuple[object, list[Strip]] = (None, [])
@@ -63,7 +62,6 @@ class Picture(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """A line of it, in the middle."""
         ground = self.background_colors[1]
         key = (id(self._image), self.size, ground)
         if self._drawn[0] != key:
@@ -113,11 +111,9 @@ class PicturePage(Dialog[None]):
         self._at = 0
 
     def body(self) -> list[Widget]:
-        """The picture."""
         return [Picture()]
 
     def on_mount(self) -> None:
-        """Show the first."""
         self._show()
 
     def action_turn(self, by: int) -> None:

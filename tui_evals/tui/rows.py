@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One line. Rows with a key can be chosen; `ground` colours the whole line."""
+    """One line. Rows with a key can be chosen; `ground` colors the whole line."""
 
     pieces: tuple[Piece, ...] = ()
     key: Hashable = None
@@ -125,14 +125,13 @@ class TextRows(LazyRows):
     def __init__(self, lines: Sequence[str], style: Style = "", indent: int = 0) -> None:
         self._lines = lines
         self._style = style
-        self._space = Piece(" " * indent)
+        self._space = (Piece(" " * indent),) if indent else ()
 
     def __len__(self) -> int:
         return len(self._lines)
 
     def row_at(self, number: int) -> Row:
-        """A line."""
-        return Row((self._space, Piece(self._lines[number], self._style)))
+        return Row((*self._space, Piece(self._lines[number], self._style)))
 
 
 class JoinedRows(LazyRows):
@@ -150,7 +149,6 @@ class JoinedRows(LazyRows):
             yield from part
 
     def row_at(self, number: int) -> Row:
-        """The row of the part it lies in."""
         part = bisect_right(self._ends, number)
         return self._parts[part][number - (self._ends[part - 1] if part else 0)]
 
@@ -181,7 +179,6 @@ class BlockRows(LazyRows, Generic[Source]):
             yield from self._block(number)
 
     def row_at(self, number: int) -> Row:
-        """The row of the thing it belongs to."""
         block = bisect_right(self._ends, number)
         return self._block(block)[number - (self._ends[block - 1] if block else 0)]
 
@@ -257,6 +254,6 @@ def row_text(shown: Row) -> str:
 
 
 def rows_with_text(rows: Rows, text: str) -> list[int]:
-    """The numbers of the rows in which a text stands, however it is capitalised."""
+    """The numbers of the rows in which a text stands, however it is capitalized."""
     needle = text.casefold()
     return [number for number, shown in enumerate(rows) if needle in row_text(shown).casefold()] if needle else []

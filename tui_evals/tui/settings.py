@@ -111,9 +111,9 @@ def _faults(values: Values) -> Faults:
 async def show_permissions(desk: Desk) -> None:
     """What the project may do."""
     # Imported when it is wanted, because the evaluators behind it would hold up every first picture.
-    from . import approving
+    from tui_evals.tui import permissions
 
-    await approving.show_permissions(desk)
+    await permissions.show_permissions(desk)
 
 
 COMMANDS: Commands = {"settings": Command(edit_settings), "trust": Command(show_permissions)}

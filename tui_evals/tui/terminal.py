@@ -1,12 +1,20 @@
-"""What is written to the terminal beside the screen: its title; and the way out when it is gone."""
+"""The terminal beyond the screen, without Textual: what it can show, title, clipboard, the exit when it is gone."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
-from tui_evals.present.glyphs import in_ascii
-from tui_evals.text.safe import safe_line
+from tui_evals.files import make_private_folder
+from tui_evals.present.columns import in_ascii
+from tui_evals.text.safe import safe, safe_line
 
 
 def title_bytes(text: str, *, ascii_alone: bool = False) -> bytes:
@@ -20,7 +28,7 @@ RESTORE_TITLE = b"\x1b[23;2t"
 
 
 def write_to_terminal(written: bytes) -> bool:
-    """Write to the terminal one sits at, if there is one."""
+    """Write to the controlling terminal, if there is one."""
     try:
         terminal = os.open("/dev/tty", os.O_WRONLY | os.O_NOCTTY)
     except OSError:
@@ -35,7 +43,88 @@ def write_to_terminal(written: bytes) -> bool:
 
 
 def exit_later(seconds: float = 10.0) -> None:
-    """End the process after a while whatever hangs: Textual may wait for ever to write to a terminal that is gone."""
+    """End the process after a while whatever hangs: Textual may wait forever to write to a terminal that is gone."""
     timer = threading.Timer(seconds, os._exit, [1])
     timer.daemon = True
     timer.start()
+
+
+LONGEST = 74_994
+"""Characters of base64 that every terminal with OSC 52 takes."""
+
+_CHUNK = 240
+"""Bytes of a control string that every release of GNU screen passes on."""
+
+
+def copy_to_clipboard(
+    text: str, what: str, root: Path, environ: Mapping[str, str] | None = None, *, terminal: str = "/dev/tty"
+) -> str:
+    """Put a text into the clipboard, or into a file of the project where that cannot be; says what was done."""
+    environ = os.environ if environ is None else environ
+    folder = root / ".evals" / "copies"
+    clean = safe(text)
+    size = f"{len(clean):,} character{'' if len(clean) == 1 else 's'}"
+    payload = base64_text(clean)
+    if len(payload) > LONGEST:
+        return f"{what}, {size}, is too long for the clipboard: {_saved(text, what, folder)}"
+    try:
+        _write(osc52_sequence(payload, environ), terminal)
+    except OSError:
+        return f"there is no terminal that takes the {what}: {_saved(text, what, folder)}"
+    named = "" if clean == text.replace("\r\n", "\n") else ", control characters spelt out"
+    hint = "; tmux passes it on where set-clipboard is on" if environ.get("TMUX") else ""
+    return f"{what} copied, {size}{named}{hint}"
+
+
+def base64_text(text: str) -> bytes:
+    """A text as the terminal wants it."""
+    return b64encode(text.encode("utf-8", "replace"))
+
+
+def osc52_sequence(payload: bytes, environ: Mapping[str, str]) -> bytes:
+    """The bytes that set the clipboard, wrapped for the multiplexer around it."""
+    plain = b"\x1b]52;c;" + payload + b"\x07"
+    if environ.get("TMUX"):
+        # tmux takes the plain form where set-clipboard is on, the wrapped one where allow-passthrough is.
+        return plain + b"\x1bPtmux;" + plain.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
+    if environ.get("STY"):
+        pieces = (plain[start : start + _CHUNK] for start in range(0, len(plain), _CHUNK))
+        return b"".join(b"\x1bP" + piece + b"\x1b\\" for piece in pieces)
+    return plain
+
+
+def _write(data: bytes, terminal: str) -> None:
+    """Write all of it; the terminal takes one write whole, so that nothing of the screen lands inside the sequence."""
+    descriptor = os.open(terminal, os.O_WRONLY | os.O_NOCTTY)
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    finally:
+        os.close(descriptor)
+
+
+def _saved(text: str, what: str, folder: Path) -> str:
+    """Put a text as it is into a file of its own that only its owner can read; says where."""
+    name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in what)[:40]
+    try:
+        make_private_folder(folder)
+        descriptor, file = tempfile.mkstemp(".txt", f"{time.strftime('%Y%m%d-%H%M%S')}-{name}-", folder)
+        with open(descriptor, "w", encoding="utf-8", errors="replace", newline="") as stream:
+            stream.write(text)
+    except OSError as problem:
+        return f"and it could not be saved to {folder} either, {problem.strerror or problem}"
+    return f"saved to {file}"
+
+
+Signs = Literal["all", "narrow", "ascii"]
+"""Which signs a terminal draws as we count them: all, all but the ambiguous ones of East Asia, those of ASCII."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What suits the terminal."""
+
+    theme: str = "calm-dark"
+    signs: Signs = "all"
+    typed: bytes = b""
+    """What was typed while the terminal was asked."""

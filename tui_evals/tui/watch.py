@@ -1,4 +1,4 @@
-"""The run on screen as it goes on: what changed in the store, and its answers in windows and in the order one wants."""
+"""The run on screen: what changed in the store, and its answers in windows and in the chosen order."""
 
 from __future__ import annotations
 
@@ -9,15 +9,105 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.present.status import LIVE, OVER
+from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
+from tui_evals.store.records import AnswerRow, FailureCause, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.workers import RunWorkers
+from tui_evals.tui.chosen_answers import ChosenAnswers, chosen_answers, items_shown
 
-from . import run_queries as questions
-from .chosen_answers import ChosenAnswers, chosen_answers, items_shown
-from .run_queries import AnswerOrder, RunCount
+_FAILURES = parse_filter("!status:pass !status:pending !status:running !status:answered")
+_MANY = 5_000
+"""Answers from which on reading all their texts takes a while."""
+_LATER_TURNS = parse_filter("!turn:1")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOrder:
+    """Which answers are shown and how they are sorted; the plain order is that of the plan."""
+
+    text: str = ""
+    sort: str | None = None
+    descending: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether every answer is shown in the order of the plan."""
+        return not self.text.strip() and self.sort is None and not self.descending
+
+    def filter(self) -> Filter | None:
+        """The filter; FilterError says which term is wrong."""
+        return parse_filter(self.text) if self.text.strip() else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCount:
+    """A run in numbers."""
+
+    run: int
+    totals: Totals
+    means: Sequence[EvaluatorMean]
+    verdicts: Mapping[int, str]
+    """What people said of answers, by their ids; the latest of each."""
+    turns: bool
+    repeats: bool
+    """Whether some item has several of them."""
+    endings: Mapping[str, int] = field(default_factory=dict)
+    """How many answers ended otherwise than usual, by how they did."""
+    causes: tuple[FailureCause, ...] = ()
+    """Why answers are missing, cut or not judged."""
+    names: Names = AS_THEY_ARE
+    """How items are called."""
+    scores: bool = True
+    latencies: bool = True
+    """Whether some answer has a score, and whether some took measurable time."""
+
+
+def next_failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:
+    """The next answer from a row on, round the end, that did not pass; `shown` None is the order of the plan."""
+    with Reader(database) as reader:
+        bad = set(reader.ids(run.id, _FAILURES))
+        if shown is None and bad:
+            shown = reader.ids(run.id)
+    if not shown or not bad:
+        return None
+    rows = ((start + way * step) % len(shown) for step in range(1, len(shown) + 1))
+    return next((shown[row] for row in rows if shown[row] in bad), None)
+
+
+def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount | None:
+    """A run in numbers; None when it is gone."""
+    with Reader(database) as reader:
+        try:
+            totals = reader.totals(run.id)
+            means = reader.evaluator_means(run.id)
+            endings = reader.endings(run.id)
+            scores, latencies = reader.filled(run.id)
+            causes = reader.causes(run.id) if totals.errored or totals.partial or endings else ()
+        except LookupError:
+            return None
+        verdicts = {label.answer: label.verdict for label in reader.labels(run.id) if label.evaluator is None}
+        if known is not None and known.run == run.id:
+            turns, repeats, names = known.turns, known.repeats, known.names
+        else:
+            names = names_of(reader.names(run.id))
+            turns = bool(reader.ids(run.id, _LATER_TURNS))
+            repeats = any(row.repeat for row in reader.rows(reader.ids(run.id, None, "repeat", True)[:1]))
+    return RunCount(
+        run=run.id,
+        totals=totals,
+        means=means,
+        verdicts=verdicts,
+        turns=turns,
+        repeats=repeats,
+        endings=endings,
+        causes=causes,
+        names=names,
+        scores=scores,
+        latencies=latencies,
+    )
 
 
 @dataclass
@@ -31,7 +121,7 @@ class StoreChange:
     runs: bool = False
     """Something about runs changed, or answers of any run did."""
     elsewhere: bool = False
-    """A run was planned, ended or goes on again, or answers of runs that are not on screen changed."""
+    """A run was planned, ended or is resumed, or answers of runs that are not on screen changed."""
     seq: int = 0
     """Changes up to this sequence number are told by now."""
     reload: bool = False
@@ -51,6 +141,7 @@ def _shown(run: RunRow) -> tuple[object, ...]:
     return (
         run.status,
         run.control,
+        run.verdict,
         *named,
         run.scoring_pass,
         run.staged_pass,
@@ -153,7 +244,7 @@ _MOST_FILTERS = 50
 
 
 class Watch:
-    """A run as it goes on: windows of answers fetched when they come into view, in the order asked for."""
+    """A run while it is running: windows of answers fetched when they come into view, in the order asked for."""
 
     def __init__(self, database: Path) -> None:
         self.database = database
@@ -163,8 +254,12 @@ class Watch:
         """The answers in their order; None in the plain order, where the position is the row."""
         self.answer: int | None = None
         """The answer that is looked at, by its id."""
+        self.totals: Totals | None = None
+        """The run in numbers, as of the last look."""
+        self.columns: Mapping[tuple[int, int], Totals] = {}
+        """Each prompt and target of the run in numbers, as of the last look."""
         self.figures: RunCount | None = None
-        """The run in numbers, as it was counted last."""
+        """What takes longer to count: evaluators, endings, causes, verdicts of people."""
         self.marks: frozenset[int] = frozenset()
         """Marked items of the run, by position."""
         self.crew = RunWorkers()
@@ -184,11 +279,6 @@ class Watch:
         self._generation = self.reader.generation()
 
     @property
-    def totals(self) -> Totals | None:
-        """The run in numbers, once it has been counted."""
-        return self.figures.totals if self.figures else None
-
-    @property
     def means(self) -> Sequence[EvaluatorMean]:
         """How each evaluator scored the run, once it has been counted."""
         return self.figures.means if self.figures else ()
@@ -206,11 +296,13 @@ class Watch:
         self.close_run()
         self.run, self._seq, self._untold = run, self.reader.seq(), True
         self.crew.look(self.reader, run)
+        self._read_totals(run)
         return run
 
     def close_run(self) -> None:
         """Nothing is on screen."""
         self.run, self.ids, self.answer, self.figures = None, None, None, None
+        self.totals, self.columns = None, {}
         self.order, self.marks, self.crew = AnswerOrder(), frozenset(), RunWorkers()
         self.forget()
 
@@ -252,6 +344,7 @@ class Watch:
             self.close_run()
             change.run = change.reload = True
             return
+        self._read_totals(run)
         change.run |= run_differs(run, before)
         if run.scoring_pass != before.scoring_pass:
             self.forget()
@@ -264,6 +357,9 @@ class Watch:
             for row in change.rows:
                 self._windows.put(row)
         self._seq = max([last, *(row.seq for row in change.rows[-1:])])
+
+    def _read_totals(self, run: RunRow) -> None:
+        self.totals, self.columns = self.reader.totals(run.id), self.reader.totals_by(run.id, "column")
 
     def _reopen(self, change: StoreChange) -> None:
         """Another file is in the place of the store: look into that one, for the run of the same id."""
@@ -278,6 +374,7 @@ class Watch:
             run = None
         if run is not None and run.key == shown:
             self.run = run
+            self._read_totals(run)
 
     def _differs_unstored(self) -> bool:
         """A run whose process was killed, or can store nothing, looks different without a commit."""
@@ -297,7 +394,7 @@ class Watch:
         return self.run.total if self.ids is None else len(self.ids)
 
     def row(self, number: int) -> AnswerRow | None:
-        """The answer in a row; None where it has been deleted. Nobody is asked by a run that is over."""
+        """The answer in a row; None where it has been deleted. A finished run has no running answers."""
         answer = self._windows.row(number, self._fetch) if 0 <= number < len(self) else None
         over = self.run is not None and self.run.status in OVER
         if answer is not None and answer.status == "running" and over:
@@ -314,7 +411,7 @@ class Watch:
         return [(number, by_id[answer]) for number, answer in enumerate(ids, start) if answer in by_id]
 
     def place(self, row: AnswerRow) -> int | None:
-        """The row of an answer, if it is one that could be on screen; asks nobody."""
+        """The row of an answer if it may be on screen; reads nothing from the store."""
         return row.pos if self.ids is None else self._windows.place(row.id)
 
     def number_of(self, answer: int) -> int | None:
@@ -330,7 +427,7 @@ class Watch:
         return rows[0].pos if rows and rows[0].run == self.run.id else None
 
     def find(self, key: Hashable) -> int | None:
-        """The same, for the cursor of a list."""
+        """The row of an answer for the cursor of a list."""
         return self.number_of(key) if isinstance(key, int) else None
 
     def scores(self, row: AnswerRow) -> Mapping[str, ScoreRecord]:
@@ -344,12 +441,19 @@ class Watch:
     def sorted(self, order: AnswerOrder) -> array[int] | None:
         """The ids in an order, for `arrange`; FilterError says what is wrong with the filter."""
         run = self.run
-        return None if run is None or order.plain else questions.arranged_ids(self.database, run, order)
+        if run is None or order.plain:
+            return None
+        with Reader(self.database) as reader:
+            return reader.ids(run.id, order.filter(), order.sort, order.descending)
 
     def first_found(self, order: AnswerOrder) -> array[int] | None:
-        """The ids as names and beginnings of answers tell, while all texts take longer; None where nothing does."""
-        run = self.run
-        return None if run is None else questions.first_found_ids(self.database, run, order)
+        """The ids that match by names and the beginnings of answers; None if the filter needs nothing else."""
+        run, where = self.run, order.filter()
+        found = by_beginnings(where) if run is not None and where is not None and run.total > _MANY else None
+        if run is None or found is None:
+            return None
+        with Reader(self.database) as reader:
+            return reader.ids(run.id, found, order.sort, order.descending)
 
     def arrange(self, order: AnswerOrder, ids: array[int] | None) -> None:
         """Show the answers in an order that was asked for."""
@@ -384,18 +488,19 @@ class Watch:
         run, shown = self.run, self.ids
         if run is None:
             return None
-        return await asyncio.to_thread(questions.next_failure, self.database, run, shown, start, way)
+        return await asyncio.to_thread(next_failure, self.database, run, shown, start, way)
 
     def count(self) -> RunCount | None:
         """The run in numbers, for `counted`; None when it is gone."""
         run = self.run
-        return None if run is None else questions.count_run(self.database, run, self.figures)
+        return None if run is None else count_run(self.database, run, self.figures)
 
     def counted(self, count: RunCount | None) -> bool:
         """Take a count, unless another run is on screen by now; says whether it was taken."""
         taken = count is not None and self.run is not None and count.run == self.run.id
-        if taken:
+        if taken and self.run is not None:
             self.figures = count
+            self._read_totals(self.run)
         return taken
 
     def close(self) -> None:

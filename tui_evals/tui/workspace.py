@@ -1,30 +1,41 @@
-"""What the authoring panes share: the project's datasets, the open one, where in it one is, settings, evaluators."""
+"""The state all panes share: datasets, the current place, settings, evaluators, the writer, the last session."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tui_evals.datasets.discover import dataset_files
+from tui_evals.datasets.discover import dataset_files, find_dataset
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing, Incoming
-from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.patches import splice
-from tui_evals.datasets.paths import get_at
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.item_names import name_in_run, names_in_run
+from tui_evals.datasets.merging import splice
+from tui_evals.datasets.paths import DatasetError, Problem, get_at
+from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
+from tui_evals.present.stores import read_only_note
+from tui_evals.project_files import resolved
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, load_looks
+from tui_evals.tui.latest_statuses import runs_of
+from tui_evals.tui.layout import ARRANGEMENTS, PLACES, WEIGHTS, Arrangement
+from tui_evals.tui.messages import Place, Severity
+from tui_evals.tui.watch import Watch
 
 if TYPE_CHECKING:
     from tui_evals.datasets.model import Dataset
     from tui_evals.datasets.validate import ValidationReport
     from tui_evals.runs.project import Project
+    from tui_evals.store.writer import Writer
+
 
 NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
 """Why what needs a dataset cannot be done."""
@@ -50,12 +61,12 @@ class Workspace:
     """Whether what the project asks for is done unasked."""
     registry: Registry = field(default_factory=lambda: Registry({}))
     equipped: Registry | None = None
-    """The evaluators without the metrics beside a prompt."""
+    """The evaluators without the metrics next to a prompt."""
     files: tuple[Path, ...] = ()
     open: dict[Path, Editing] = field(default_factory=dict)
     editing: Editing | None = None
-    where: Place = ()
-    """The unit one is in: () the dataset, ("items", 3) an item, ("items", 3, "turns", 1) a turn."""
+    where: DataPath = ()
+    """The current unit: () the dataset, ("items", 3) an item, ("items", 3, "turns", 1) a turn."""
     marks: frozenset[int] = frozenset()
     report: ValidationReport | None = None
     problem: Problem | None = None
@@ -94,7 +105,7 @@ class Workspace:
         return list(self.registry.problems)
 
     def _find_metrics(self) -> None:
-        """Know the metrics beside the prompt of the open dataset as well."""
+        """Know the metrics next to the prompt of the open dataset as well."""
         if self.equipped is not None and self.editing is not None:
             self.registry = with_prompt_metrics(self.equipped, _prompt_folder(self.editing.document))
 
@@ -104,7 +115,7 @@ class Workspace:
 
     def open_file(self, file: Path) -> Editing:
         """Put a dataset on screen, with its edits if it was open before; DatasetError says why it cannot be read."""
-        file = file.resolve()
+        file = resolved(file)
         if file not in self.open:
             self.open[file] = Editing(load(file))
         return self.enter(self.open[file])
@@ -130,17 +141,17 @@ class Workspace:
 
     @property
     def item(self) -> int | None:
-        """The position of the item one is in."""
+        """The position of the current item."""
         number = self.where[1] if len(self.where) > 1 else None
         return number if isinstance(number, int) else None
 
     @property
     def unit(self) -> dict[str, Any] | None:
-        """The item or turn one is in; None at the dataset itself."""
+        """The current item or turn; None at the dataset itself."""
         unit = get_at(self.data, self.where) if self.where else None
         return unit if isinstance(unit, dict) else None
 
-    def units(self) -> Iterator[Place]:
+    def units(self) -> Iterator[DataPath]:
         """Every item and turn in the order of the file."""
         for number, item in enumerate(self.items):
             yield ("items", number)
@@ -149,9 +160,9 @@ class Workspace:
                 yield ("items", number, "turns", turn)
 
     def name_of(self, number: int) -> str:
-        """How an item is called: its testId where it is the only one of that name, else #position."""
-        name = _test_id(self.items[number])
-        return name if name and self.test_ids[name] == 1 else f"#{number + 1}"
+        """How an item is called, as in a run."""
+        times, name = self.test_ids, _test_id(self.items[number])
+        return name_in_run(name, number, times, (name,) if name and times[name] > 1 else ())
 
     @property
     def test_ids(self) -> Counter[str]:
@@ -169,12 +180,10 @@ class Workspace:
 
     def names(self) -> list[str]:
         """How every item is called."""
-        test_ids = [_test_id(item) for item in self.items]
-        times = Counter(test_ids)
-        return [name if name and times[name] == 1 else f"#{number + 1}" for number, name in enumerate(test_ids)]
+        return names_in_run([_test_id(item) for item in self.items])
 
     def apply(self, data: dict[str, Any], what: str, merge: str | None = None) -> None:
-        """Make an edit that can be undone; one stays on a place that is still there."""
+        """Make an edit that can be undone; the current place stays if it still exists."""
         if self.editing is None:
             return
         version = self.editing.version
@@ -183,14 +192,14 @@ class Workspace:
         if self.editing.version != version:
             self.editing.set_cursor((self.where, self.marks))
 
-    def go(self, where: Place, marks: frozenset[int] | None = None) -> None:
+    def go(self, where: DataPath, marks: Iterable[int] | None = None) -> None:
         """Be where the last step has led, so that doing it again leads there too."""
-        self.where, self.marks = where, self.marks if marks is None else marks
+        self.where, self.marks = where, self.marks if marks is None else frozenset(marks)
         if self.editing is not None:
             self.editing.set_cursor((where, self.marks))
 
     def take_up(self, editing: Editing, incoming: Incoming, merged: dict[str, Any], places: Mapping[int, int]) -> bool:
-        """Go on from what somebody else wrote, at the item one was at; `places` says where each item is now."""
+        """Continue from what another program wrote; `places` says where each item is now."""
         cursor = (self.where, self.marks) if editing is self.editing else None
         if not editing.take_up(incoming, merged, cursor):
             return False
@@ -233,7 +242,7 @@ class Workspace:
             self.reported = state
         return self.report
 
-    def problems_at(self, place: Place) -> list[Problem]:
+    def problems_at(self, place: DataPath) -> list[Problem]:
         """What the last validation found at a place or inside it."""
         problems = self.report.problems if self.report else ()
         return [problem for problem in problems if problem.path[: len(place)] == place]
@@ -252,7 +261,7 @@ def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
     # Imported when it is wanted, because a dataset is shown before it is checked.
     from tui_evals.datasets.attachments import attachment_problems
-    from tui_evals.runs.own_code import own_code_problems
+    from tui_evals.runs.evaluator_checks import own_code_problems
     from tui_evals.runs.prompting import unfilled_items
 
     document = editing.document.with_data(editing.data)
@@ -272,3 +281,178 @@ def _prompt_folder(document: Document) -> Path | None:
     except DatasetError:
         return None
     return prompt.parent if prompt is not None else None
+
+
+Written = TypeVar("Written")
+
+
+class StoreWriter:
+    """Writes into the store off the screen's thread; takes out what looks like a secret of the environment."""
+
+    def __init__(
+        self, database: Path, variables: Callable[[], Mapping[str, str]], settings: Callable[[], Settings] = Settings
+    ) -> None:
+        self._database = database
+        self._variables = variables
+        self._settings = settings
+        self._writer: Writer | None = None
+        self._opening = asyncio.Lock()
+        self.read_only = read_only_note(database)
+        """Why nothing can be written; empty where it can."""
+
+    async def write(self, step: Callable[[Writer], Written]) -> Written:
+        """Do a step with the writer and wait until it is committed; StoreError says why it could not be."""
+        async with self._opening:
+            if self._writer is not None and self._writer.is_elsewhere:  # another store stands at its path by now
+                await self.close()
+            if self._writer is None:
+                self._writer = await asyncio.to_thread(self._opened)
+        return await asyncio.to_thread(step, self._writer)
+
+    def _opened(self) -> Writer:
+        # Imported when it is wanted, because nothing is written before the first picture.
+        from tui_evals.store.redact import secrets_of
+        from tui_evals.store.writer import Writer
+
+        return Writer(self._database, secrets_of(self._variables()), durable=self._settings().durable)
+
+    async def close(self) -> None:
+        """Commit what is left and end."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            await asyncio.to_thread(writer.close)
+
+
+_KEY = "workbench"
+Tell = Callable[[str, Severity], None]
+
+
+class Session:
+    """Plain values by name; `put` keeps one, and `keep` writes all of them."""
+
+    def __init__(self, root: Path, writer: StoreWriter, reader: Reader) -> None:
+        self._root = root
+        self._writer = writer
+        self._reader = reader
+        self.values: dict[str, Any] = {}
+        self._kept: dict[str, Any] = {}
+
+    def load(self) -> None:
+        """Read what was kept."""
+        self.values = dict(_mapping(self._reader.session(_KEY)))
+        self._kept = dict(self.values)
+
+    @property
+    def weights(self) -> dict[Place, int]:
+        """How wide each pane is next to the others."""
+        kept = self.values.get("weights")
+        known = kept if isinstance(kept, dict) else {}
+        return {
+            place: known[place] if isinstance(known.get(place), int) else weight for place, weight in WEIGHTS.items()
+        }
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """Which panes are shown together."""
+        kept = self.values.get("arrangement")
+        return next((one for one in ARRANGEMENTS if one == kept), "all")
+
+    def put(self, name: str, value: object) -> None:
+        """Keep a value from now on."""
+        self.values[name] = value
+
+    def note(self, workspace: Workspace, watch: Watch, front: Place) -> None:
+        """Take down what is on screen."""
+        file = workspace.editing.document.file if workspace.editing else None
+        self.values |= {
+            "dataset": str(file) if file else None,
+            "where": list(workspace.where),
+            "run": watch.run.key if watch.run else None,
+            "answer": watch.answer,
+            "front": front,
+            "filters": dict(watch.filters),
+        }
+
+    async def keep(self) -> None:
+        """Write what has changed here since it was written last, where anything can be written.
+
+        What another workbench of the project has written meanwhile stays, such as the filter of a run.
+        """
+        if self.values != self._kept and not self._writer.read_only:
+            stored, own = _mapping(self._reader.session(_KEY)), dict(self.values)
+            values = _changed(stored, self._kept, own)
+            filters = (_mapping(one.get("filters")) for one in (stored, self._kept, own))
+            values["filters"] = _changed(*filters)
+            await self._writer.write(lambda writer: writer.session_put(_KEY, values))
+            self._kept = own
+
+    def restore(self, workspace: Workspace, watch: Watch, dataset: Path | None, word: str | None, tell: Tell) -> Place:
+        """Open what was asked for, else what was open last; returns the pane to begin in."""
+        front = self.values.get("front")
+        self._open_dataset(workspace, dataset, tell)
+        watch.filters = self._filters()
+        self._open_run(workspace, watch, dataset, word, tell)
+        if word is not None:
+            return "results"
+        if dataset is not None or front not in PLACES:
+            return "tree"
+        place: Place = front
+        return place
+
+    def _filters(self) -> dict[str, str]:
+        """The filters of runs, the latest last."""
+        return {run: text for run, text in _mapping(self.values.get("filters")).items() if isinstance(text, str)}
+
+    def _open_dataset(self, workspace: Workspace, requested: Path | None, tell: Tell) -> None:
+        last = self.values.get("dataset")
+        kept = Path(last) if isinstance(last, str) and Path(last).is_file() else None
+        file = requested or kept or find_dataset(self._root) or next(iter(workspace.files), None)
+        if file is None:
+            return
+        try:
+            workspace.open_file(file)
+        except DatasetError as problem:
+            if requested is None:  # what was asked for is shown with what is wrong with it
+                tell(str(problem), "error")
+            return
+        where = self.values.get("where")
+        if file == kept and isinstance(where, list) and all(isinstance(part, str | int) for part in where):
+            workspace.where = tuple(where)
+            workspace.settle()
+
+    def _open_run(self, workspace: Workspace, watch: Watch, dataset: Path | None, word: str | None, tell: Tell) -> None:
+        """The run asked for, else the latest of the dataset asked for, else the one that was on screen last."""
+        try:
+            run = self._run_to_open(workspace, watch.reader, dataset, word)
+        except LookupError as problem:
+            if word is not None:
+                tell(str(problem.args[0]), "warn")
+            return
+        watch.open_run(run.id)
+        answer = self.values.get("answer")
+        if word is None and isinstance(answer, int) and watch.number_of(answer) is not None:
+            watch.answer = answer
+
+    def _run_to_open(self, workspace: Workspace, reader: Reader, dataset: Path | None, word: str | None) -> RunRow:
+        kept = self.values.get("run")
+        if word is not None:
+            return reader.find_run(word)
+        if dataset is None:
+            return reader.find_run(kept if isinstance(kept, str) else "last")
+        runs = runs_of(reader, resolved(dataset), workspace.root)
+        run = next(iter(runs), None)
+        if run is None:
+            raise LookupError(f"{dataset} has no run yet")
+        return run
+
+
+def _mapping(kept: object) -> Mapping[str, Any]:
+    """Values by name; what is no object was not written by us."""
+    return kept if isinstance(kept, dict) else {}
+
+
+def _changed(stored: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stored, with what is otherwise now than before."""
+    gone = before.keys() - now.keys()
+    changed = {name: value for name, value in now.items() if name not in before or before[name] != value}
+    return {name: value for name, value in stored.items() if name not in gone} | changed

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.bench import read, recognises, store_suites
-from tui_evals.runs.suites import running
-from tui_evals.runs.suites import suite as keeping
-from tui_evals.runs.suites.cases import UserValueError
+from tui_evals.runs import suite_runs
+from tui_evals.runs import suites as keeping
+from tui_evals.runs.suite_runs import UserValueError
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -97,8 +97,8 @@ def test_what_is_read_is_stored_once_and_opens_as_a_suite(project):
     assert [outcome for _, outcome in again] == ["known"] * 6
     assert [run.key for run, _ in again] == [run.key for run, _ in stored]
     assert keeping.names(root) == ["capitals", "capitals raw", "own", "reading", "words"]
-    first, second = running.runs_of(reader, "capitals")
-    rows = running.rows_of(reader, first)
+    first, second = suite_runs.runs_of(reader, "capitals")
+    rows = suite_runs.rows_of(reader, first)
     assert (first.name, second.name) == ("first", "second run")
     assert [row.score for row in rows] == [1, 1, 0, 0, 1, 0, 1, 1] and rows[2].category == "non match"
     assert keeping.suite_named(root, "own").method["type"] == "custom"
@@ -112,7 +112,7 @@ def test_a_suite_of_the_same_name_with_other_cases_keeps_everything_as_it_was(pr
     change(folder / "capitals" / "suite.json", "test_cases", 0, "input", to="other")
     with pytest.raises(UserValueError, match="other cases"):
         store_suites(root, writer, reader, *read(folder)[:2], Settings(), {})
-    assert keeping.names(root) == ["capitals"] and len(running.runs_of(reader, "capitals")) == 2
+    assert keeping.names(root) == ["capitals"] and len(suite_runs.runs_of(reader, "capitals")) == 2
     assert keeping.suite_file(root, "capitals").read_bytes() == before
 
 
@@ -123,7 +123,7 @@ def test_a_run_whose_name_is_taken_by_another_is_refused_before_anything_is_writ
     change(folder / "capitals" / "second run" / "run.json", "test_cases", 0, "output", to="Rome")
     with pytest.raises(UserValueError, match="has a run 'second run' already"):
         store_suites(root, writer, reader, *read(folder)[:2], Settings(), {})
-    assert keeping.names(root) == ["capitals"] and len(running.runs_of(reader, "capitals")) == 2
+    assert keeping.names(root) == ["capitals"] and len(suite_runs.runs_of(reader, "capitals")) == 2
 
 
 def test_a_suite_without_its_times_is_the_same_when_it_is_read_again(folder, monkeypatch):

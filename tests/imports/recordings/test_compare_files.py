@@ -44,7 +44,7 @@ def test_every_file_of_ours_compares_with_the_run_it_was_written_of(shell, proje
     for name in (*OURS.values(), "out.html", "out.xml"):
         done = shell("compare", name, first)
         assert done.code == 0 and f"note: {name} " in done.err, name + done.err
-        assert done.out.count("2/2") == 2, name + done.out
+        assert done.out.count("100.0 %  2 items") == 2, name + done.out
     assert len(names()) == 7  # a page holds the lines of its run, so it is the same one
 
 

@@ -10,13 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.imports.recordings.made import keep, store
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import validate
-from tui_evals.imports.inspect import archive
-from tui_evals.imports.inspect import archive as zstd
 from tui_evals.imports.inspect import log as inspect_files
-from tui_evals.imports.inspect.archive import opened
-from tui_evals.imports.inspect.log import read, recognises
+from tui_evals.imports.inspect.log import opened, read, recognises
 
 LOGS = Path(__file__).parent
 LOG = json.loads((LOGS / "arithmetic.json").read_text())
@@ -358,17 +355,17 @@ def test_a_broken_archive_is_refused_with_the_member(tmp_path, name):
 def test_a_bomb_goes_off_nowhere(tmp_path, monkeypatch):
     file = zipped(tmp_path, {**members(log()), "samples/bomb_epoch_1.json": b" " * 10_000_000})
     assert file.stat().st_size < 20_000
-    monkeypatch.setattr(archive, "LARGEST_MEMBER", 1_000_000)
+    monkeypatch.setattr(inspect_files, "LARGEST_MEMBER", 1_000_000)
     with pytest.raises(DatasetError, match=r"bomb_epoch_1.json: unpacks to more"):
         read(file)
-    monkeypatch.setattr(archive, "LARGEST_MEMBER", 2**28)
-    monkeypatch.setattr(archive, "LARGEST_TOTAL", 5_000_000)
+    monkeypatch.setattr(inspect_files, "LARGEST_MEMBER", 2**28)
+    monkeypatch.setattr(inspect_files, "LARGEST_TOTAL", 5_000_000)
     with pytest.raises(DatasetError, match="in all"):
         read(file)
-    monkeypatch.setattr(archive, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(inspect_files, "MOST_MEMBERS", 2)
     with pytest.raises(DatasetError, match="3 members"):
         read(file)
-    monkeypatch.setattr(archive, "LARGEST_FILE", 10)
+    monkeypatch.setattr(inspect_files, "LARGEST_FILE", 10)
     with pytest.raises(DatasetError, match="larger than"):
         read(file)
     monkeypatch.setattr(inspect_files, "LARGEST_JSON", 10)
@@ -377,7 +374,7 @@ def test_a_bomb_goes_off_nowhere(tmp_path, monkeypatch):
 
 
 def test_a_frame_that_grows_beyond_what_it_says_is_stopped(tmp_path):
-    unpack = zstd.unpacker()
+    unpack = inspect_files.unpacker()
     with zipfile.ZipFile(LOGS / "choices.eval") as source:
         info = source.getinfo("header.json")
         source.fp.seek(info.header_offset + 26)

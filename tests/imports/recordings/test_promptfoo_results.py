@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.imports.recordings.made import promptfoo_database
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.imports.promptfoo_results import read, recognises
 from tui_evals.store.reader import Reader
 
@@ -28,7 +28,7 @@ def test_every_answer_stands_where_it_was_asked_with_its_verdicts() -> None:
     assert items[0]["evaluators"] == {
         "ContainsAll": {"values": ["a"]},
         "Exact": {"type": "Equals", "value": "banana"},
-        "Expression": {"expression": "(response | length) < 10"},
+        "JavaScript": {"code": "output.length < 10"},
         "JsonValid": {},
         "ContainsAll_2": {"type": "ContainsAll", "values": ["BAN"], "ignore_case": True},
     }
@@ -38,7 +38,7 @@ def test_every_answer_stands_where_it_was_asked_with_its_verdicts() -> None:
     assert [(score.key, score.evaluator, score.result) for score in first.scores] == [
         ("ContainsAll", "ContainsAll", "pass"),
         ("Exact", "Equals", "pass"),
-        ("Expression", "Expression", "pass"),
+        ("JavaScript", "JavaScript", "pass"),
         ("JsonValid", "JsonValid", "fail"),
         ("ContainsAll_2", "ContainsAll", "pass"),
     ]

@@ -13,7 +13,7 @@ from tests.imports.recordings.made import keep, store
 from tests.reports.stores import Ran, bad, errored, every, good, unjudged
 from tests.reports.stores import store as stored
 from tests.store.helpers import judged, said
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.imports.results import read, recognises
 from tui_evals.reports.results import document
 from tui_evals.store.reader import Reader

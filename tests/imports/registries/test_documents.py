@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.grading_specs import load_spec, shipped_specs
 from tui_evals.evaluators.registry import built_in

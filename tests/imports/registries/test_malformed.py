@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.openai_evals import load
 

@@ -18,13 +18,13 @@ from unittest.mock import patch
 
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.registry import Registry, load_registry
-from tui_evals.runs import opening
-from tui_evals.runs.budget import Budget
+from tui_evals.runs import target_opening
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.executors.cluster.driver import executor as talking
-from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
-from tui_evals.runs.executors.cluster.wire import OP, Message, Order, dataset_header, dump_order, versions
-from tui_evals.runs.executors.cluster.worker import session, task
+from tui_evals.runs.executors.cluster import executor as talking
+from tui_evals.runs.executors.cluster import worker_session
+from tui_evals.runs.executors.cluster.executor import ClusterExecutor
+from tui_evals.runs.executors.cluster.terms import OP, Message, Order, dataset_header, dump_order, versions
+from tui_evals.runs.limits import Budget
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, WorkerRow
 from tui_evals.targets.base import Reply, Request, TargetConfig, TargetError, Usage
 
@@ -72,6 +72,8 @@ class Weather:
     throttled: float = 0.0
     failing: float = 0.0
     """The chance that a question is refused for good."""
+    refusing: tuple[str, int] | None = None
+    """The kind, target or judge, that refuses its key after so many answers."""
     deaths: Sequence[float] = ()
     cuts: Sequence[tuple[float, float]] = ()
     """When a worker that lives is cut off from the driver, and for how long."""
@@ -97,6 +99,9 @@ class World:
     """Answers that were asked for although they were committed."""
     begun: list[float] = field(default_factory=list)
     """When each call was made."""
+    answered_by: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    """How many calls were refused, short questions included."""
     spent: float = 0.0
     stopping: bool = False
     paused: bool = False
@@ -154,6 +159,12 @@ class Model:
 
     async def ask(self, request: Request) -> Reply:
         world, name = self._world, self._name
+        kind, after = world.weather.refusing or ("", 0)
+        if kind == self._kind and world.answered_by[kind] >= after:
+            await asyncio.sleep(0.05)
+            world.refused += 1
+            raise TargetError("agentAuthenticationError", "the key expired", status=401, unbilled=True)
+        world.answered_by[self._kind] += 1
         if self._kind == "target" and world.ids[request.position, request.turn] in world.answers:
             world.late.append(world.ids[request.position, request.turn])
         world.begun.append(asyncio.get_running_loop().time())
@@ -216,7 +227,7 @@ class Process:
         self.address = f"tcp://worker:{number}"
         self.alive = True
         self.cut_until = 0.0
-        self.session: session.WorkerSession | None = None
+        self.session: worker_session.WorkerSession | None = None
         self.held: dict[Future, asyncio.Task[None]] = {}
         self.state = SimpleNamespace(tasks=self)
         self._dask = dask
@@ -241,14 +252,14 @@ class Process:
     async def _hold(self, future: Future) -> None:
         """As the task that Dask is given does it."""
         if self.session is None or self.session.over:
-            self.session = session.WorkerSession(f"{self.address} {self._dask.dice.random()}")
-            self.go(task._keep_session(self, "topic", self.session))
+            self.session = worker_session.WorkerSession(f"{self.address} {self._dask.dice.random()}")
+            self.go(worker_session._keep_session(self, "topic", self.session))
         work = self.go(self.session.hold(future.number))
         await asyncio.wait([work])
         if not self.alive:
             return
         del self.held[future]
-        problem = session.Abandoned() if work.cancelled() else work.exception()
+        problem = worker_session.Abandoned() if work.cancelled() else work.exception()
         future.end("finished" if problem is None else "error", problem)
         self._dask.hand_out()
 
@@ -436,8 +447,8 @@ async def shared_out(
     *,
     judge: TargetConfig | None = None,
     budget: Budget | None = None,
-) -> None:
-    """Execute a dataset on an imagined cluster; Stopped when the run must not go on."""
+) -> list[Any]:
+    """Execute a dataset on an imagined cluster, and give its target and judge; Stopped when the run must not go on."""
     money, root = budget or Budget(None), Path.cwd()
     order = Order(
         versions=versions(),
@@ -455,7 +466,7 @@ async def shared_out(
     )
 
     def opened(config: TargetConfig, kind: Any, *rest: Any, **more: Any) -> Any:
-        return opening.opened(config, kind, *rest, target=Model(world, config, kind), **more)
+        return target_opening.opened(config, kind, *rest, target=Model(world, config, kind), **more)
 
     asked = [opened(target, "target", money, {}, root), *([opened(judge, "judge", money, {}, root)] if judge else [])]
     cells = list(cells_for(dataset, world))
@@ -469,14 +480,15 @@ async def shared_out(
             weather.cancel()
             await asyncio.gather(weather, return_exceptions=True)
             await dask.close()
+    return asked
 
 
 @contextmanager
 def _in_place_of_the_real(opened: Any) -> Iterator[None]:
     known = registered()
     with (
-        patch.object(session, "opened", opened),
-        patch.object(session, "unpack_evaluators", lambda *_: known),
+        patch.object(worker_session, "opened", opened),
+        patch.object(worker_session, "unpack_evaluators", lambda *_: known),
         patch.object(talking, "hide_order", lambda letter: letter),
     ):
         yield

@@ -104,6 +104,15 @@ def test_a_parcel_is_json_and_judges_on_a_worker_as_at_home(project: Project, fo
     assert built_in().items() <= found.by_name.items()
 
 
+def test_a_file_of_javascript_judges_on_a_worker_as_at_home(project: Project, folder: Path) -> None:
+    place = project.root / "custom-evaluators" / "script"
+    place.mkdir(parents=True)
+    (place / "script.js").write_text("module.exports = (output) => output === 'yes';\n")
+    there = unpack_evaluators(json.loads(json.dumps(project.packed("script"))), folder, ALL)
+    assert score(there.by_name["script"], response="yes").result == "pass"
+    assert score(there.by_name["script"], response="no").result == "fail"
+
+
 def test_only_what_the_used_evaluators_need_travels(project: Project) -> None:
     (project.root / ".env.local").write_text("KEY=canary")
     (project.root / "secret.txt").write_text("canary")

@@ -156,7 +156,7 @@ def test_stopped_from_elsewhere_and_interrupted_twice_a_run_goes_on_where_it_was
     leisurely(project)
     run = begun(project, "run", "data.json", "--target", "main", *cluster.options)
     project.do("stop", "last")
-    assert "goes on" in ended(run, 1)
+    assert "goes on" in ended(run, 130)
     assert project.server.counts()["in_flight"] == 0
     project.server.behave(latency=2)
     run = begun(project, "resume", "last", more=2)
@@ -178,8 +178,9 @@ def test_what_a_worker_lacks_is_a_sentence_that_names_it(project, cluster, tmp_p
     assert "hand yours on with --forward-env NAME" in said
     assert project.server.counts()["asked"] == 0
     project.configure(concurrency=2)
-    project.dataset(20, "question {} [[401]]".format)
+    project.server.behave(always="401")
     said = project.do("run", "data.json", "-t", "main", *cluster.options, "--quiet", code=3)
+    project.server.behave()
     assert "on the worker tcp://127.0.0.1:" in said and "401" in said and "resume" in said
     assert project.server.counts()["asked"] <= 8
     assert "error" not in {row[2] for row in project.table()}
@@ -216,10 +217,11 @@ def test_a_budget_is_kept_by_all_workers_together_even_when_one_is_killed(projec
     run = project.start("run", "data.json", "-t", "main", "--max-cost", "0.6", *cluster.options, "--quiet")
     until(lambda: project.server.counts()["asked"] >= 12 or run.poll() is not None)
     os.kill(workers_under(cluster)[0], signal.SIGKILL)
-    said = ended(run, 1)
+    said = ended(run, 4)
     assert "the budget is spent" in said and "resume" in said
     with project.reader() as reader:
-        cost, unpriced = reader.spent(reader.find_run("last").id)
+        last = reader.find_run("last").id
+        cost, unpriced = reader.spent(last), reader.totals(last).unpriced
         statuses = {row[2] for row in project.table()}
     assert 0.1 < cost <= 0.6 and not unpriced
     assert {"pass", "pending"} <= statuses <= {"pass", "pending", "running"}
@@ -323,7 +325,7 @@ def worker_states(project: Project) -> list[str]:
 def impatient(project: Project, *words: str) -> subprocess.Popen:
     """A run that waits three seconds for a worker that is silent."""
     code = (
-        "import sys; from tui_evals.runs.executors.cluster.driver import executor; executor.SILENCE = 3.0\n"
+        "import sys; from tui_evals.runs.executors.cluster.executor import executor; executor.SILENCE = 3.0\n"
         "from tui_evals.__main__ import main; main()"
     )
     return subprocess.Popen(
@@ -432,7 +434,7 @@ def test_without_its_scheduler_a_run_ends_in_a_sentence_and_goes_on_elsewhere(pr
     run = project.start("run", "data.json", "-t", "main", *own.options, "--quiet")
     until(lambda: project.server.counts()["asked"] >= 30 or run.poll() is not None)
     own.processes[0].kill()
-    said = ended(run, 1)
+    said = ended(run, 4)
     assert "scheduler" in said and "resume" in said
     project.do("resume", "last", "--cluster", "none", "--quiet")
     assert [row[2] for row in project.table()] == ["pass"] * 150
@@ -440,13 +442,15 @@ def test_without_its_scheduler_a_run_ends_in_a_sentence_and_goes_on_elsewhere(pr
 
 
 def test_a_worker_that_joins_in_the_middle_gets_work(project, own):
-    project.server.behave(latency=0.2)
+    project.server.behave(latency=1.5)  # more than a minute, in which a process starts on any machine
     project.configure(concurrency=8)
     project.dataset(400)
     own.work()
     run = project.start("run", "data.json", "-t", "main", *own.options, "--quiet")
     until(lambda: project.server.counts()["asked"] >= 20 or run.poll() is not None)
     own.work()
+    own.wait_for_workers()
+    project.server.behave(latency=0.2)
     ended(run, 0)
     with project.reader() as reader:
         workers = reader.workers(reader.find_run("last").id)
@@ -455,7 +459,7 @@ def test_a_worker_that_joins_in_the_middle_gets_work(project, own):
 
 
 def test_a_worker_of_another_release_that_joins_in_the_middle_stops_the_run_with_a_sentence(project, own, tmp_path):
-    project.server.behave(latency=0.2)
+    project.server.behave(latency=1.5)  # more than a minute, in which a process starts on any machine
     project.configure(concurrency=8)
     project.dataset(400)
     own.work()

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.runs.cluster.imagined import Clock
 from tests.store.helpers import new_run
-from tui_evals.runs.budget import Budget, BudgetSpent
-from tui_evals.runs.executors.cluster.driver.leases import BudgetLeases, RateAllowance, TargetLeases
-from tui_evals.runs.executors.cluster.worker.limits import BudgetLease, FlightPlace, TargetLease
+from tui_evals.runs.executors.cluster.distribution import BudgetLeases, RateAllowance, TargetLeases
+from tui_evals.runs.executors.cluster.worker_limits import BudgetLease, FlightPlace, TargetLease
+from tui_evals.runs.limits import Budget, BudgetSpent
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from tests.runs.cluster.imagined import Model, Weather, World, lived, shared_out
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.runs.budget import Budget
+from tui_evals.runs.availability import Unavailable, room_of
 from tui_evals.runs.executors.base import Cell, Stopped
-from tui_evals.runs.executors.cluster.driver.distributor import WorkDistributor, WorkerState
-from tui_evals.runs.executors.cluster.driver.shards import Shards
-from tui_evals.runs.opening import opened
-from tui_evals.store.records import AnswerRecord
+from tui_evals.runs.executors.cluster.distribution import Shards, WorkDistributor, WorkerState
+from tui_evals.runs.executors.cluster.terms import dump_call
+from tui_evals.runs.limits import Budget
+from tui_evals.runs.target_opening import opened
+from tui_evals.store.records import AnswerRecord, CallRecord
 from tui_evals.store.rows import body_of
-from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError
 
 chances = st.sampled_from([0.0, 0.1, 0.4])
 
@@ -134,6 +135,28 @@ def test_judges_are_asked_within_their_own_places(weather, seed):
     assert 0 < world.peak["judge judge"] <= 2
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("after", [0, 9])
+def test_a_target_that_refuses_its_key_leaves_its_cells_pending_and_ends_the_sharing_out(after, workers):
+    world = World(random.Random(1), Weather(refusing=("target", after)), 4)
+    target, *_ = lived(lambda: shared_out(world, dataset_of(40), target_of(4), workers))
+    assert "the key expired" in str(target.availability.closed)
+    assert all(record.text is not None for record in world.answers.values()), "no refusal is a row"
+    assert after - workers <= len(world.answers) < 40 and set(world.scores) == set(world.answers)
+    assert world.refused <= 2 * 4 + workers
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_judge_that_refuses_its_key_leaves_verdicts_pending_while_every_answer_is_asked_for(workers):
+    world = World(random.Random(1), Weather(refusing=("judge", 5)), 4)
+    judge = TargetConfig(name="judge", model="openai/j", base_url="http://localhost:1", concurrency=2)
+    dataset = dataset_of(20, default_evaluators={"Coherence": {}})
+    _, refused = lived(lambda: shared_out(world, dataset, target_of(4), workers, judge=judge))
+    assert "the key expired" in str(refused.availability.closed)
+    assert set(world.answers) == set(world.ids.values()) and set(world.asked.values()) == {1}
+    assert len(world.scores) <= 5, "a verdict takes a call or two"
+
+
 @settings(max_examples=8)
 @given(weathers, st.integers(0, 10**6), st.floats(0.0, 10.0))
 def test_a_run_that_is_stopped_ends_and_what_was_asked_is_committed_and_judged(weather, seed, at):
@@ -212,5 +235,43 @@ def test_a_worker_that_was_given_up_may_hand_in_what_it_has_and_is_then_over():
         letter = await desk.receive(worker, letter_of(3, answers=[answer], shards=[1]))
         assert not letter["over"] and letter["firsts"] == [[1, True]] and "shards" not in letter
         assert (await desk.receive(worker, letter_of(4)))["over"]
+
+    lived(story)
+
+
+def test_every_worker_hears_that_a_target_has_answered():
+    async def story() -> None:
+        _, desk = desk_with(one_cell())
+        first, second = (WorkerState(name, name) for name in "ab")
+        for worker in (first, second):
+            assert not desk.first_message(worker)["answers"]
+        call = CallRecord(answer=1, kind="target", target="main", attempt=1, started=0.0, latency_ms=1.0)
+        await desk.receive(first, letter_of(1, calls=[dump_call(call)]))
+        assert (await desk.receive(second, letter_of(1)))["answers"] == [["target main", 1]]
+
+    lived(story)
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_a_worker_that_never_answered_waits_for_a_target_that_answered_others(others):
+    async def story() -> None:
+        config = target_of(2, retries=0)
+        room = room_of(config)
+        room.availability.note_others(others)
+        gone = TargetError("agentRequestFailed", "nobody there", retryable=True, status=503)
+        outcomes, looks = [gone, Reply(text="said")], [gone, gone, None]
+
+        async def attempt(number: int) -> Reply | TargetError:
+            return outcomes.pop(0)
+
+        async def probe() -> TargetError | None:
+            return looks.pop(0)
+
+        asked = room.availability.ask(attempt, probe, lambda wait: None)
+        if others:
+            assert (await asked)[0].text == "said" and room.availability.closed is None
+        else:
+            with pytest.raises(Unavailable, match="answered no question"):
+                await asked
 
     lived(story)

@@ -102,15 +102,18 @@ def cut(field: Field, machine: str) -> None:
     field.network.link(machine, "up")
 
 
+NIGHTLY = pytest.mark.nightly
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("machines", "encrypted", "apart"),
     [
         pytest.param(["driver", "one"], True, False, id="of the driver and then of a worker"),
-        pytest.param(["one"], False, True, id="of a worker that only the scheduler reaches"),
-        pytest.param(["driver"], False, True, id="of a driver that reaches no worker"),
+        pytest.param(["one"], False, True, id="of a worker that only the scheduler reaches", marks=NIGHTLY),
+        pytest.param(["driver"], False, True, id="of a driver that reaches no worker", marks=NIGHTLY),
         pytest.param(["one"], False, False, id="of a worker"),
-        pytest.param(["driver"], True, True, id="of a driver over TLS"),
+        pytest.param(["driver"], True, True, id="of a driver over TLS", marks=NIGHTLY),
     ],
 )
 def test_a_link_is_down_for_a_while_and_nothing_is_lost_or_doubled(tmp_path, machines, encrypted, apart):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Item
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.executors.cluster.driver.shards import CELLS_PER_CALL, MAX_SHARD, Shards
+from tui_evals.runs.executors.cluster.distribution import CELLS_PER_CALL, MAX_SHARD, Shards
 from tui_evals.store.records import AnswerRecord
 
 SAID = AnswerRecord(text="said", request={})

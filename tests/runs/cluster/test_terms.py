@@ -198,9 +198,7 @@ def test_any_file_is_read_or_refused(tmp_path_factory, text):
         assert str(error)
 
 
-@pytest.mark.parametrize(
-    ("word", "lacking"), [("local", "distributed"), ("local", "cryptography"), ("ssh:hosts.txt", "asyncssh")]
-)
+@pytest.mark.parametrize(("word", "lacking"), [("local", "distributed"), ("ssh:hosts.txt", "asyncssh")])
 def test_without_the_extra_a_sentence_says_how_to_install_it(monkeypatch, tmp_path, word, lacking):
     monkeypatch.chdir(tmp_path)
     listed(tmp_path, "localhost\n")

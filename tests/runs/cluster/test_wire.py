@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.executors.cluster.wire import (
+from tui_evals.runs.executors.cluster.terms import (
     Order,
     dataset_header,
     dump_call,
@@ -28,7 +28,7 @@ from tui_evals.runs.executors.cluster.wire import (
     versions,
     worker_plan,
 )
-from tui_evals.runs.executors.cluster.worker.session import Outbox
+from tui_evals.runs.executors.cluster.worker_session import Outbox
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord

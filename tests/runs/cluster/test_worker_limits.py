@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.runs.cluster.imagined import Clock
-from tui_evals.runs.budget import BudgetSpent
-from tui_evals.runs.executors.cluster.worker.limits import BudgetLease, FlightPlace, LeasedGate, TargetLease, Turnstile
+from tui_evals.runs.executors.cluster.worker_limits import BudgetLease, FlightPlace, LeasedGate, TargetLease, Turnstile
+from tui_evals.runs.limits import BudgetSpent
 
 
 async def settled() -> None:

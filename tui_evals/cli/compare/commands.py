@@ -90,7 +90,7 @@ def diff_command(run: str, **options: Any) -> None:
 @_as_json
 def trend_command(dataset: str | None, **options: Any) -> None:
     """Show how the runs of a dataset went one after the other, by target; DATASET is a file, or a run's name."""
-    from .trend import trend
+    from tui_evals.cli.compare.trend import trend
 
     trend(dataset, **options)
 
@@ -104,7 +104,7 @@ def baseline_command() -> None:
 @click.argument("run", default="last")
 def baseline_set_command(run: str) -> None:
     """Make RUN the baseline of its dataset."""
-    from .baseline import set_run
+    from tui_evals.cli.compare.trend import set_run
 
     set_run(run)
 
@@ -113,7 +113,7 @@ def baseline_set_command(run: str) -> None:
 @_as_json
 def baseline_show_command(as_json: bool) -> None:
     """Show the baseline of every dataset."""
-    from .baseline import show
+    from tui_evals.cli.compare.trend import show
 
     show(as_json)
 
@@ -122,7 +122,7 @@ def baseline_show_command(as_json: bool) -> None:
 @click.argument("name", required=False)
 def baseline_clear_command(name: str | None) -> None:
     """Forget the baseline of NAME, a dataset or a run; not needed where there is only one."""
-    from .baseline import clear
+    from tui_evals.cli.compare.trend import clear
 
     clear(name)
 
@@ -139,6 +139,7 @@ def baseline_clear_command(name: str | None) -> None:
 @click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent.")
 @click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
+@click.option("--stored", metavar="KEY", hidden=True, help="Execute the battle that the workbench has planned.")
 @environment
 @trusting
 @_as_json

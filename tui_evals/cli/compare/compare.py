@@ -10,32 +10,34 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, colour, columns, say, say_json
 from tui_evals.cli.runs_named import runs_meant
-from tui_evals.compare.caveats import caveats
-from tui_evals.compare.columns import read_columns
-from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import Column, MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_comparison
-from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import interval_percent, percent
+from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_columns, read_comparison
+from tui_evals.compare.sides import Kind
 from tui_evals.compare.trend import OpponentKind, default_opponent, every_run
-from tui_evals.compare.verdicts import NAMES, difference_sentence
+from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.answers import preview_text
 from tui_evals.present.columns import cut, table, wrap
 from tui_evals.present.comparisons import (
     KIND_LOOKS,
+    category_name,
+    category_rates,
     difference_text,
     kind_counts,
     kind_text,
     label_lines,
+    population_sentence,
+    rate_rows,
+    side_name,
     stop_notes,
     usage_lines,
     why_alone,
 )
+from tui_evals.present.figures import interval_text
 from tui_evals.present.grid import NoColumn, columns_meant
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.reports.comparison import columns_document, document
-from tui_evals.store.baselines import baseline_of, dataset_key
+from tui_evals.store.lookup import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -43,18 +45,13 @@ Styled = tuple[str, Mapping[str, Any]]
 
 
 def run_table(comparison: Comparison, room: int | None) -> list[str]:
-    """The runs by their letters, with the rate over all that each one asked."""
-    rows = [["", "run", "name", "targets", "passes", "of", "95 % interval"]]
-    for name, side in zip(NAMES, comparison.sides, strict=False):
-        run, rate = side.run, side.rate
-        targets = ", ".join(run.targets)
-        ends = interval_percent(rate.interval)
-        rows.append([name, run.key, run.name, targets, percent(rate.share), _of(rate), ends])
-    return table(rows, right=(4, 5), elastic=(2, 3), names=(2, 3), headed=True, room=room)
-
-
-def _of(rate: Rate) -> str:
-    return f"{rate.passed}/{rate.judged}" if rate.judged else ""
+    """The runs by their letters, with their pass rates over what all of them share: a line for each column."""
+    rows = [["", "run", "name", "target", "passes", "of", "95 % interval"]]
+    for row in rate_rows(comparison):
+        run = row.side.run
+        target = row.column or ", ".join(run.targets)
+        rows.append([row.letter, run.key, side_name(row.side), target, row.rate, row.items, interval_text(row.figure)])
+    return table(rows, right=(4,), elastic=(2, 3), names=(2, 3), headed=True, room=room)
 
 
 def evaluator_tables(against: RunDifference, name: str, room: int | None) -> Iterator[Styled]:
@@ -101,13 +98,11 @@ def _test_lines(head: str, tests: Sequence[MeasuredDifference], name: str, room:
 
 
 def category_table(comparison: Comparison, room: int | None) -> list[str]:
-    """The rates of every run in each category."""
-    names = NAMES[: len(comparison.sides)]
-    rows = [["category", *(part for name in names for part in (name, "of"))]]
-    for category, rates in comparison.categories.items():
-        cells = [part for rate in rates for part in (percent(rate.share), _of(rate))]
-        rows.append([category or "(none)", *cells])
-    return table(rows, right=range(1, len(rows[0])), room=room)
+    """The rates of every run in each category, and in each column where there are several."""
+    rows = [["category", *NAMES[: len(comparison.sides)], "of"]]
+    for rates in category_rates(comparison):
+        rows.append([category_name(comparison, rates[0]), *(row.rate for row in rates), rates[0].items])
+    return table(rows, right=range(1, len(rows[0]) - 1), room=room)
 
 
 def count_line(against: RunDifference) -> str:
@@ -216,6 +211,8 @@ def _say_numbers(comparison: Comparison, why: str) -> None:
     room = columns()
     for number, line in enumerate(run_table(comparison, room)):
         say(line, dim=number == 0)
+    for line in wrap(population_sentence(comparison), room):
+        say(line, dim=True)
     for used in usage_lines(comparison.sides):
         for line in wrap(used, room):
             say(line)

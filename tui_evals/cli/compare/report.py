@@ -9,10 +9,9 @@ from pathlib import Path
 
 from tui_evals.cli import project
 from tui_evals.cli.inputs import evaluators
-from tui_evals.cli.output import Stop, columns, say, say_annotation
-from tui_evals.cli.output_files import is_output
+from tui_evals.cli.output import Stop, columns, is_output, say, say_annotation
 from tui_evals.cli.project import store_path
-from tui_evals.cli.run.finishing import kind_named, write_report, write_results
+from tui_evals.cli.run.ending import kind_named, write_report, write_results
 from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root
@@ -155,7 +154,7 @@ def _report_runs(reader: Reader, words: str, most: int | None = MAX_RUNS) -> lis
 
 
 def _annotate(reader: Reader, runs: list[RunRow]) -> None:
-    from tui_evals.reports.annotations import commands
+    from tui_evals.reports.junit import commands
 
     workspace = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     for line in commands(reader, runs, project_root(Path.cwd()), workspace):

@@ -1,24 +1,27 @@
-"""Prints the trend of a dataset: bars over its runs, a table of them, or JSON."""
+"""`tui-evals trend` and `baseline`: how the runs of a dataset went, and the one they are measured against."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.datasets_named import dataset_of_word, is_dataset
-from tui_evals.cli.output import Stop, columns, say, say_json
-from tui_evals.compare.match import Verdict
-from tui_evals.compare.statistics import interval_percent, percent
+from tui_evals.cli.opening import dataset_of_word, is_dataset
+from tui_evals.cli.output import Stop, cell, columns, say, say_json
+from tui_evals.compare.baseline import baseline_sentences
+from tui_evals.compare.sides import Verdict
 from tui_evals.compare.trend import (
+    HOLLOW,
     Trend,
     UnknownTrend,
     bar_range,
     category_trend,
+    column_names,
     draw_bars,
     evaluator_trend,
     every_run,
@@ -29,11 +32,22 @@ from tui_evals.compare.trend import (
     thin_values,
 )
 from tui_evals.datasets.discover import project_root
+from tui_evals.figures import Figure
 from tui_evals.present.columns import cell_width, fit, table, wrap
-from tui_evals.present.figures import local_time
-from tui_evals.present.runs import Cost, run_cost
+from tui_evals.present.comparisons import items_text
+from tui_evals.present.figures import figure_data, interval_text, local_time, rate_text
+from tui_evals.present.runs import Cost, next_step, run_cost
 from tui_evals.present.status import ANSWER_LOOKS
-from tui_evals.store.baselines import dataset_key
+from tui_evals.runs.gates import why_no_baseline
+from tui_evals.store.lookup import (
+    Baseline,
+    author_here,
+    baseline_of,
+    baselines,
+    clear_baseline,
+    dataset_key,
+    set_baseline,
+)
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 
@@ -131,20 +145,25 @@ def _say_trend(reader: Reader, source: str, runs: Sequence[RunRow], trend: Trend
 def _say_bars(trend: Trend, room: int | None) -> None:
     every = trend.values.values()
     low, high = (0.0, 1.0) if trend.evaluator is None else bar_range(chain.from_iterable(every))
-    most = max(map(len, every))
+    most = max(map(len, every)) if room is None else max(room - _BESIDE, _FEWEST)
     step, rows = 1, [["", "", "first", "last", "change"]]
     for name, values in trend.values.items():
-        step, drawn = thin_values(values, most if room is None else max(room - _BESIDE, _FEWEST))
+        step, drawn = thin_values(values, most)
         span = known_span(values)
         first, last = (values[span[0]], values[span[1]]) if span else (None, None)
         change = trend.format_change(first, last) if span and span[0] < span[1] else ""
-        rows.append([name, draw_bars(drawn, low, high), trend.format_value(first), trend.format_value(last), change])
+        _, points = thin_values([1.0 if point else None for point in trend.hollow(name)], most)
+        bars = draw_bars(drawn, low, high, [point is not None for point in points])
+        rows.append([name, bars, trend.format_value(first), trend.format_value(last), change])
     for number, line in enumerate(table(rows, right=(2, 3, 4), room=room)):
         say(line, dim=number == 0)
     note = f"Bars from {trend.format_value(low)} to {trend.format_value(high)}" + (
         f", each the mean of {step} runs" if step > 1 else ""
     )
     say(f"{note}; oldest first.", dim=True)
+    if any(trend.parts):
+        for line in wrap(f"{HOLLOW} is a partial run, which is in neither the bars nor the change.", room):
+            say(line, dim=True)
 
 
 def _say_verdicts(trend: Trend, room: int | None) -> None:
@@ -166,31 +185,45 @@ def _sentences(reader: Reader, runs: Sequence[RunRow], trend: Trend) -> Iterator
 
 
 def _say_runs(reader: Reader, runs: Sequence[RunRow], trend: Trend, room: int | None) -> None:
-    heads, run_cells = _run_columns(trend)
-    rows, open_ended = [["run", "when", "targets", *heads, "cost"]], False
-    for run, cells in zip(runs, run_cells, strict=True):
+    heads, run_cells = _run_columns(runs, trend)
+    asked = ["asked"] if any(trend.parts) else []
+    rows, open_ended = [["run", "when", "target", *asked, *heads, "cost"]], False
+    for run, part, lines in zip(runs, trend.parts, run_cells, strict=True):
         cost = _cost(reader, run)
         open_ended |= cost.unpriced > 0
-        rows.append([run.key, local_time(run.created), ", ".join(run.targets), *cells, cost.short])
-    for number, line in enumerate(table(rows, right=() if trend.item is not None else (3, 4), elastic=(2,), room=room)):
+        for number, (target, *cells) in enumerate(lines):
+            about = [run.key, local_time(run.created)] if number == 0 else ["", ""]
+            part_cell = [f"{HOLLOW} {part.text}" if part else "all"] if asked else []
+            rows.append([*about, target, *part_cell, *cells, cost.short if number == 0 else ""])
+    right = () if trend.item is not None else (3 + len(asked),)
+    for number, line in enumerate(table(rows, right=right, elastic=(2,), room=room)):
         say(line, dim=number == 0)
     if open_ended:
         for line in wrap("+ or unpriced: nobody knows the price of some calls; --json counts them.", room):
             say(line, dim=True)
 
 
-def _run_columns(trend: Trend) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """Headings, and cells of every run, besides name and cost."""
+def _run_columns(runs: Sequence[RunRow], trend: Trend) -> tuple[Sequence[str], list[list[tuple[str, ...]]]]:
+    """Headings, and of every run a line for each column: its name and its cells."""
     if trend.item is not None:
-        return ("answers",), [(_statuses(rows),) for rows in trend.answers]
-    if trend.evaluator is not None:
-        return ("mean", "scored"), [
-            (trend.format_value(mean.mean if mean else None), f"{mean.scored if mean else 0:,}") for mean in trend.means
+        targets = (", ".join(run.targets) for run in runs)
+        return ("answers",), [[(name, _statuses(rows))] for name, rows in zip(targets, trend.answers, strict=True)]
+    heads = ("mean" if trend.evaluator is not None else "passes", "of", "95 % interval")
+    return heads, [
+        [
+            (name, trend.format_value(figure.value), items_text(figure), _ends(trend, figure))
+            for name, figures in trend.figures.items()
+            if (figure := figures[place]) is not None
         ]
-    return ("passes", "of", "95 % interval"), [
-        (percent(rate.share), f"{rate.passed}/{rate.judged}" if rate.judged else "", interval_percent(rate.interval))
-        for rate in trend.rates
+        or [(", ".join(run.targets), "n/a", "", "")]
+        for place, run in enumerate(runs)
     ]
+
+
+def _ends(trend: Trend, figure: Figure) -> str:
+    if trend.evaluator is None or figure.interval is None:
+        return interval_text(figure)
+    return " to ".join(map(trend.format_value, (figure.interval.low, figure.interval.high)))
 
 
 def _statuses(rows: Sequence[AnswerRow]) -> str:
@@ -204,7 +237,7 @@ def _statuses(rows: Sequence[AnswerRow]) -> str:
 
 
 def _cost(reader: Reader, run: RunRow) -> Cost:
-    return run_cost(reader.totals(run.id), reader.spent(run.id)[1])
+    return run_cost(reader.totals(run.id))
 
 
 # -- as data
@@ -235,12 +268,21 @@ def _trend_json(reader: Reader, source: str, runs: Sequence[RunRow], trend: Tren
                 "snapshot": run.snapshot,
                 "cost": (cost := _cost(reader, run)).amount,
                 "unpriced": cost.unpriced,
+                "partial": asdict(part) if part else None,
                 **data,
             }
-            for run, data in zip(runs, _run_data(trend), strict=True)
+            for run, part, data in zip(runs, trend.parts, _run_data(trend), strict=True)
         ],
         "series": [
-            {"name": name, "values": list(values), "last_against_first": tests.get(name)}
+            {
+                "name": name,
+                "values": list(values),
+                "partial_values": [
+                    figure.value if figure and hollow else None
+                    for figure, hollow in zip(trend.figures.get(name, ()), trend.hollow(name), strict=True)
+                ],
+                "last_against_first": tests.get(name),
+            }
             for name, values in trend.values.items()
         ],
     }
@@ -250,14 +292,108 @@ def _run_data(trend: Trend) -> list[dict[str, Any]]:
     """The JSON data of every run in this trend."""
     if trend.item is not None:
         return [{"answers": [row.status for row in rows]} for rows in trend.answers]
-    if trend.evaluator is not None:
-        return [{"mean": mean and mean.mean, "scored": mean.scored if mean else 0} for mean in trend.means]
+    name = "means" if trend.evaluator is not None else "pass_rates"
     return [
         {
-            "passed": rate.passed,
-            "judged": rate.judged,
-            "pass_rate": rate.share,
-            "interval": rate.interval and [rate.interval.low, rate.interval.high],
+            name: [
+                {"column": column, **(figure_data(figure) or {})}
+                for column, figures in trend.figures.items()
+                if (figure := figures[place]) is not None
+            ]
         }
-        for rate in trend.rates
+        for place in range(len(trend.parts))
     ]
+
+
+def set_run(word: str) -> None:
+    """Make a run the baseline of its dataset, and say what it replaces."""
+    with project.reader() as reader:
+        run = project.run_named(reader, word)
+        if (why := why_no_baseline(reader, run)) is not None:
+            go_on = next_step(run)
+            raise Stop(f"{why}, so it cannot be a baseline{'; ' + go_on if go_on else ''}")
+        root = project_root(Path.cwd())
+        dataset = dataset_key(run.source, root, root)
+        before = baseline_of(reader, dataset)
+        if before is not None and before.run == run.id:
+            say(f"{run.key} is the baseline of {dataset} already")
+            return
+        with project.writer({}) as writer:
+            set_baseline(writer, dataset, run.id, author_here())
+        replaced = "" if before is None else f" instead of {_run_text(reader.run(before.run))}"
+        power = baseline_sentences(reader, run)
+    say(f"{_run_text(run)} is the baseline of {dataset}{replaced}")
+    for sentence in power:
+        say(sentence)
+
+
+def show(as_json: bool) -> None:
+    """The baseline of every dataset."""
+    with project.reader() as reader:
+        rows = [(baseline, reader.run(baseline.run)) for baseline in baselines(reader)]
+        rates = [_pass_rates(reader, run) for _, run in rows]
+    if as_json:
+        say_json([_baseline_json(baseline, run, own) for (baseline, run), own in zip(rows, rates, strict=True)])
+        return
+    if not rows:
+        say("no baseline is set; `tui-evals baseline set RUN` makes a run the one that later ones are measured against")
+    for (baseline, run), own in zip(rows, rates, strict=True):
+        say(baseline.source, bold=True)
+        say(f"  {run.key}  {cell(run.name, 40)}  ran {local_time(run.started or run.created)}")
+        for column, rate in own.items():
+            name = f"{cell(column, 40)}: " if len(own) > 1 else ""
+            say(f"  {name}{f'passes {rate_text(rate)}' if rate else 'no pass rate'}")
+        say(f"  set by {baseline.author}, {local_time(baseline.time)}")
+
+
+def clear(name: str | None) -> None:
+    """Forget a baseline, by its dataset or its run."""
+    with project.reader() as reader:
+        baseline = _baseline_or_stop(reader, name)
+        key = reader.run(baseline.run).key
+        with project.writer({}) as writer:
+            clear_baseline(writer, baseline.source)
+    say(f"{baseline.source} has no baseline any more; it was {key}, which stays")
+
+
+def _baseline_or_stop(reader: Reader, name: str | None) -> Baseline:
+    all_baselines = baselines(reader)
+    if not all_baselines:
+        raise Stop("no baseline is set")
+    if name is None:
+        if len(all_baselines) > 1:
+            raise Stop(
+                f"there are several baselines; say which: {', '.join(baseline.source for baseline in all_baselines)}"
+            )
+        return all_baselines[0]
+    root = project_root(Path.cwd())
+    for dataset in (name, dataset_key(name, root)):
+        for baseline in all_baselines:
+            if baseline.source == dataset:
+                return baseline
+    run = project.run_named(reader, name)
+    if of_run := [baseline for baseline in all_baselines if baseline.run == run.id]:
+        return of_run[0]
+    raise Stop(f"{run.key} is no baseline; `tui-evals baseline show` lists them")
+
+
+def _run_text(run: RunRow) -> str:
+    return f"{run.key} ({run.name})"
+
+
+def _pass_rates(reader: Reader, run: RunRow) -> dict[str, Figure | None]:
+    """The pass rate of each column of a run."""
+    names = column_names(run)
+    return {names[column]: totals.pass_rate for column, totals in reader.totals_by(run.id, "column").items()}
+
+
+def _baseline_json(baseline: Baseline, run: RunRow, rates: Mapping[str, Figure | None]) -> dict[str, object]:
+    return {
+        "dataset": baseline.source,
+        "run": run.key,
+        "name": run.name,
+        "ran": run.started or run.created,
+        "author": baseline.author,
+        "set": baseline.time,
+        "pass_rates": [{"column": column, **(figure_data(rate) or {})} for column, rate in rates.items()],
+    }

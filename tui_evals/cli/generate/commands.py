@@ -90,6 +90,7 @@ _COURSE = (
     click.option("-c", "--concurrency", type=_count(1), help="Calls in flight at once, per target."),
     click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars go."),
     click.option("--no-cache", is_flag=True, help="Ask even where another generation knows the answer."),
+    click.option("--stored", metavar="KEY", hidden=True, help="Execute the generation that the workbench has planned."),
     click.option("--show-prompt", metavar="NAME", help="Print a step prompt, to be changed and put into the project."),
     environment,
     trusting,
@@ -115,6 +116,6 @@ def generate_command(**options: Any) -> int:
     PROMPT is a .prompty, .md, .txt or .prompt.yml file. Every step writes a file into a folder named after the prompt;
     a file that is there is kept, so edit any of them and run the command again. Models and options are remembered.
     """
-    from .pipeline import generate
+    from .generate import generate
 
     return generate(**options)

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+from tui_evals.cli.options import as_json
+
 _trusting = click.option("--trust", "trusting", is_flag=True, help="Run the project's own evaluators unasked.")
 
 
@@ -26,7 +27,7 @@ class _Evaluators(click.Group):
     invoke_without_command=True,
     subcommand_metavar="[NAME | new | packages | set | rm] ...",
 )
-@_as_json
+@as_json
 @click.pass_context
 def evaluators_command(ctx: click.Context, as_json: bool) -> None:
     """List the evaluators; with NAME, show one with its options, the evidence it needs and an example.
@@ -45,7 +46,7 @@ def evaluators_command(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--prompt", is_flag=True, help="What it asks a judge, and which evidence it shows, with a sample item.")
 @_trusting
-@_as_json
+@as_json
 @click.pass_obj
 def show_command(as_json_before: bool, name: str, prompt: bool, trusting: bool, as_json: bool) -> None:
     """Show one with its options, the evidence it needs and an example; `show` may be left out."""
@@ -59,7 +60,7 @@ def show_command(as_json_before: bool, name: str, prompt: bool, trusting: bool, 
 
 @evaluators_command.command("packages", short_help="List the metrics of installed libraries.")
 @click.option("--python", metavar="PATH", help="The Python they are installed for, such as .venv/bin/python.")
-@_as_json
+@as_json
 @click.pass_obj
 def packages_command(as_json_before: bool, python: str | None, as_json: bool) -> None:
     """List the metrics of autoevals, deepeval, ragas, azure-ai-evaluation and evaluate that a Python can import.
@@ -99,14 +100,14 @@ _force = click.option("--force", is_flag=True, help="Write a file that is read-o
 @_turn
 @click.option("--mode", type=click.Choice(["extend", "replace"]), help="Whether --item adds to the dataset's or not.")
 @_force
-@_as_json
+@as_json
 def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], **more: Any) -> None:
     """Let EVALUATOR judge DATASET, or its items with --item, with these options beside those it has there.
 
     A value is read as the option's type has it, OPTION:=JSON gives JSON. A name of your own with type=NAME is a second
     use of an evaluator. `tui-evals dataset undo` takes back what was written.
     """
-    from tui_evals.cli.edit.evaluators import set_evaluator
+    from tui_evals.cli.write.evaluators import set_evaluator
 
     set_evaluator(dataset, evaluator, options, **more)
 
@@ -117,10 +118,10 @@ def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], 
 @_item
 @_turn
 @_force
-@_as_json
+@as_json
 def rm_command(dataset: Path, evaluator: str, **more: Any) -> None:
     """Take EVALUATOR away from DATASET, or from items; one that is inherited is left out with `set --mode replace`."""
-    from tui_evals.cli.edit.evaluators import remove_evaluator
+    from tui_evals.cli.write.evaluators import remove_evaluator
 
     remove_evaluator(dataset, evaluator, **more)
 
@@ -135,7 +136,7 @@ def rm_command(dataset: Path, evaluator: str, **more: Any) -> None:
 @click.option("--judge-reply", help="Stands in for the judge's reply.")
 @click.option("--jsonl", is_flag=True, help="Read rows of JSON on standard input and write a record for each.")
 @_trusting
-@_as_json
+@as_json
 def score_command(
     name: str | None,
     options: str | None,
@@ -178,15 +179,19 @@ def score_command(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Trust every project in this folder and below it: all of them are your own.",
 )
-def trust_command(files: tuple[Path, ...], yes: bool, below: Path | None) -> None:
+@click.option("--store", is_flag=True, help="Trust the store of this project, and nothing else.")
+def trust_command(files: tuple[Path, ...], yes: bool, below: Path | None, store: bool) -> None:
     """Read what this project would do, and say yes to it: what it runs, and which key it sends where.
 
     A yes holds until what was agreed to changes. `show` lists what was agreed to, `revoke` takes all of it back.
-    With FILES, only the code of these evaluators is trusted, as it is now.
+    With FILES, only the code of these evaluators is trusted, as it is now. With --store, the cached answers and
+    baselines of a store that was begun elsewhere are used.
     """
-    from .evaluators import trust_below, trust_files, trust_project
+    from .evaluators import trust_below, trust_files, trust_project, trust_store
 
-    if below is not None:
+    if store:
+        trust_store()
+    elif below is not None:
         trust_below(below)
     elif files:
         trust_files(files)

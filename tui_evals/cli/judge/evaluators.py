@@ -14,9 +14,8 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel, ValidationError
 
 from tui_evals.cli import inputs
-from tui_evals.cli.approving import show_agreed, show_page
-from tui_evals.cli.asking import confirmed
-from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
+from tui_evals.cli.inputs import show_agreed, show_page
+from tui_evals.cli.output import Stop, cell, confirmed, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Evaluator, Question, Score, ToolCall, error_score
@@ -25,14 +24,21 @@ from tui_evals.evaluators.libraries.listing import CannotList, installed_librari
 from tui_evals.evaluators.libraries.location import LIBRARIES, VECTOR_METRICS, asks_model, python_of
 from tui_evals.evaluators.parameters import parameters_text
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
-from tui_evals.evaluators.rows import Refusal, RowScorer, options_problem, record_of
-from tui_evals.evaluators.sample import sample_questions
-from tui_evals.evaluators.trust import Trust, TrustError
+from tui_evals.evaluators.rows import Refusal, RowScorer, options_problem, record_of, sample_questions
+from tui_evals.evaluators.trust import Trust, TrustError, trust_unit
 from tui_evals.generate.session import remembered_targets
-from tui_evals.runs.approving import agree, missing_of_project, missing_of_targets, model_permissions
+from tui_evals.runs.approving import (
+    agree,
+    agree_to_file,
+    missing_of_project,
+    missing_of_targets,
+    missing_store,
+    model_permissions,
+)
+from tui_evals.runs.project import forget_stores
 from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.model_table import judging_params
 from tui_evals.targets.permissions import Approvals, NotApproved
-from tui_evals.targets.takes import judging_params
 from tui_evals.text import strictjson
 from tui_evals.text.measures import score_figures
 
@@ -308,7 +314,7 @@ def score_rows(trusting: bool) -> int:
 
 
 def _refusal(registry: Registry, trusting: bool) -> Refusal:
-    """What says why a row may not load the library or the model that it names: nobody has agreed to it."""
+    """A function that explains why a row may not load its library or model: you have not agreed to it."""
     here = inputs.open_project(None, trusting=trusting)
 
     def refusal(name: str, options: Mapping[str, Any]) -> str:
@@ -343,14 +349,29 @@ def trust_files(files: tuple[Path, ...]) -> None:
             show_agreed(root)
             _show_code(trust)
         elif files == (Path("revoke"),):
-            count = Approvals(root).revoke() + trust.revoke(root)
+            count = Approvals(root).revoke() + trust.revoke(root) + forget_stores(root)
             say(f"{count} forgotten; {root} asks again" if count else f"nothing was agreed to in {root}")
         else:
             for file in files:
                 trust.trust(file)
+                if file.is_file() and trust_unit(file).is_file():  # no evaluator, which is a folder
+                    agree_to_file(file, root)
                 say(f"trusted: {file}", fg="green")
     except (OSError, TrustError) as problem:
         raise Stop(str(problem)) from None
+
+
+def trust_store() -> None:
+    """Use the cached answers and baselines of the store of this project."""
+    here = inputs.open_project(None, trusting=False)
+    if not here.has_store:
+        raise Stop(f"there is no store in {here.root} yet; the first run makes it")
+    missing = missing_store(here)
+    if missing is None:
+        say(f"{here.store} is yours; nothing was changed")
+        return
+    agree([missing], here.root)
+    say(f"{here.store} is yours now; `tui-evals trust revoke` takes it back", fg="green")
 
 
 def trust_below(folder: Path) -> None:

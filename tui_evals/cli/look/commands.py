@@ -1,4 +1,4 @@
-"""runs, show, search, export, label, delete, cache, targets."""
+"""Options of the commands that look at runs and at the store."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from typing import Any
 
 import click
 
-from tui_evals.cli.options import environment, trusting
-from tui_evals.store.grid import GRID_ORDERS
+from tui_evals.cli.options import as_json, environment, file_path, trusting
+from tui_evals.store.figures import GRID_ORDERS
 
-_file = click.Path(path_type=Path)
 _BY = ["category", "target", "prompt", "evaluator", "repeats"]
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
 @click.group("runs", invoke_without_command=True)
 @click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True)
-@_as_json
+@as_json
 @click.pass_context
 def runs_command(ctx: click.Context, limit: int, as_json: bool) -> None:
     """List the runs of this project, newest first."""
     if ctx.invoked_subcommand is None:
-        from .runs import list_runs
+        from tui_evals.cli.look.runs import list_runs
 
         list_runs(limit, as_json)
 
@@ -33,7 +31,7 @@ def runs_command(ctx: click.Context, limit: int, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
     """Delete old runs."""
-    from .managing import prune
+    from tui_evals.cli.look.stored import prune
 
     prune(keep, days, yes)
 
@@ -61,21 +59,58 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
     show_default=True,
     help="List at most so many answers, or rows of a grid; --json has all.",
 )
-@_as_json
+@as_json
 def show_command(run: str, **options: Any) -> None:
     """Show RUN: its totals and answers, or one item with everything that is known of it."""
-    from .show import show
+    from tui_evals.cli.look.show import show
 
     show(run, **options)
+
+
+@click.command("verify")
+@click.argument("run", default="last")
+@click.option("--history", is_flag=True, help="List the records of its chain too.")
+@click.option("--key", "own", is_flag=True, help="Print your public key, for others to trust, and nothing else.")
+@click.option("--keys", is_flag=True, help="List the keys you trust.")
+@click.option("--trust-key", nargs=2, metavar="NAME KEY", help="Trust the public key KEY from now on, under a name.")
+@click.option("--forget-key", metavar="NAME", help="Trust that key no more.")
+@as_json
+def verify_command(
+    run: str,
+    history: bool,
+    own: bool,
+    keys: bool,
+    trust_key: tuple[str, str] | None,
+    forget_key: str | None,
+    as_json: bool,
+) -> int | None:
+    """Say whether RUN is as it was signed, by whom, and where its answers come from.
+
+    No target or judge is called. It exits with 0 where RUN is unchanged and signed by you or by a key you trust, else
+    with 1. `tui-evals help provenance` says what a signature proves, and what it does not.
+    """
+    from tui_evals.cli.look.runs import forget, list_keys, say_own_key, trust, verify_run
+
+    if sum((own, keys, trust_key is not None, forget_key is not None)) > 1:
+        raise click.UsageError("Give one of --key, --keys, --trust-key and --forget-key.")
+    if own:
+        return say_own_key(as_json)
+    if keys:
+        return list_keys(as_json)
+    if trust_key is not None:
+        return trust(*trust_key)
+    if forget_key is not None:
+        return forget(forget_key)
+    return verify_run(run, history, as_json)
 
 
 @click.command("search")
 @click.argument("text")
 @click.option("--limit", default=50, type=click.IntRange(min=1), show_default=True)
-@_as_json
+@as_json
 def search_command(text: str, limit: int, as_json: bool) -> None:
     """Find TEXT in the answers of all runs."""
-    from .show import search
+    from tui_evals.cli.look.show import search
 
     search(text, limit, as_json)
 
@@ -89,12 +124,12 @@ def search_command(text: str, limit: int, as_json: bool) -> None:
     default="json",
     show_default=True,
 )
-@click.option("-o", "--output", type=_file, help="Where to; .evals/results/RUN.KIND when absent, - for the screen.")
+@click.option("-o", "--output", type=file_path, help="Where to; .evals/results/RUN.KIND when absent, - for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
 @click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
 def export_command(run: str, kind: str, output: Path | None, raw_csv: bool, only: str | None) -> None:
     """Write the results of RUN: json is an eval document, csv a table, jsonl everything line by line."""
-    from .managing import export
+    from tui_evals.cli.look.stored import export
 
     export(run, kind, output, raw_csv, only)
 
@@ -115,7 +150,7 @@ def export_command(run: str, kind: str, output: Path | None, raw_csv: bool, only
 @click.option("--author", help="Who says so; the login name when absent.")
 def label_command(run: str, **options: Any) -> int:
     """Give a verdict of your own on an answer; ITEM is its testId or #position. --blind: on many in turn."""
-    from .labels import label
+    from tui_evals.cli.look.labels import label
 
     return label(run, **options)
 
@@ -125,7 +160,7 @@ def label_command(run: str, **options: Any) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete_command(run: str, yes: bool) -> None:
     """Delete RUN with its answers and scores."""
-    from .managing import delete
+    from tui_evals.cli.look.stored import delete
 
     delete(run, yes)
 
@@ -136,10 +171,10 @@ def cache_command() -> None:
 
 
 @cache_command.command("info")
-@_as_json
+@as_json
 def info_command(as_json: bool) -> None:
     """Say what the cache holds."""
-    from .managing import cache_info
+    from tui_evals.cli.look.stored import cache_info
 
     cache_info(as_json)
 
@@ -148,7 +183,7 @@ def info_command(as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clear_command(yes: bool) -> None:
     """Forget every cached answer."""
-    from .managing import cache_clear
+    from tui_evals.cli.look.stored import cache_clear
 
     cache_clear(yes)
 
@@ -159,19 +194,19 @@ def clear_command(yes: bool) -> None:
 @click.option("--turn", default=1, type=click.IntRange(min=1), show_default=True)
 def why_command(run: str, item: str, turn: int) -> None:
     """Show what the cache key of an answer is made of, and whether it is kept."""
-    from .managing import cache_why
+    from tui_evals.cli.look.stored import cache_why
 
     cache_why(run, item, turn)
 
 
 @click.group("targets", invoke_without_command=True)
 @environment
-@_as_json
+@as_json
 @click.pass_context
 def targets_command(ctx: click.Context, env_name: str | None, as_json: bool) -> None:
     """List the targets and the judge of this project."""
     if ctx.invoked_subcommand is None:
-        from .targets import list_targets
+        from tui_evals.cli.look.targets import list_targets
 
         list_targets(env_name, as_json)
 
@@ -180,10 +215,10 @@ def targets_command(ctx: click.Context, env_name: str | None, as_json: bool) -> 
 @click.argument("name")
 @environment
 @trusting
-@_as_json
-def check_command(name: str, env_name: str | None, trusting: bool, as_json: bool) -> int:
+@as_json
+def check_target_command(name: str, env_name: str | None, trusting: bool, as_json: bool) -> int:
     """Put a few short questions to a target: whether it answers, and takes tools, a schema and what judges are sent."""
-    from .targets import check_target
+    from tui_evals.cli.look.targets import check_target
 
     return check_target(name, env_name, trusting, as_json)
 
@@ -198,11 +233,66 @@ def judge_command() -> None:
 @environment
 @trusting
 @click.option("--evaluator", "evaluators", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
-@_as_json
+@as_json
 def judge_check_command(
     name: str | None, env_name: str | None, trusting: bool, evaluators: tuple[str, ...], as_json: bool
 ) -> int:
     """Put answers with known verdicts to a judge, among them some that try to talk it round, for each evaluator."""
-    from .targets import check_judge_named
+    from tui_evals.cli.look.targets import check_judge_named
 
     return check_judge_named(name, env_name, trusting, evaluators, as_json)
+
+
+_store = click.argument("store", type=file_path, required=False)
+
+
+@click.group("db")
+def db_command() -> None:
+    """The store that keeps the runs: check, repair, vacuum, backup.
+
+    STORE is a file; without one it is the store of the project, or the one that --db or TUI_EVALS_DB name.
+    """
+
+
+@db_command.command("check")
+@_store
+@as_json
+@click.option("--recount", is_flag=True, help="First count the answers of every run again.")
+def check_store_command(store: Path | None, as_json: bool, recount: bool) -> int:
+    """Look at every page of STORE, compare every index and the counts of every run; exit 1 if something is wrong."""
+    from tui_evals.cli.look.stored import check_store
+
+    return check_store(store, as_json, recount)
+
+
+@db_command.command("repair")
+@_store
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def repair_command(store: Path | None, yes: bool) -> None:
+    """Save what can be read of a damaged STORE into a new one, which takes its place.
+
+    The damaged file is never written to: it is kept beside the new one as STORE.damaged-DATE. Nothing else may have
+    the store open, and no run may be executed meanwhile.
+    """
+    from tui_evals.cli.look.stored import repair_store
+
+    repair_store(store, yes)
+
+
+@db_command.command("vacuum")
+@_store
+def vacuum_command(store: Path | None) -> None:
+    """Give back the space of what was deleted in STORE, while no run is executed."""
+    from tui_evals.cli.look.stored import vacuum_store
+
+    vacuum_store(store)
+
+
+@db_command.command("backup")
+@click.argument("dest", type=file_path)
+@click.option("--force", is_flag=True, help="Replace DEST where it is there.")
+def backup_command(dest: Path, force: bool) -> None:
+    """Copy the store to DEST, a file or a folder, whole and sound; runs may be executed meanwhile."""
+    from tui_evals.cli.look.stored import back_up_store
+
+    back_up_store(dest, force)

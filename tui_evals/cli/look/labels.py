@@ -15,8 +15,8 @@ import click
 
 from tui_evals.cli import inputs, project
 from tui_evals.cli.judge.evaluators import summary
+from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, columns, redraws, rewind, say, say_json
-from tui_evals.compare.agreement_report import AgreementLine, agreement_json, all_agreement_lines
 from tui_evals.compare.blind import (
     SAMPLE,
     LabellingSession,
@@ -26,20 +26,24 @@ from tui_evals.compare.blind import (
     draw_sample,
     labelling_parts,
 )
-from tui_evals.compare.labels import EvaluatorAgreement, evaluator_agreements
+from tui_evals.compare.labels import (
+    AgreementLine,
+    EvaluatorAgreement,
+    agreement_json,
+    all_agreement_lines,
+    evaluator_agreements,
+)
 from tui_evals.datasets.resolve import effective_evaluators
 from tui_evals.evaluators.registry import UnknownEvaluator
 from tui_evals.present.columns import wrap
-from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
+from tui_evals.store.lookup import author_here
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.rows import plain
 from tui_evals.store.writer import Writer
 from tui_evals.text import strictjson
-from tui_evals.text.nearest import did_you_mean
-
-from .show import answers_to
+from tui_evals.text.names import did_you_mean
 
 LabelVerdict = Literal["pass", "fail"]
 
@@ -116,7 +120,7 @@ def agreement(word: str, *, evaluator: str | None, limit: int, as_json: bool) ->
 def require_verdicts(
     reader: Reader, run: RunRow, evaluator: str, more: set[str] | frozenset[str] = frozenset()
 ) -> None:
-    """End the command where an evaluator has judged no answer of a run, nor has anybody labelled it."""
+    """End the command where a run has no label and no verdict of the evaluator."""
     judged_by = {*answers_by_evaluator(reader, run.id), *more}
     if evaluator not in judged_by:
         others = f"those that did: {', '.join(sorted(judged_by))}" if judged_by else "nor did any other"
@@ -149,7 +153,7 @@ _HIDDEN_OPTIONS = ("judge", "weight")  # a judge may be a target of the run, and
 def label_blind(
     word: str, *, size: int | None, seed: int, target: str | None, evaluator: str | None, author: str
 ) -> int:
-    """Go through a sample; 130 where somebody interrupts it, the labels so far are kept."""
+    """Label a sample. An interrupted one returns 130 and keeps its labels."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Stop(
             "--blind shows one answer after the other and needs a terminal; "
@@ -193,7 +197,7 @@ class _Keys:
         termios.tcflush(self._file, termios.TCIFLUSH)
 
     def next(self, keys: str) -> str:
-        """The first typed key among `keys`; those typed with it are dropped, as nobody has seen the next answer."""
+        """The first typed key among `keys`; keys typed with it are dropped: the next answer is not shown yet."""
         while True:
             typed = os.read(self._file, 64).decode(errors="replace")
             if typed in ("", "\x04"):
@@ -227,7 +231,7 @@ class _BlindSession:
         self._about = "" if evaluator is None else _evaluator_summary(reader, run, evaluator)
 
     def work(self, pool: int) -> int:
-        """Label until the sample ends or somebody stops."""
+        """Label until the sample ends or you stop."""
         session, code = self._session, 0
         drawn = "all of them" if session.total == pool else f"a plain random sample of {pool:,}"
         before = session.before or "none"

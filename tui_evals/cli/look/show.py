@@ -8,32 +8,31 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from tui_evals.cli import project
+from tui_evals.cli.look.runs import generation_figures
 from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
-from tui_evals.cli.run.finishing import say_causes
-from tui_evals.cli.run.standing import baseline_notes
+from tui_evals.cli.run.ending import baseline_lines, say_causes, say_columns, say_gates
+from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
+from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
     answer_reason,
     attempt_text,
+    cause_texts,
     earlier_text,
     error_text,
     expected_text,
     missing_text,
     opinion,
+    origin_text,
     preview_text,
     prompt_text,
     score_text,
+    transcript,
 )
-from tui_evals.present.causes import cause_texts
 from tui_evals.present.columns import cell_width, elide, fit, table
-from tui_evals.present.figures import mean_text
-from tui_evals.present.measures import (
-    distribution,
-    run_measures,
-    skipped_sentence,
-    target_measures,
-)
-from tui_evals.present.pace import wait_sentence
+from tui_evals.present.figures import column_measures, counted, distribution, mean_text, run_measures, skipped_sentence
+from tui_evals.present.gates import gates_data
+from tui_evals.present.grid import GridColumn, cell_text, grid_columns, grid_data, line_name
 from tui_evals.present.runs import (
     change_lines,
     destination_lines,
@@ -41,19 +40,71 @@ from tui_evals.present.runs import (
     run_data,
     run_facts,
     standing_data,
+    totals_data,
     totals_sentence,
+    wait_sentence,
 )
-from tui_evals.present.status import ANSWER_LOOKS, result_look
-from tui_evals.present.steps import transcript
+from tui_evals.present.status import ANSWER_LOOKS, result_look, run_look
 from tui_evals.runs.status import DESTINATIONS, GENERATION
-from tui_evals.store.filters import parse_filter
-from tui_evals.store.grid import GridOrder
+from tui_evals.store.figures import GridLine, GridOrder
+from tui_evals.store.filters import Filter, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, EarlierAttempt, EvaluatorMean, expected_item, rejudged_now
+from tui_evals.text.safe import safe_line
 
-from .grid import show_grid
-from .runs import generation_figures
+_GRID_NAME, _GRID_COLUMN = 20, 24
+"""Cells of a name of an item, and of a column, that are shown on a terminal."""
+_GRID_GAP = "  "
+
+
+def show_grid(reader: Reader, run: RunRow, where: Filter | None, order: GridOrder, limit: int, as_json: bool) -> None:
+    """Print the grid of a run with the columns that fit into the terminal; a file or pipe gets all."""
+    grid, rows = grid_columns(reader, run), reader.grid_rows(run.id, where, order)
+    lines = list(reader.grid_lines(run.id, rows if as_json else rows[:limit]))
+    if as_json:
+        say_json({"run": run.key, "name": run.name, **grid_data(grid, lines)})
+        return
+    say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
+    beyond = _say_grid(_grid_rows(grid, lines), columns())
+    if not rows:
+        say("no answer fits the filter" if where else "this run asks nothing")
+    if left := len(rows) - len(lines):
+        say(f"{left:,} more; `--limit {len(rows)}` shows all, `--only` those that a filter finds", dim=True)
+    if beyond:
+        more = counted(beyond, "more column")
+        say(f"{more} beyond the width of the terminal; a pipe or --json has all", dim=True)
+
+
+_GRID_HEAD = 4
+"""Rows above the items."""
+
+
+def _grid_rows(grid: Sequence[GridColumn], lines: Sequence[GridLine]) -> list[list[str]]:
+    return [
+        ["item", *(column.short for column in grid)],
+        ["passes", *(column.rate_text for column in grid)],
+        ["95 % interval", *(column.interval_text for column in grid)],
+        ["cost, latency", *(column.spent_text for column in grid)],
+        *([line_name(line), *(cell_text(line.cells.get(column.place)) for column in grid)] for line in lines),
+    ]
+
+
+def _say_grid(rows: Sequence[Sequence[str]], room: int | None) -> int:
+    """Print the rows in columns of equal width; how many columns there was no room for."""
+    cells = [[safe_line(text) for text in row] for row in rows]
+    widths = [max(map(cell_width, column)) for column in zip(*cells, strict=True)]
+    if room is not None:
+        widths = [min(width, _GRID_COLUMN if number else _GRID_NAME) for number, width in enumerate(widths)]
+    shown = 1
+    while shown < len(widths) and (room is None or sum(widths[: shown + 1]) + len(_GRID_GAP) * shown <= room):
+        shown += 1
+    shown = max(shown, min(2, len(widths)))
+    for number, row in enumerate(cells):
+        line = _GRID_GAP.join(fit(text, width) for text, width in zip(row[:shown], widths, strict=False)).rstrip()
+        say(line if room is None else fit(line, room).rstrip(), dim=0 < number < _GRID_HEAD, bold=not number)
+    return len(widths) - shown
+
 
 _NAME, _TARGET = 40, 24
 """Cells of the longest name of an item and of a target."""
@@ -93,36 +144,30 @@ def show(
 def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json: bool) -> None:
     ids = reader.ids(run.id, project.filter_or_stop(only))
     rows = reader.rows(ids if as_json else ids[:limit])
-    totals, unpriced = reader.totals(run.id), reader.spent(run.id)[1]
+    totals = reader.totals(run.id)
     reasons, causes = _reasons(reader, run, rows), reader.causes(run.id)
     if as_json:
-        standing = standing_data(run, totals, unpriced)
+        standing = standing_data(run, totals)
         told = [one.data for one in cause_texts(run, causes)]
         answers = [{**asdict(row), "reason": reasons.get(row.id)} for row in rows]
         skipped = reader.skipped(run.id)
-        say_json({"run": run_data(run), **standing, "causes": told, "skipped": skipped, "answers": answers})
+        gates = {"gates": gates_data(run.gates)}
+        about_run = {"run": {**run_data(run), **gates}, **standing, **gates}
+        say_json({**about_run, "causes": told, "skipped": skipped, "answers": answers})
         return
-    measures = target_measures(reader, run, totals)
-    about = run_facts(run, totals, unpriced, run_measures(reader, run, totals))
+    about = run_facts(run, totals, run_measures(reader, run, totals))
     say(f"{run.key}  {run.name}  {about.headline}", bold=True)
     why = about.reason or wait_sentence(run, time.time()) or overshoot_sentence(run, totals)
     for line in (why, about.next_step, about.verdict, about.rejudged):
         if line:
             say(line, fg=colour(about.look.tone))
+    say_gates(run.gates)
     if GENERATION in run.config:
         wrote, folder = generation_figures(reader, run), run.config[GENERATION]["folder"]
         say(f"it {wrote} into {folder} and has no answers of its own")
-    by_target = reader.totals_by(run.id, "target")
-    alone = len(by_target) == 1
-    differences = baseline_notes(reader, run)
-    for target, target_totals in by_target.items():
-        given = measures.get(target, ())
-        says = totals_sentence(run, target_totals, unpriced if alone else 0, given, whole=alone)
-        say(f"{run.targets[target]}: {says}")
-        if target in differences:
-            say(f"    {differences[target]}")
-    if len(by_target) > 1:
-        say(f"all {len(by_target)} targets: {about.sentence}")
+    say_columns(run, reader.totals_by(run.id, "column"), column_measures(reader, run, totals), about.sentence)
+    for line in baseline_lines(reader, run):
+        say(line)
     if skipped_line := skipped_sentence(reader.skipped(run.id)):
         say(skipped_line)
     for line in destination_lines(run.config.get(DESTINATIONS)):
@@ -192,8 +237,6 @@ def say_row(row: AnswerRow, run: RunRow, shape: AnswerColumns, lead: str = "", r
 
 def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
     if by == "repeats":
-        from .repeats import show_repeats
-
         show_repeats(reader, run, as_json)
         return
     if by == "evaluator":
@@ -212,7 +255,7 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
     labels = {"target": run.targets, "prompt": run.prompts}.get(by)
     groups = {str(labels[key] if labels else key): totals for key, totals in reader.totals_by(run.id, by).items()}
     if as_json:
-        say_json({name: asdict(totals) for name, totals in groups.items()})
+        say_json({name: totals_data(totals) for name, totals in groups.items()})
         return
     for name, totals in groups.items():
         say(f"{name or '(none)'}: {totals_sentence(run, totals)}")
@@ -224,8 +267,11 @@ def _mean_note(mean: EvaluatorMean) -> str:
 
 
 def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) -> list[AnswerRow]:
-    """The answers to an item of a run, by its testId or #position."""
-    rows = [row for row in reader.all_rows(run.id) if row.name == item or item == f"#{row.item + 1}"]
+    """The answers to an item of a run, by its name there or #position."""
+    everything = list(reader.all_rows(run.id))
+    rows = [row for row in everything if row.name == item or item == f"#{row.item + 1}"]
+    if not rows and (alike := dict.fromkeys(row.name for row in everything if row.name == f"{item}#{row.item + 1}")):
+        raise Stop(f"Several items of {run.key} have the testId {item}. Name one of them: {', '.join(alike)}")
     if turn is not None:
         rows = [row for row in rows if row.turn == turn - 1]
     if not rows:
@@ -280,7 +326,8 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
 
 def _say_score(record: ScoreRecord, of: str = "") -> None:
     look = result_look(record.result)
-    say(f"  {of}{look.glyph} {score_text(record)}  {record.reason}", fg=colour(look.tone))
+    origin = f" ({kept})" if (kept := origin_text(record)) else ""
+    say(f"  {of}{look.glyph} {score_text(record)}{origin}  {record.reason}", fg=colour(look.tone))
     for line in str(record.details.get("traceback") or "").splitlines():
         say(f"      {line}", dim=True)
 
@@ -298,3 +345,81 @@ def search(text: str, limit: int, as_json: bool) -> None:
             say_row(row, keys[row.run], shape, f"{keys[row.run].key}  ")
         if not rows:
             say(f"no answer holds {text!r}")
+
+
+_LISTED = 20
+
+
+def show_repeats(reader: Reader, run: RunRow, as_json: bool) -> None:
+    """The repeats of a run, column by column."""
+    repeats = read_repeats(reader, run.id)
+    if as_json:
+        say_json(_repeats_json(run, repeats))
+        return
+    say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
+    for column in repeats.columns:
+        _say_column(column, len(repeats.passes))
+    for line in repeat_notes(run, repeats):
+        say(line)
+
+
+def repeat_notes(run: RunRow, repeats: Repeats) -> list[str]:
+    """Notes on what was not repeated, and how it can be."""
+    notes = []
+    if not any(column.together.repeated for column in repeats.columns):
+        notes.append(
+            "no item has two judged repeats, so how steady the answers are is unknown; `tui-evals run DATASET "
+            "--repeats 5` asks each item five times"
+        )
+    if len(repeats.passes) < 2 and run.config.get("judge"):
+        notes.append(
+            "the answers were judged once in this way, so the judge's noise cannot be told from the model's; "
+            f"`tui-evals rescore {run.key} --no-cache` judges them again, and its scores count from then on"
+        )
+    return notes
+
+
+def _say_column(column: RepeatColumn, passes: int) -> None:
+    totals, room = column.together, columns()
+    say(f"{column.name}: {totals.items} items judged, {totals.repeated} of them more than once")
+    if totals.repeated:
+        rows = [["k", "pass@k", "pass^k", "at least k", "items"]]
+        rows += [
+            [str(draw.k), percent(draw.any_passes), percent(draw.all_pass), percent(share), str(draw.items)]
+            for draw, share in zip(totals.drawn, column.at_least, strict=True)
+        ]
+        for line in table(rows, right=range(5), elastic=(), room=room):
+            say(f"  {line}")
+        say(f"  majority {percent(totals.majority)} · flakiness {percent(totals.flakiness)} · {totals.flaky} flaky")
+        for item in column.flaky[:_LISTED]:
+            say(f"  ~ {cell(item.name, 40)}  {item.passed} of {item.judged} pass")
+        if len(column.flaky) > _LISTED:
+            say(f"  and {len(column.flaky) - _LISTED} more; --json lists all")
+    if column.noise:
+        rows = [["noise of the", "model", "judge"]]
+        rows += [[key, _noise_text(noise.model), _noise_text(noise.judge)] for key, noise in column.noise.items()]
+        for line in table(rows, right=(1, 2), room=room):
+            say(f"  {line}")
+        if passes > 1:
+            say(f"  from {passes} judgings alike; noise is the standard deviation of the scores")
+
+
+def _noise_text(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3f}"
+
+
+def _repeats_json(run: RunRow, repeats: Repeats) -> dict[str, object]:
+    columns = []
+    for column in repeats.columns:
+        drawn = [
+            {"k": draw.k, "items": draw.items, "pass@k": draw.any_passes, "pass^k": draw.all_pass, "at_least_k": share}
+            for draw, share in zip(column.together.drawn, column.at_least, strict=True)
+        ]
+        numbers = {name: value for name, value in asdict(column.together).items() if name != "drawn"}
+        flaky = [{**asdict(item), "flakiness": item.flakiness} for item in column.flaky]
+        noise = {key: asdict(scores) for key, scores in column.noise.items()}
+        columns.append(
+            {"column": column.name, **numbers, "flaky": column.together.flaky, "by_k": drawn}
+            | {"flaky_items": flaky, "noise": noise}
+        )
+    return {"run": run.key, "passes": list(repeats.passes), "columns": columns, "notes": repeat_notes(run, repeats)}

@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tui_evals.cli.approving import approve
-from tui_evals.cli.inputs import open_project
+from tui_evals.cli.inputs import approve, open_project
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, canaries, check_judge
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.approving import find_typed, missing_of_targets
-from tui_evals.runs.opening import items_of, price_for
-from tui_evals.runs.probing import Probed, probe
 from tui_evals.runs.project import Project
-from tui_evals.runs.toolbox import check_tools, open_toolbox
+from tui_evals.runs.readiness import Probed, probe
+from tui_evals.runs.target_opening import items_of, price_for
+from tui_evals.runs.tools import check_tools, open_toolbox
 from tui_evals.targets.base import (
     ConfigurationError,
     Price,
@@ -30,15 +29,15 @@ from tui_evals.targets.base import (
     attempt_clock,
 )
 from tui_evals.targets.config import is_model
+from tui_evals.targets.model_table import judging_params
 from tui_evals.targets.opening import open_target, target_kind
 from tui_evals.targets.permissions import Destination, destination
 from tui_evals.targets.service import Exchange, Service
-from tui_evals.targets.takes import judging_params
-from tui_evals.targets.tools.source import defined_name
-from tui_evals.text.money import money
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.targets.tools import defined_name
+from tui_evals.text.measures import money
+from tui_evals.text.model_output import unpack_vector
+from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
-from tui_evals.text.vectors import unpack_vector
 
 
 def list_targets(env_name: str | None, as_json: bool) -> None:

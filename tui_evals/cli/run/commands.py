@@ -1,17 +1,16 @@
-"""run, resume, rerun, rescore, watch, pause, stop."""
+"""Options of run, resume, rerun, rescore, watch, pause, stop and suite."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tui_evals.cli.options import environment, trusting
+from tui_evals.cli.options import as_json, environment, file_path, trusting
+from tui_evals.runs.gates import OPTIONS, GateOption, gates_of
 
-_file = click.Path(path_type=Path)
 _quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line.")
+_as_events = click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line.")
 _evaluators = click.option(
     "-e", "--evaluators", help="Evaluators instead of the dataset's defaults: names by commas, or a JSON object."
 )
@@ -23,22 +22,31 @@ _plan = click.option("--plan", "plan_only", is_flag=True, help="Say how many cal
 _OUTPUT = "Write results; the ending says as what: .html .md .xml .csv .json .jsonl; may be repeated."
 _SWEEP = "Ask every target with each value of a parameter, as in temperature=0,0.7; may be repeated."
 _CLUSTER = "Share the work out: local:4, tcp://… or tls://host:8786, ssh:hosts.txt; none is this process."
-_FAIL_ON = ["fail", "partial", "error"]
-
-
-_LEVEL = "0.05"
-"""The level of a gate that names none: the one from which comparisons say that a difference could be chance."""
 
 
 class Gated(click.Command):
-    """A command whose --fail-on-regression may stand without a level, and never takes the next word for one."""
+    """A command with gates; those that need no value take only one after `=`, and never the next word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Give the option its level where there is none."""
+        """Give such an option its usual value where it has none."""
         options = args.index("--") if "--" in args else len(args)
-        bare = "--fail-on-regression"
-        with_level = [f"{bare}={_LEVEL}" if word == bare else word for word in args[:options]]
-        return super().parse_args(ctx, with_level + args[options:])
+        usual = {option.flag: f"{option.flag}={option.alone}" for option in OPTIONS if option.alone}
+        return super().parse_args(ctx, [usual.get(word, word) for word in args[:options]] + args[options:])
+
+
+class _GateValue(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """The value of a gate, as its declaration reads it."""
+
+    def __init__(self, option: GateOption) -> None:
+        self.name = option.name
+        self._option = option
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value, or the end of the command with what it must be."""
+        try:
+            return self._option.read(value)
+        except ValueError as problem:
+            self.fail(str(problem), param, ctx)
 
 
 class Variadic(Gated):
@@ -60,27 +68,15 @@ class Variadic(Gated):
         return super().parse_args(ctx, spread)
 
 
-def _gates(command: Any) -> Any:
-    for option in (
-        click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit 1 when a column scores less."),
-        click.option("--fail-on", type=click.Choice(_FAIL_ON), help="Exit 1 when an answer is that bad or worse."),
-        click.option(
-            "--fail-on-regression",
-            metavar="[=P]",
-            type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            help=f"Exit 1 when it is worse than the baseline, beyond what chance does in P ({_LEVEL}) of cases.",
-        ),
-        click.option(
-            "--max-missing",
-            metavar="PERCENT",
-            type=click.FloatRange(0, 100),
-            help="How much may be unanswered, unjudged or not comparable before no gate is met (5).",
-        ),
-        click.option("--baseline", metavar="RUN", help="Compare with RUN instead of the baseline that was set."),
-        click.option("-o", "--output", "outputs", multiple=True, type=_file, help=_OUTPUT),
-    ):
-        command = option(command)
+def gated(command: Any) -> Any:
+    """Add the options of gates to a command."""
+    for option in OPTIONS:
+        command = click.option(option.flag, metavar=option.metavar, type=_GateValue(option), help=option.help)(command)
     return command
+
+
+def _gates(command: Any) -> Any:
+    return click.option("-o", "--output", "outputs", multiple=True, type=file_path, help=_OUTPUT)(gated(command))
 
 
 def _cluster(command: Any) -> Any:
@@ -97,9 +93,11 @@ def _cluster(command: Any) -> Any:
 
 
 @click.command("run", cls=Variadic)
-@click.argument("dataset", required=False, type=_file)
+@click.argument("dataset", required=False, type=file_path)
 @click.option("-t", "--target", "targets", multiple=True, help="What answers; may be repeated, or several by commas.")
-@click.option("-p", "--prompt", "prompts", multiple=True, type=_file, help="A .prompty under test; may be repeated.")
+@click.option(
+    "-p", "--prompt", "prompts", multiple=True, type=file_path, help="A .prompty under test; may be repeated."
+)
 @click.option("-P", "--param", "sweep", multiple=True, metavar="NAME=A,B", help=_SWEEP)
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
@@ -121,20 +119,20 @@ def _cluster(command: Any) -> Any:
 @click.option("--no-cache", is_flag=True, help="Ask even where the answer is known.")
 @click.option("--prompts", "inline", multiple=True, metavar="TEXT…", help="Prompts instead of a dataset.")
 @click.option("--expected", multiple=True, metavar="TEXT…", help="The expected responses of --prompts.")
-@click.option("--prompts-file", type=_file, help="The same as DATASET.")
+@click.option("--prompts-file", type=file_path, help="The same as DATASET.")
 @click.option("--interactive", is_flag=True, help="Ask for prompts, one at a time.")
 @click.option("--snapshot", metavar="HASH", help="Run a dataset the store holds.")
-@click.option("--as", "stands_for", metavar="FILE", type=_file, help="The file that --snapshot stands for.")
+@click.option("--as", "stands_for", metavar="FILE", type=file_path, help="The file that --snapshot stands for.")
 @click.option("--registry", metavar="PATH[,PATH]", help="Take DATASET as an eval, a pattern or a set of a registry.")
 @click.option("--max-samples", type=click.IntRange(min=1), help="With --registry: so many, in the original's order.")
 @click.option("--faithful", is_flag=True, help="With --registry: ask and judge to the letter of the original.")
-@click.option("--data", metavar="FILE", type=_file, help="With --registry: the samples of the eval, as JSONL.")
+@click.option("--data", metavar="FILE", type=file_path, help="With --registry: the samples of the eval, as JSONL.")
 @_cluster
 @_gates
 @environment
 @trusting
 @_quiet
-@_as_json
+@_as_events
 def run_command(**options: Any) -> int:
     """Ask every item of DATASET of every target, judge the answers, and keep all of it.
 
@@ -143,7 +141,7 @@ def run_command(**options: Any) -> int:
     With --registry DATASET names evals of OpenAI Evals (`tui-evals help registries`), each of which is a run.
     The first Ctrl-C finishes what is in flight, the second stops; either way `tui-evals resume` goes on where it was.
     """
-    from .start import start
+    from tui_evals.cli.run.start import start
 
     return start(**options)
 
@@ -151,6 +149,12 @@ def run_command(**options: Any) -> int:
 @click.command("resume", cls=Gated)
 @click.argument("run")
 @click.option("--errors", is_flag=True, help="Ask, or judge, what ended as an error again, in this run.")
+@click.option(
+    "--target", "-t", "only", multiple=True, metavar="NAME[,NAME]", help="Ask only these targets; others stay pending."
+)
+@click.option(
+    "--without", multiple=True, metavar="NAME[,NAME]", help="Do not ask these targets or judges; they stay pending."
+)
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="A new limit in US dollars.")
 @_detach
 @_cluster
@@ -158,14 +162,16 @@ def run_command(**options: Any) -> int:
 @environment
 @trusting
 @_quiet
-@_as_json
+@_as_events
 def resume_command(run: str, **options: Any) -> int:
-    """Go on with RUN where it stopped; nothing answered is asked again.
+    """Continue RUN where it stopped; nothing answered is asked again.
 
+    A target or judge that has answered nothing yet is asked as it is configured now; `tui-evals help runs` has a table
+    of what may change.
     With --errors also what ended as an error is asked again, in place: what it was stays in the record, and its cost
     in the sum. Answers that an evaluator could not judge are judged by it again.
     """
-    from .start import resume
+    from tui_evals.cli.run.start import resume
 
     return resume(run, **options)
 
@@ -186,10 +192,10 @@ def resume_command(run: str, **options: Any) -> int:
 @environment
 @trusting
 @_quiet
-@_as_json
+@_as_events
 def rerun_command(run: str, only: str, **options: Any) -> int:
     """Ask the items of RUN that a filter finds again, in a new run that names it as its parent."""
-    from .start import rerun
+    from tui_evals.cli.run.start import rerun
 
     return rerun(run, only, **options)
 
@@ -201,11 +207,14 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
     "--only", metavar="FILTER", help="Only these answers, by what judges the run; the others keep their scores."
 )
 @click.option("--items", metavar="1,4-9", help="The same of the answers to the items at these positions.")
-@click.option("--dataset", "dataset", type=_file, help="Take the evaluators from this dataset instead.")
+@click.option("--dataset", "dataset", type=file_path, help="Take the evaluators from this dataset instead.")
 @_evaluators
+@click.option(
+    "--evaluator", "named", metavar="NAME", multiple=True, help="Only this evaluator judges; may be repeated."
+)
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
-@click.option("--no-cache", is_flag=True, help="Ask judges even where their verdict is known.")
+@click.option("--no-cache", is_flag=True, help="Ask judges again, even where nothing has changed.")
 @_unjudged
 @_plan
 @_detach
@@ -214,18 +223,21 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @environment
 @trusting
 @_quiet
-@_as_json
+@_as_events
 def rescore_command(run: str, item: str | None, **options: Any) -> int:
     """Judge the answers of RUN again without asking any target; earlier scores are kept.
 
+    A judge is asked only where something changed: the evaluator, its options, its rubric, the judge or what it sees.
+    --plan says how many calls that leaves. What you name with --only, --items or --evaluator is judged again even if
+    nothing changed.
     With --item only the answers to one item are, by its run's evaluators or by --dataset as it is now; the run says
     how many of its answers are judged by an edited dataset.
     """
     if item is not None:
-        from .rescore_item import rescore_item
+        from tui_evals.cli.run.start import rescore_item
 
         return rescore_item(run, item, options.pop("dataset"), options)
-    from .start import rescore
+    from tui_evals.cli.run.start import rescore
 
     return rescore(run, **options)
 
@@ -234,11 +246,11 @@ def rescore_command(run: str, item: str | None, **options: Any) -> int:
 @click.argument("run", default="last")
 @click.option("--tui", is_flag=True, help="Open the workbench on it.")
 @click.option("--no-mouse", is_flag=True, help="With --tui, leave the mouse to the terminal.")
-@_as_json
+@_as_events
 @click.pass_context
 def watch_command(ctx: click.Context, run: str, tui: bool, no_mouse: bool, as_json: bool) -> object:
     """Follow RUN, whichever process executes it."""
-    from .watching import opening_on, watch
+    from tui_evals.cli.run.watching import opening_on, watch
 
     return opening_on(run, as_json, ctx.obj.mouse and not no_mouse) if tui else watch(run, as_json)
 
@@ -247,7 +259,7 @@ def watch_command(ctx: click.Context, run: str, tui: bool, no_mouse: bool, as_js
 @click.argument("run", default="last")
 def pause_command(run: str) -> None:
     """Let RUN start nothing new until it is resumed."""
-    from tui_evals.cli.look.managing import say_control
+    from tui_evals.cli.look.stored import say_control
 
     say_control(run, "pause")
 
@@ -256,6 +268,89 @@ def pause_command(run: str) -> None:
 @click.argument("run", default="last")
 def stop_command(run: str) -> None:
     """End RUN once what is in flight has its answer; it can be resumed."""
-    from tui_evals.cli.look.managing import say_control
+    from tui_evals.cli.look.stored import say_control
 
     say_control(run, "stop")
+
+
+@click.group("suite")
+def suite_command() -> None:
+    """Named suites of cases with one way of scoring, and named runs of candidate outputs over them.
+
+    A suite is a table of inputs and reference outputs; a run scores answers that you have already, one for each
+    case. Both are kept in the project, and runs are answers like any others: `show`, `compare` and the workbench
+    open them.
+    """
+
+
+@suite_command.command("create")
+@click.argument("name")
+@click.option("--data", type=file_path, required=True, metavar="FILE.csv", help="The table of cases.")
+@click.option(
+    "--scoring",
+    required=True,
+    metavar="METHOD",
+    help='An evaluator, such as exact_match, or with options {"exact_match": {"case_sensitive": false}}.',
+)
+@click.option("--input-column", default="input", show_default=True, help="The column of inputs.")
+@click.option("--reference-column", default="reference_output", show_default=True, help="The column of references.")
+@click.option("--description", metavar="TEXT", help="What the suite is for.")
+@as_json
+def create_suite_command(name: str, **options: Any) -> None:
+    """Make a suite of the cases in a table; every cell is text, and a blank one is absent."""
+    from tui_evals.cli.run.suites import create
+
+    create(name, **options)
+
+
+@suite_command.command("run", cls=Gated)
+@click.argument("name")
+@click.argument("run")
+@click.option("--candidates", type=file_path, required=True, metavar="FILE.csv", help="The table of outputs to score.")
+@click.option("--candidate-column", default="candidate_output", show_default=True, help="The column of outputs.")
+@click.option("--context-column", metavar="COLUMN", help="The column of contexts, where the scoring needs them.")
+@click.option("--model-name", metavar="TEXT", help="Noted with the run: which model wrote the outputs.")
+@click.option("--model-version", metavar="TEXT", help="Noted with the run: which version of it.")
+@click.option("--foundation-model", metavar="TEXT", help="Noted with the run: what that model was made from.")
+@click.option("--prompt-template", metavar="TEXT", help="Noted with the run: which prompt it was given.")
+@click.option("--judge", metavar="TARGET", help="The target that judges, where a model scores the suite.")
+@gated
+@trusting
+@as_json
+def run_suite_command(name: str, run: str, **options: Any) -> int:
+    """Score the outputs in a table, one for each case and in the same order, as the run RUN of the suite NAME."""
+    from tui_evals.cli.run.suites import run as run_suite
+
+    gates = gates_of({option.name: options.pop(option.name) for option in OPTIONS})
+    return run_suite(name, run, gates=gates, **options)
+
+
+@suite_command.command("list")
+@as_json
+def list_suites_command(as_json: bool) -> None:
+    """List the suites."""
+    from tui_evals.cli.run.suites import list_suites
+
+    list_suites(as_json)
+
+
+@suite_command.command("show")
+@click.argument("name")
+@click.argument("run", required=False)
+@as_json
+def show_suite_command(name: str, run: str | None, as_json: bool) -> None:
+    """Show a suite with its runs, or one run of it: what was noted, and every case, the worst first."""
+    from tui_evals.cli.run.suites import show
+
+    show(name, run, as_json)
+
+
+@suite_command.command("compare")
+@click.argument("name")
+@click.argument("runs", nargs=-1)
+@as_json
+def compare_suite_command(name: str, runs: tuple[str, ...], as_json: bool) -> None:
+    """Compare runs of a suite, all where none is named: average scores, and whether chance explains the difference."""
+    from tui_evals.cli.run.suites import compare
+
+    compare(name, runs, as_json)

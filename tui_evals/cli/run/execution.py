@@ -13,31 +13,47 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.approving import approve
+from tui_evals.cli.inputs import approve, approve_store, evaluators_named
 from tui_evals.cli.output import Stop, keep_output_to_ourselves, say, say_end, say_json_line, warn
-from tui_evals.datasets.problems import DatasetError
-from tui_evals.present.causes import cause_texts
-from tui_evals.present.estimates import estimate_sentence
-from tui_evals.present.measures import skipped_sentence, target_measures
-from tui_evals.present.runs import change_lines, destination_lines, look_sentence, overshoot_sentence, totals_sentence
+from tui_evals.cli.run.ending import kind_named, say_causes, say_columns, say_gates, write_results
+from tui_evals.cli.run.watching import Progress
+from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.document import Document
+from tui_evals.datasets.paths import DatasetError
+from tui_evals.present.answers import cause_texts
+from tui_evals.present.estimates import estimate_sentence, kept_sentence
+from tui_evals.present.figures import column_measures, skipped_sentence
+from tui_evals.present.gates import gates_event
+from tui_evals.present.runs import (
+    Column,
+    change_lines,
+    destination_lines,
+    look_sentence,
+    overshoot_sentence,
+    totals_data,
+    totals_sentence,
+)
+from tui_evals.runs.approving import agree, cluster_permissions
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
-from tui_evals.runs.gates import Gates, with_baseline
-from tui_evals.runs.judgeable import Unjudgeable, obstacles_of
-from tui_evals.runs.plan import CannotPlan, Estimate, Plan
-from tui_evals.runs.project import Project
+from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.evaluator_checks import Unjudgeable, obstacles_of
+from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, parse_place
+from tui_evals.runs.gates import Gates, flags, gates_of, with_baseline
+from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.runs.project import Project, demand_own_store
+from tui_evals.runs.selection import ItemSelection
 from tui_evals.runs.start import Job, PreparedRun, RunOutcome, RunRequest, execute, prepare
-from tui_evals.runs.status import resume_command
+from tui_evals.runs.status import next_command
 from tui_evals.store.database import StoreError
+from tui_evals.store.experience import kept_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import NotApproved
-
-from .finishing import kind_named, say_causes, write_results
-from .watching import Progress
+from tui_evals.targets.sweep import Sweep, read_sweep
 
 _SWITCH = 0.0005
 """Seconds a busy loop keeps the interpreter from the writer's thread, which needs it at every statement."""
@@ -60,18 +76,11 @@ class ExecutionOptions:
 
 def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
     """The execution options of a command, or Stop where they contradict each other."""
-    gates = Gates(
-        options.get("fail_under"),
-        options.get("fail_on"),
-        options.get("baseline"),
-        options.get("fail_on_regression"),
-        options.get("max_missing"),
-    )
+    gates = gates_of(options)
     if gates.has_checks and options.get("detach"):
         raise Stop(
-            "--detach ends before the run does, so no gate can be checked; leave out --detach, or leave out "
-            "--fail-under, --fail-on, --fail-on-regression, --max-missing and --baseline and compare later: "
-            "`tui-evals compare`"
+            "--detach ends before the run does, so no gate can be checked. Leave out --detach, or leave out "
+            f"{flags()} and compare later: `tui-evals compare`"
         )
     outputs = tuple(options.get("outputs") or ())
     for file in outputs:
@@ -104,10 +113,15 @@ def refusals() -> Iterator[None]:
 
 
 def find_baseline(how: ExecutionOptions, dataset: str, run: RunRow | None = None) -> ExecutionOptions:
-    """The options with the run that `run`, or a new one of a dataset, is to be measured against."""
-    if not how.gates.measuring:
+    """The options with the run that `run`, or a new one of a dataset, is to be measured against.
+
+    A `run` of a store that is not the user's own passes no gates.
+    """
+    if not how.gates.measuring and (run is None or not how.gates.has_checks):
         return how
     with refusals(), project.reader() as reader:
+        if run is not None:
+            demand_own_store(reader, run.key, run=run)
         return replace(how, gates=with_baseline(how.gates, reader, dataset, run))
 
 
@@ -128,7 +142,10 @@ def start_prepared(
     if how.plan_only:
         estimate, sent = prepared.estimate(), prepared.destinations
         return None, say_estimate(prepared.plan, estimate, sent, how.as_json, allow_unjudged=allow_unjudged)
-    approve(prepared.missing_permissions(), prepared.project.root)
+    with refusals():
+        missing = prepared.missing_permissions()
+    approve(missing, prepared.project.root)
+    approve_store(prepared.project, wanted=prepared.terms.use_cache)
     keep_output_to_ourselves()
     with open_writer(prepared.project) as writer:
         with refusals():
@@ -181,12 +198,16 @@ def say_estimate(
             "unpriced": estimate.unpriced,
             "with_files": estimate.with_files,
         }
+        spared = {"kept": estimate.kept, "known_verdicts": estimate.known_verdicts, "all_tried": estimate.all_tried}
         calls = {
             "answers": estimate.answers,
             "judge_calls": estimate.judge_calls,
             "played": estimate.played,
             **known,
+            **spared,
             **money,
+            "seconds": estimate.seconds,
+            "last_time": None if estimate.last is None else asdict(estimate.last),
         }
         unjudgeable = [asdict(obstacle) for obstacle in obstacles]
         about = {"items": items, "targets": targets, "judge": judge, "unjudgeable": unjudgeable}
@@ -226,6 +247,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
             else:
                 work.cancel()
 
+        if engine.note:
+            warn(engine.note)
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, pressed)
@@ -238,22 +261,29 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
                     execute(job, writer, again=again, errors=errors, gates=how.gates, companion=companion)
                 )
         except StoreError as problem:
-            raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
-        measures: Mapping[int, Sequence[str]] = {}
+            raise Stop(f"{problem}\n{go_on} once that is fixed", 1) from None
+        measures: Mapping[Column, Sequence[str]] = {}
         skipped: Mapping[str, int] = {}
-        if outcome.code != "store":  # what stands at its place need not be that store, nor hold all of the run
+        kept: tuple[int, int] | None = None
+        # What is at its place need not be that store, nor hold all of the run; or new modules would meet old ones.
+        if outcome.code not in ("store", "lost", "upgraded"):
             with Reader(job.project.store) as reader:
                 for file in how.outputs:
                     write_results(reader, [outcome.run], file)
-                measures = target_measures(reader, outcome.run, outcome.totals)
+                measures = column_measures(reader, outcome.run, outcome.totals)
                 skipped = {} if how.quiet and not how.as_json else reader.skipped(outcome.run.id)
+                kept = kept_scores(reader, outcome.run) if again and outcome.finished else None
     code = 130 if presses and not outcome.finished else outcome.exit_code
-    _say_end(outcome, how, code, measures, skipped)
+    _say_end(outcome, how, code, measures, skipped, kept)
     if not outcome.finished:
-        if outcome.code == "budget" and not again:
-            go_on = f"`{resume_command(outcome.run)}` goes on"
-        if again and not outcome.run.staged_pass:
+        if not again:
+            go_on = next_command(outcome.run)
+        elif not outcome.run.staged_pass:
             go_on = f"`tui-evals rescore {job.run.key}` judges again"
+        if outcome.code == "lost":
+            go_on = "Start it again with the command that started it"
+        if outcome.gates.checks:
+            warn(outcome.gates.line)
         reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
         warn(f"{job.run.key} stopped: {reason} {go_on}")
         return code
@@ -276,24 +306,27 @@ def _say_end(
     outcome: RunOutcome,
     how: ExecutionOptions,
     code: int,
-    measures: Mapping[int, Sequence[str]],
+    measures: Mapping[Column, Sequence[str]],
     skipped: Mapping[str, int],
+    kept: tuple[int, int] | None,
 ) -> None:
     run, gates = outcome.run, outcome.gates
     if how.as_json:
-        more = gates.event() if outcome.finished and (gates.checks or how.gates.has_checks) else {}
+        wanted = gates.checks or (outcome.finished and how.gates.has_checks)
+        more = gates_event(gates) if wanted else {}
+        more = more if kept is None else {**more, "scores": dict(zip(("kept", "judged"), kept, strict=True))}
         causes = [told.data for told in cause_texts(run, outcome.causes)]
-        totals = asdict(outcome.totals)
+        totals = totals_data(outcome.totals)
         say_end(run.key, run.status, run.message, code, totals=totals, causes=causes, skipped=skipped, **more)
         return
     if how.quiet:
         return
-    alone = len(outcome.by_target) == 1
-    for target, column in outcome.by_target.items():
-        says = totals_sentence(run, column, measures=measures.get(target, ()), whole=alone)
-        say(f"{run.targets[target]}: {says}")
+    together = totals_sentence(run, outcome.totals, whole=True)
+    say_columns(run, outcome.by_column, measures, together)
     if skipped_line := skipped_sentence(skipped):
         say(skipped_line)
+    if kept is not None and kept[0]:
+        say(kept_sentence(*kept))
     say_causes(run, outcome.causes, _MOST_CAUSES)
     for line in change_lines(run):
         say(line, dim=True)
@@ -302,6 +335,7 @@ def _say_end(
         say(over)
     if gates.verdict:
         say(f"against {gates.baseline}: {gates.verdict}")
+    say_gates(gates.checks)
     if gates.met and gates.line:
         say(gates.line)
 
@@ -342,3 +376,113 @@ def say_key(run: RunRow, as_json: bool) -> None:
         say_json_line({"run": run.key})
     else:
         say(run.key)
+
+
+HERE = "none"
+"""The word that brings a run back from its cluster into this process."""
+OPTIONS = ("cluster", "insecure_cluster", "tls_ca", "tls_cert", "tls_key", "forward_env")
+
+
+def chosen_cluster(
+    options: Mapping[str, Any], environment: Mapping[str, str], had: ClusterTerms | None = None
+) -> ClusterTerms | None:
+    """The cluster that the command names instead of the one a run had; warns of what it cannot keep secret."""
+    word = options["cluster"]
+    if word is None:
+        lost = [name for name in OPTIONS if options[name]]
+        if lost:
+            raise Stop(f"--{lost[0].replace('_', '-')} belongs to --cluster; name a cluster as well")
+        cluster = had
+    elif word == HERE:
+        cluster = None
+    else:
+        kind, _, rest = word.partition(":")
+        cluster = ClusterTerms(
+            word=f"ssh:{_absolute(rest)}" if kind == "ssh" and rest else word,
+            insecure=options["insecure_cluster"],
+            **{name: options[name] and _absolute(options[name]) for name in ("tls_ca", "tls_cert", "tls_key")},
+            forward=tuple(options["forward_env"]),
+        )
+        agree(cluster_permissions(cluster), project_root(Path.cwd()))
+    if cluster is not None:
+        for note in _notes(cluster, environment):
+            warn(f"warning: {note}")
+    return cluster
+
+
+def _notes(cluster: ClusterTerms, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The notes on a cluster, or Stop with its problem."""
+    try:
+        parse_place(cluster.word)
+    except ConfigurationError as problem:
+        raise Stop(str(problem)) from None
+    for name in cluster.forward:
+        if name not in environment:
+            raise Stop(f"--forward-env {name}: there is no such variable here")
+    try:
+        return check_terms(cluster)
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+
+
+def _absolute(path: str) -> str:
+    """The absolute path, which another process finds from any folder."""
+    return str(Path(path).expanduser().absolute())
+
+
+def cluster_words(options: Mapping[str, Any]) -> list[str]:
+    """Options of the cluster as words, for the process that continues a run in the background."""
+    words: list[str] = []
+    for name in OPTIONS:
+        value, option = options[name], f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif isinstance(value, tuple):
+            words += [word for part in value for word in (option, part)]
+        elif value:
+            words += [option, value]
+    return words
+
+
+def request_of(document: Document, here: Project, options: Mapping[str, Any], *, source: str, name: str) -> RunRequest:
+    """The request of `tui-evals run` options."""
+    chosen = ItemSelection(
+        items=options["items"],
+        only=options["only"],
+        run=options["from_run"],
+        limit=options["limit"],
+        seed=options["seed"],
+    )
+    return RunRequest(
+        document=document,
+        source=source,
+        name=name,
+        tags=tuple(options["tags"]),
+        parent=options["parent"],
+        targets=target_words(options),
+        sweep=sweep_of(options),
+        judge=options["judge"],
+        without_judges=options["without_judges"],
+        evaluators=evaluators_named(options["evaluators"]) if options["evaluators"] else None,
+        prompts=tuple(options["prompts"]),
+        repeats=options["repeats"],
+        items=chosen,
+        concurrency=options["concurrency"],
+        max_cost=options["max_cost"],
+        use_cache=not options["no_cache"],
+        allow_unjudged=options["allow_unjudged"],
+        cluster=chosen_cluster(options, here.environment),
+    )
+
+
+def sweep_of(options: Mapping[str, Any]) -> Sweep:
+    """The parameters that the command line varies."""
+    try:
+        return read_sweep(options["sweep"])
+    except ConfigurationError as problem:
+        raise Stop(str(problem)) from None
+
+
+def target_words(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The targets that the command line names, by commas or one by one."""
+    return tuple(word for names in options["targets"] for word in names.split(",") if word)

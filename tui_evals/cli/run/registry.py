@@ -10,24 +10,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.cli import project
-from tui_evals.cli.imports.registry import registry_at
 from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, columns, say, say_json_line, warn
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.cli.run.execution import ExecutionOptions, request_of, run_request, target_words
+from tui_evals.cli.write.registry import registry_at
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import document_of_data
+from tui_evals.files import CannotSave, make_private_folder, write_atomically
 from tui_evals.imports.losses import Loss, Losses
 from tui_evals.imports.openai_evals import EvalSpec, by_reason
 from tui_evals.present.columns import table
-from tui_evals.private_files import make_private_folder
 from tui_evals.reports.oaieval import final_report
 from tui_evals.runs.project import Project
-from tui_evals.runs.suggested import SOURCE
+from tui_evals.runs.status import first_exit_code
+from tui_evals.runs.target_opening import SOURCE
 from tui_evals.text import strictjson
-
-from .execution import ExecutionOptions, run_request
-from .request import request_of, target_words
 
 TAG = "oaieval"
 _OTHER_SOURCES = ("prompts_file", "inline", "expected", "interactive", "snapshot", "stands_for")
@@ -257,8 +255,8 @@ def _figures(outcome: Outcome) -> Iterator[str]:
 
 
 def _code(outcomes: Sequence[Outcome]) -> int:
-    """The worst exit code of what ran; 1 where nothing did, or 3 where only the configuration is to blame."""
+    """The first exit code of what ran; 1 where nothing did, or 3 where only the configuration is to blame."""
     ran = [outcome.code for outcome in outcomes if outcome.run or not outcome.why]
     if ran:
-        return max(ran)
+        return first_exit_code(ran)
     return 3 if all(outcome.code == 3 for outcome in outcomes) else 1

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import inputs, project
-from tui_evals.cli.approving import approve
-from tui_evals.cli.inputs import open_project
-from tui_evals.cli.output import Stop, say, say_end
-from tui_evals.cli.sources import document_of, evaluators_named
-from tui_evals.runs.detach import has_begun, is_asked_again, is_being_judged
-from tui_evals.runs.plan import CannotPlan
-from tui_evals.runs.readiness import needed_judges
-from tui_evals.runs.selection import answers_chosen, items_in_run
-from tui_evals.runs.start import (
-    demand_errors,
-    estimate_again,
-    judged_again,
-    judged_onwards,
-    note_refusal,
-    rerun_items,
-    some_judged_again,
-    stored_job,
-    with_limit,
-)
-from tui_evals.runs.status import RECORDED, UNJUDGED_TOO
-from tui_evals.store.baselines import dataset_key
-from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
-from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.permissions import destinations
-
-from .execution import (
+from tui_evals.cli.inputs import approve, approve_store, document_of, evaluators_named, open_project
+from tui_evals.cli.look.show import answers_to
+from tui_evals.cli.output import Stop, colour, say, say_end, say_json_line, warn
+from tui_evals.cli.run.execution import (
+    chosen_cluster,
+    cluster_words,
     execution_options,
     find_baseline,
     open_writer,
     refusals,
+    request_of,
     require_free,
     run_detached,
     run_here,
@@ -48,14 +32,39 @@ from .execution import (
     stop_about,
     warn_of_plan,
 )
-from .request import chosen_cluster, cluster_words, request_of
+from tui_evals.datasets.document import Document
+from tui_evals.datasets.matrix import place_of
+from tui_evals.present.answers import rejudged_change
+from tui_evals.present.runs import command_wait_sentence, rejudged_sentence
+from tui_evals.present.status import ANSWER_LOOKS
+from tui_evals.runs.detach import has_begun, is_asked_again, is_being_judged
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.readiness import needed_judges
+from tui_evals.runs.rescoring import (
+    NotStored,
+    RescoreRequest,
+    estimate_rescore,
+    prepare_rejudging,
+    prepare_rescore,
+    rejudge,
+)
+from tui_evals.runs.resuming import leaving_out, resumed_job
+from tui_evals.runs.selection import answers_chosen, items_in_run
+from tui_evals.runs.start import demand_errors, note_refusal, rerun_items, with_limit
+from tui_evals.runs.status import RECORDED, UNJUDGED_TOO
+from tui_evals.store.database import StoreError
+from tui_evals.store.lookup import dataset_key
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, StoreWait
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import destinations
 
 
 def start(*, registry: str | None, max_samples: int | None, faithful: bool, data: Path | None, **options: Any) -> int:
     """`tui-evals run`."""
     how = execution_options(options)
     if registry is not None:
-        from .registry import Manner, run_evals
+        from tui_evals.cli.run.registry import Manner, run_evals
 
         return run_evals(registry, Manner(max_samples, faithful, data), how, options)
     if max_samples is not None:
@@ -69,7 +78,15 @@ def start(*, registry: str | None, max_samples: int | None, faithful: bool, data
     return run_request(request, here, how)[1]
 
 
-def resume(word: str, *, max_cost: float | None, errors: bool = False, **options: Any) -> int:
+def resume(
+    word: str,
+    *,
+    max_cost: float | None,
+    errors: bool = False,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    **options: Any,
+) -> int:
     """`tui-evals resume`; a paused run that is alive is let go on where it runs."""
     how = execution_options(options)
     here = open_project(how.env_name, how.trusting)
@@ -100,14 +117,18 @@ def resume(word: str, *, max_cost: float | None, errors: bool = False, **options
             how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
             with stop_about(run), refusals():
                 try:
-                    job = (judged_onwards if run.staged_pass else stored_job)(run, reader, here)
+                    job, notes = resumed_job(run, reader, writer, here)
                 except (CannotPlan, ConfigurationError) as problem:
                     note_refusal(writer, run, problem)
                     raise
+                job = leaving_out(job, here, _words(only), _words(without))
+            for note in notes:
+                warn(f"note: {note}")
         warn_of_plan(job.plan)
         cluster = chosen_cluster(options, here.environment, job.terms.cluster)
         job = replace(job, terms=replace(job.terms, cluster=cluster))
         approve(job.missing_permissions(judging=UNJUDGED_TOO not in run.config), here.root)
+        approve_store(here, wanted=job.terms.use_cache)
         if not how.detach:
             with stop_about(run), refusals():
                 job = with_limit(job, max_cost, writer)
@@ -115,7 +136,14 @@ def resume(word: str, *, max_cost: float | None, errors: bool = False, **options
     require_free(run)
     words = ["resume", run.key, *(("--max-cost", max_cost) if max_cost else ()), *cluster_words(options)]
     words += ["--errors"] if errors else []
+    words += [part for name in only for part in ("--target", name)]
+    words += [part for name in without for part in ("--without", name)]
     return run_detached(run, how, words, is_asked_again(run) if errors else has_begun)
+
+
+def _words(options: Sequence[str]) -> list[str]:
+    """Names that were given by commas or one by one."""
+    return [word for names in options for word in names.split(",") if word]
 
 
 def _demand_errors(reader: Reader, run: RunRow) -> None:
@@ -148,6 +176,7 @@ def rescore(
     items: str | None,
     dataset: Path | None,
     evaluators: str | None,
+    named: tuple[str, ...],
     judge: str | None,
     without_judges: bool,
     no_cache: bool,
@@ -160,36 +189,29 @@ def rescore(
     with refusals(), project.reader() as reader:
         run = project.run_named(reader, word)
         how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
-        unjudged_too = allow_unjudged or how.plan_only
-        if only is None and items is None:
-            job = judged_again(
-                run,
-                reader,
-                here,
-                dataset=inputs.read(dataset) if dataset is not None else None,
-                evaluators=evaluators_named(evaluators) if evaluators is not None else None,
-                judge=judge,
-                without_judges=without_judges,
-                use_cache=not no_cache,
-                allow_unjudged=unjudged_too,
-            )
-        else:
-            if dataset is not None or evaluators is not None or judge is not None or without_judges:
-                raise Stop(
-                    "--only and --items judge some answers again by what judges the run; anything else judges all"
-                )
-            answers = answers_chosen(reader, run, only, items)
-            job = some_judged_again(run, answers, reader, here, allow_unjudged=unjudged_too)
-            job = replace(job, terms=replace(job.terms, use_cache=job.terms.use_cache and not no_cache))
+        some = only is not None or items is not None
+        request = RescoreRequest(
+            dataset=inputs.read(dataset) if dataset is not None else None,
+            evaluators=evaluators_named(evaluators) if evaluators is not None else None,
+            judge=judge,
+            without_judges=without_judges,
+            named=frozenset(named),
+            answers=frozenset(answers_chosen(reader, run, only, items)) if some else None,
+            use_cache=not no_cache,
+            allow_unjudged=allow_unjudged or how.plan_only,
+        )
+        job = prepare_rescore(run, request, reader, here)
         warn_of_plan(job.plan)
+        for note in job.notes:
+            warn(note)
         if how.plan_only:
-            rows = reader.all_rows(run.id) if job.judged is None else reader.rows(job.judged)
-            estimate = estimate_again(job.plan, rows)
             sent = destinations(needed_judges(job.plan, here.settings), here.environment)
+            estimate = estimate_rescore(job, reader)
             return say_estimate(job.plan, estimate, sent, how.as_json, allow_unjudged=allow_unjudged)
     cluster = chosen_cluster(options, here.environment, job.terms.cluster)
     job = replace(job, terms=replace(job.terms, cluster=cluster))
     approve(job.missing_permissions(judging=not allow_unjudged), here.root)
+    approve_store(here, wanted=job.terms.use_cache)
     if how.detach:
         require_free(run)
         words: list[object] = ["rescore", run.key]
@@ -197,6 +219,7 @@ def rescore(
         words += ["--items", items] if items is not None else []
         words += ["--dataset", dataset] if dataset is not None else []
         words += ["--evaluators", evaluators] if evaluators is not None else []
+        words += [word for name in named for word in ("--evaluator", name)]
         words += ["--judge", judge] if judge is not None else []
         words += ["--without-judges"] if without_judges else []
         words += ["--no-cache"] if no_cache else []
@@ -205,3 +228,59 @@ def rescore(
         return run_detached(run, how, words, is_being_judged(run))
     with open_writer(here) as writer:
         return run_here(job, writer, how, again=True)
+
+
+_OF_WHOLE_RUNS = ("only", "items", "evaluators", "named", "judge", "without_judges", "no_cache", "detach", "cluster")
+
+
+def rescore_item(word: str, item: str, dataset: Path | None, options: Mapping[str, Any]) -> int:
+    """Judge the answers to an item again by what its run is judged by, or by a dataset as it is now."""
+    how = execution_options(options)
+    other = next((f"--{name.replace('_', '-')}" for name in _OF_WHOLE_RUNS if options.get(name)), "")
+    if other or how.gates.has_checks:
+        raise Stop(f"--item judges the answers to one item in place; {other or 'a gate'} is for a whole run")
+    here = open_project(how.env_name, how.trusting)
+    with refusals(), project.reader() as reader:
+        run = project.run_named(reader, word)
+        rows = answers_to(reader, run, item)
+        document = inputs.read(dataset) if dataset is not None else None
+        place = None if document is None else _place(reader, run, rows[0].item, document)
+        work = prepare_rejudging(run, rows, reader, here, document, place)
+        warn_of_plan(work.job.plan)
+        if how.plan_only:
+            sent = destinations(needed_judges(work.job.plan, here.settings), here.environment)
+            return say_estimate(work.job.plan, work.estimate(reader), sent, how.as_json, allow_unjudged=True)
+    approve(work.missing_permissions(), here.root)
+    approve_store(here, wanted=True)
+    with open_writer(here) as writer, refusals():
+        try:
+            after = asyncio.run(rejudge(work, writer, say_wait))
+        except NotStored as problem:
+            raise Stop(f"stopped: {problem} The same command goes on", 4) from None
+        except StoreError as problem:
+            raise Stop(str(problem), 1) from None
+    with project.reader() as reader:
+        run = reader.run(run.id)
+    for before, now in zip(work.rows, after, strict=True):
+        if how.as_json:
+            say_json_line({"answer": asdict(now), "before": {"status": before.status, "score": before.score}})
+        elif not how.quiet:
+            say(rejudged_change(before, now, work.expected is not None), fg=colour(ANSWER_LOOKS[now.status].tone))
+    if not how.as_json and not how.quiet and (sentence := rejudged_sentence(run)):
+        say(f"{run.key}: {sentence}")
+    return 0
+
+
+def say_wait(wait: StoreWait, is_over: bool) -> None:
+    """Say what the store keeps it waiting for, and that it goes on."""
+    with suppress(OSError):  # what is printed may go to the disk that is full
+        warn(command_wait_sentence(wait, time.time(), is_over=is_over))
+
+
+def _place(reader: Reader, run: RunRow, number: int, document: Document) -> int:
+    """Where the item of a run stands in a dataset now."""
+    asked = reader.snapshot(run.snapshot)["items"][number]
+    place = place_of(document.data["items"], asked, number)
+    if place is None:
+        raise Stop(f"the item is not in {document.file} any more, or asks something else now")
+    return place

@@ -12,29 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.approving import approve
 from tui_evals.cli.compare.compare import evaluator_tables
-from tui_evals.cli.inputs import open_project
+from tui_evals.cli.inputs import approve, approve_store, evaluators_named, open_project
 from tui_evals.cli.output import Stop, columns, keep_output_to_ourselves, say, say_json, warn
-from tui_evals.cli.sources import evaluators_named
+from tui_evals.cli.run.execution import ExecutionOptions, find_baseline, open_writer, refusals, run_here
 from tui_evals.compare.measures import RunDifference
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
 from tui_evals.compare.verdicts import NAMES, difference_sentence
 from tui_evals.datasets.discover import project_root
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.present.columns import table, wrap
 from tui_evals.present.comparisons import label_lines
-from tui_evals.runs.suites import cases, running
-from tui_evals.runs.suites import suite as keeping
-from tui_evals.runs.suites.cases import ArthurError, ArthurInternalError, NotFoundError, UserValueError
-from tui_evals.runs.suites.suite import Method, method_named, refuse_unjudgeable
+from tui_evals.present.gates import gates_data
+from tui_evals.runs import suite_runs
+from tui_evals.runs import suites as keeping
+from tui_evals.runs.gates import Gates
+from tui_evals.runs.suite_runs import ArthurError, ArthurInternalError, NotFoundError, UserValueError
+from tui_evals.runs.suites import Method, method_named, refuse_unjudgeable
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
-
-from .execution import ExecutionOptions, open_writer, refusals, run_here
 
 
 def list_suites(as_json: bool) -> None:
@@ -61,7 +60,7 @@ def list_suites(as_json: bool) -> None:
 
 
 def _suite_data(reader: Reader, suite: keeping.Suite) -> dict[str, Any]:
-    runs = running.runs_of(reader, suite.name)
+    runs = suite_runs.runs_of(reader, suite.name)
     return {
         "suite": suite.name,
         "description": suite.description,
@@ -90,7 +89,7 @@ def show(name: str, run: str | None, as_json: bool) -> None:
                 say_run(reader, chosen_run, cases=True)
             return
         data = _suite_data(reader, suite)
-        runs = [_run_summary(reader, suite_run) for suite_run in running.runs_of(reader, suite.name)]
+        runs = [_run_summary(reader, suite_run) for suite_run in suite_runs.runs_of(reader, suite.name)]
     if as_json:
         pairs = zip(suite.inputs, suite.references, strict=True)
         test_cases = [{"input": text, "reference_output": reference} for text, reference in pairs]
@@ -114,8 +113,8 @@ def _suite_or_stop(name: str) -> keeping.Suite:
 
 def _run_named(reader: Reader, suite: keeping.Suite, word: str) -> RunRow:
     """The run of a suite by its name or its id."""
-    runs = running.runs_of(reader, suite.name)
-    run = next((run for run in runs if run.name == running.stored_name(word) or run.key == word), None)
+    runs = suite_runs.runs_of(reader, suite.name)
+    run = next((run for run in runs if run.name == suite_runs.stored_name(word) or run.key == word), None)
     if run is None:
         hint = did_you_mean(word, [run.name for run in runs])
         problem = NotFoundError(f"the suite {suite.name} has no run {word!r}{hint}")
@@ -125,24 +124,24 @@ def _run_named(reader: Reader, suite: keeping.Suite, word: str) -> RunRow:
 
 def _run_summary(reader: Reader, run: RunRow) -> dict[str, Any]:
     """The figures and metadata of a run."""
-    rows = running.rows_of(reader, run)
+    rows = suite_runs.rows_of(reader, run)
     counted = Counter(row.category for row in rows if row.category is not None)
     return {
         "run": run.name,
         "id": run.key,
         "status": run.status,
         "created": _time_text(run.created),
-        "average": running.average([row.score for row in rows]),
+        "average": suite_runs.average([row.score for row in rows]),
         "scored": sum(row.score is not None for row in rows),
         "cases": len(rows),
         "categories": dict(counted),
-        "metadata": running.metadata_of(reader, run),
+        "metadata": suite_runs.metadata_of(reader, run),
     }
 
 
 def run_data(reader: Reader, run: RunRow) -> dict[str, Any]:
     """A run with every case of it."""
-    return _run_summary(reader, run) | {"test_cases": [asdict(row) for row in running.rows_of(reader, run)]}
+    return _run_summary(reader, run) | {"test_cases": [asdict(row) for row in suite_runs.rows_of(reader, run)]}
 
 
 def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
@@ -158,7 +157,7 @@ def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
     if not cases:
         return
     rows = [["case", "score", "category", "output", "input"]]
-    every = list(enumerate(running.rows_of(reader, run), 1))
+    every = list(enumerate(suite_runs.rows_of(reader, run), 1))
     every.sort(key=lambda pair: (pair[1].score is not None, pair[1].score or 0.0))
     for number, row in every:
         rows.append(
@@ -210,7 +209,7 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
     """The averages of a suite's runs, and whether the first one differs from the later ones by more than chance."""
     suite = _suite_or_stop(name)
     with project.reader() as reader:
-        runs = [_run_named(reader, suite, word) for word in words] or running.runs_of(reader, suite.name)
+        runs = [_run_named(reader, suite, word) for word in words] or suite_runs.runs_of(reader, suite.name)
         if len({run.id for run in runs}) < max(2, len(runs)):
             raise Stop(f"there are not two different runs of {suite.name} to compare; make another, or name two")
         summaries = [_run_summary(reader, run) for run in runs]
@@ -269,7 +268,7 @@ def create(
     with stop_on_suite_error():
         method = _method_or_stop(scoring, here.registry)
         refuse_unjudgeable(method, here.registry)
-        case_list = cases.cases_from(
+        case_list = suite_runs.cases_from(
             frame=None,
             path=data,
             inputs=None,
@@ -310,14 +309,16 @@ def run(
     judge: str | None,
     trusting: bool,
     as_json: bool,
+    gates: Gates,
     **metadata: str | None,
 ) -> int:
     """Score the candidates in a table as a run of a suite."""
     here = open_project(None, trusting)
+    how = find_baseline(ExecutionOptions(quiet=as_json, gates=gates), suite_runs.source_of(here.root, suite))
     with stop_on_suite_error():
         stored_suite = keeping.suite_named(here.root, suite)
         needs_context = _stored_method(stored_suite, here.registry).requires_context
-        texts, contexts = cases.candidates_from(
+        texts, contexts = suite_runs.candidates_from(
             frame=None,
             path=candidates,
             candidates=None,
@@ -325,17 +326,18 @@ def run(
             context_column=context_column,
             contexts=None,
         )
-        suite_run = running.suite_run(stored_suite, name, texts, contexts, metadata, needs_context=needs_context)
+        suite_run = suite_runs.suite_run(stored_suite, name, texts, contexts, metadata, needs_context=needs_context)
         keep_output_to_ourselves()
         with refusals(), open_writer(here) as writer:
-            prepared = running.prepare_run(suite_run, here, judge)
+            prepared = suite_runs.prepare_run(suite_run, here, judge)
             approve(prepared.missing_permissions(), here.root)
+            approve_store(here, wanted=prepared.terms.use_cache)
             job = prepared.store(writer)
-            code = run_here(job, writer, ExecutionOptions(quiet=as_json))
+            code = run_here(job, writer, how)
     with project.reader() as reader:
         run = reader.find_run(job.run.key)
         if as_json:
-            say_json(run_data(reader, run))
+            say_json({**run_data(reader, run), "verdict": run.verdict or None, "gates": gates_data(run.gates)})
         else:
             say_run(reader, run)
     return code

@@ -13,16 +13,29 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.opening import Opening, need_terminal
 from tui_evals.cli.output import Stop, cell, columns, redraws, rewind, say, say_end, say_json_line, warn
+from tui_evals.cli.run.ending import baseline_lines, say_gates
 from tui_evals.datasets.discover import project_root
-from tui_evals.present.pace import Pace, pace_parts, store_wait_sentence, stored_again_sentence, wait_sentence
-from tui_evals.present.runs import Cost, judging_sentence, next_step, run_budget, run_cost, stop_reason
+from tui_evals.present.gates import gates_data
+from tui_evals.present.runs import (
+    Cost,
+    Pace,
+    judging_sentence,
+    line_names,
+    next_step,
+    pace_parts,
+    run_budget,
+    run_cost,
+    stop_reason,
+    store_wait_sentence,
+    stored_again_sentence,
+    wait_sentence,
+)
 from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, StoreWait, Totals, Wait, WorkerRow
 from tui_evals.store.workers import RunWorkers, WorkerTotals, worker_totals
-
-from .standing import baseline_notes
+from tui_evals.text.safe import safe_line
 
 _MOST = 6
 _ORDER = {"alive": 0, "silent": 1, "gone": 2}
@@ -130,7 +143,7 @@ class Progress:
                     over = over or (work is None and run.status in OVER)
                     if not self._quiet:
                         self._show(reader, run, over)
-                except StoreError:
+                except (StoreError, LookupError):
                     if work is None:
                         raise
                     run = replace(run, waiting=store_wait())  # the work says itself what it makes of such a store
@@ -167,13 +180,13 @@ class Progress:
         if not self._live and not over and now - self._last_shown < _PLAIN_EVERY:
             return
         self._last_shown = now
-        totals = reader.totals_by(run.id, "target")
+        names, totals = line_names(run), reader.totals_by(run.id, "column")
         judged = run.staged if run.staged_pass else sum(map(final_count, totals.values()))
         self._pace.note(now, judged, run.status == "running")
         self._crew.look(reader, run)
         room = (columns() or 1000) - 1
         budget = run_budget(run) if len(totals) == 1 else None
-        lines = [" · ".join(_line(run.targets[target], one, budget)) for target, one in totals.items()]
+        lines = [" · ".join(_line(safe_line(names[column]), one, budget)) for column, one in totals.items()]
         if run.staged_pass:
             lines = [judging_sentence(run)]
         lines = self._with_pace(run, lines, list(totals.values()))
@@ -210,7 +223,7 @@ class Progress:
 
 
 def _line(name: str, totals: Totals, budget: float | None) -> list[str]:
-    """One target's results so far; the budget is that of the whole run."""
+    """The results of one column so far; the budget is that of the whole run."""
     flying = [f"{totals.running:,} {status_phrase('running')}"] if totals.running else []
     return [
         f"{name}: {final_count(totals)}/{totals.total}  {short_counts(totals)}",
@@ -230,14 +243,16 @@ def watch(word: str, as_json: bool) -> int:
             say_end(run.key, run.status, "no longer watching", 0)
         return 0
     if as_json:
-        say_end(run.key, run.status, stop_reason(run), 0, verdict=run.verdict or None)
+        about = {"verdict": run.verdict or None, "gates": gates_data(run.gates)}
+        say_end(run.key, run.status, stop_reason(run), 0, **about)
         return 0
     say(f"run {run.key} is {run_look(run).word}")
     for line in filter(None, (stop_reason(run), next_step(run), run.verdict)):
         say(line)
+    say_gates(run.gates)
     with Reader(project.store_path()) as reader:  # that it can only be read has been said
-        for target, note in baseline_notes(reader, run).items():
-            say(f"{run.targets[target]}: {note}")
+        for line in baseline_lines(reader, run):
+            say(line)
     return 0
 
 

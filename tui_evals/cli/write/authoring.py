@@ -1,4 +1,4 @@
-"""Writing datasets: init, validate, resolve, upgrade."""
+"""`tui-evals init`, `validate`, `resolve`, `upgrade` and `convert`."""
 
 from __future__ import annotations
 
@@ -6,35 +6,33 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_evals.atomic_files import CannotSave
 from tui_evals.cli import inputs
-from tui_evals.cli.output import Stop, cell, say, say_json
+from tui_evals.cli.output import Stop, cell, is_output, say, say_json, warn, write_file
 from tui_evals.datasets import save
 from tui_evals.datasets.attachments import attachment_problems
-from tui_evals.datasets.discover import STARTER, make_project
+from tui_evals.datasets.discover import STARTER, make_project, write_starter
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.datasets.problems import DatasetError, Problem, problem_with_place
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem, problem_with_place
 from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
-from tui_evals.datasets.starter import write_starter
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
-from tui_evals.datasets.versions import CURRENT_VERSION
-from tui_evals.runs.own_code import own_code_problems
+from tui_evals.files import CannotSave
+from tui_evals.imports.convert import converted
+from tui_evals.runs.evaluator_checks import own_code_problems
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.beginnings import EMPTY
-from tui_evals.targets.config_file import add_section, begin_configuration
-from tui_evals.targets.guides import GUIDES, guide_lines
-from tui_evals.targets.permissions import Approvals, is_unclaimed
+from tui_evals.targets.config_file import EMPTY, add_section, begin_configuration
+from tui_evals.targets.permissions import Approvals, is_shared, is_unclaimed
+from tui_evals.targets.providers import GUIDES, guide_lines
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 
 
 def initialise_from(source: str, provider: str | None, given: Mapping[str, str | None]) -> None:
     """Begin a project with a target of a kind."""
-    from .beginning import begin_from
+    from tui_evals.cli.write.beginning import begin_from
 
     if provider is not None:
         raise Stop("--from and --provider each configure a target; give one of them, and then the other")
@@ -42,7 +40,16 @@ def initialise_from(source: str, provider: str | None, given: Mapping[str, str |
     make_project(Path.cwd())
     if begun_here:
         Approvals(Path.cwd()).own()
+    else:
+        _say_whose()
     begin_from(source, given)
+
+
+def _say_whose() -> None:
+    """Say why you will be asked about the code of a project that you made here."""
+    if is_shared(Path.cwd()) and not Approvals(Path.cwd()).is_own:
+        say("A pull can bring code of others into this repository, so what it runs needs your yes.")
+        say("If all of it is your own: tui-evals trust --below .")
 
 
 def initialise(template: str, provider: str | None, given: Mapping[str, str | None]) -> None:
@@ -68,6 +75,8 @@ def initialise(template: str, provider: str | None, given: Mapping[str, str | No
         raise Stop(f"the project cannot be made here: {problem}") from None
     if not has_dataset:
         say(f"wrote {STARTER} ({template}) and {folder.name}/", fg="green")
+    if not begun_here and not has_dataset:
+        _say_whose()
     if provider is not None:
         _add_provider(provider)
     else:
@@ -242,3 +251,20 @@ def upgrade_file(file: Path) -> None:
     say(f"{file}: {done.before or 'unversioned'} → {CURRENT_VERSION}", fg="green")
     if done.backup:
         say(f"the original is kept as {done.backup}")
+
+
+def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
+    """Write a dataset as another format, to a new file or to standard output."""
+    source = inputs.read(file)
+    try:
+        registry = inputs.evaluators(prompt=prompt_of(source))
+        dataset_of(source, registry.catalogue, registry.own)
+        text, lost = converted(source, kind, registry.own, raw_csv=raw_csv)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+    file = output or Path("-")
+    write_file(file, [text], new=True)
+    if not is_output(file):
+        say(f"wrote {file}", fg="green")
+    for line in lost:
+        warn(f"note: {line}")

@@ -7,21 +7,17 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tui_evals.atomic_files import CannotSave, write_atomically
-from tui_evals.cli.asking import asked
 from tui_evals.cli.inputs import open_project
-from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say
-from tui_evals.datasets.discover import STARTER, make_project
-from tui_evals.datasets.starter import write_first_questions
+from tui_evals.cli.output import Stop, asked, cell, keep_output_to_ourselves, say
+from tui_evals.datasets.discover import STARTER, make_project, write_first_questions
+from tui_evals.files import CannotSave, make_folder, write_atomically
 from tui_evals.runs.approving import agree, missing_of_targets
-from tui_evals.runs.opening import items_of
 from tui_evals.runs.project import Project
+from tui_evals.runs.target_opening import items_of
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, attempt_clock
-from tui_evals.targets.beginnings import BEGINNINGS, FUNCTION, answer_path
-from tui_evals.targets.config_file import add_section, write_setting
+from tui_evals.targets.config_file import BEGINNINGS, FUNCTION, add_section, answer_path, write_setting
 from tui_evals.targets.opening import open_target
-from tui_evals.text.jsonpath import PathError, find_by_path
-from tui_evals.text.strictjson import loads
+from tui_evals.text.strictjson import PathError, find_by_path, loads
 
 FIRST = "Hello! What can you help me with?"
 _FUNCTION = re.compile(r"(?P<file>[\w./-]+\.py):(?P<name>[A-Za-z_]\w*)")
@@ -69,7 +65,7 @@ def _write_function(at: str) -> None:
     match = _FUNCTION.fullmatch(at)
     if match is None or Path(match["file"]).exists():
         return
-    Path(match["file"]).parent.mkdir(parents=True, exist_ok=True)
+    make_folder(Path(match["file"]).parent)
     write_atomically(Path(match["file"]), FUNCTION.format(name=match["name"]).encode())
     say(f"wrote {match['file']}, a function to begin with", fg="green")
 

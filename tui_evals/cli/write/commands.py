@@ -1,12 +1,16 @@
-"""init, validate, resolve, upgrade, convert."""
+"""Options of the commands that write, edit and import datasets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-_file = click.Path(path_type=Path)
+from tui_evals.cli.opening import dataset_of_word
+from tui_evals.cli.options import as_json, file_path
+
 _FORMATS = ("m365", "csv", "jsonl", "promptfoo", "foundry")
 _PROVIDERS = (
     *("openai", "anthropic", "azure", "gemini", "vertex", "bedrock", "mistral", "groq", "openrouter"),
@@ -15,7 +19,6 @@ _PROVIDERS = (
 """As in `targets.guides`, which a command line that says `--help` need not import."""
 _SOURCES = ("http", "openai", "python", "command", "a2a")
 """As in `targets.beginnings`, likewise."""
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
 @click.command("init")
@@ -36,7 +39,7 @@ def init_command(template: str, provider: str | None, source: str | None, **give
     --from asks for what its options do not say, calls the target once, and names the command that runs the dataset.
     Nothing that is already there is overwritten; --provider and --from add to a project that has its dataset already.
     """
-    from .authoring import initialise, initialise_from
+    from tui_evals.cli.write.authoring import initialise, initialise_from
 
     if source is None:
         initialise(template, provider, given)
@@ -45,9 +48,9 @@ def init_command(template: str, provider: str | None, source: str | None, **give
 
 
 @click.command("validate")
-@click.argument("files", nargs=-1, type=_file)
+@click.argument("files", nargs=-1, type=file_path)
 @click.option("--strict-schema", is_flag=True, help="Refuse what the published runevals schema refuses.")
-@_as_json
+@as_json
 def validate_command(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
     """Check datasets and prompt files, every problem at once.
 
@@ -55,39 +58,39 @@ def validate_command(files: tuple[Path, ...], strict_schema: bool, as_json: bool
     the usual places are searched. Two verdicts are given apart: whether tui-evals can run a dataset, and whether it
     is portable to runevals as it is. Exit code 2 when something is wrong.
     """
-    from .authoring import validate_files
+    from tui_evals.cli.write.authoring import validate_files
 
     return validate_files(files, strict_schema, as_json)
 
 
 @click.command("resolve")
-@click.argument("file", type=_file)
+@click.argument("file", type=file_path)
 @click.option("--item", "number", type=click.IntRange(min=1), help="Only this item, counted from 1.")
-@_as_json
+@as_json
 def resolve_command(file: Path, number: int | None, as_json: bool) -> None:
     """Show which evaluators judge each item and turn of FILE, with which options, and where each comes from."""
-    from .authoring import show_resolved
+    from tui_evals.cli.write.authoring import show_resolved
 
     show_resolved(file, number, as_json)
 
 
 @click.command("upgrade")
-@click.argument("file", type=_file)
+@click.argument("file", type=file_path)
 def upgrade_command(file: Path) -> None:
     """Bring the dataset FILE to the current version of the format.
 
     A bare array or another unversioned shape is rewritten, with a byte-identical backup beside it; an older version
     only gets its version changed.
     """
-    from .authoring import upgrade_file
+    from tui_evals.cli.write.authoring import upgrade_file
 
     upgrade_file(file)
 
 
 @click.command("convert")
-@click.argument("file", type=_file)
+@click.argument("file", type=file_path)
 @click.option("--to", "kind", type=click.Choice(_FORMATS), required=True, help="What to write.")
-@click.option("-o", "--output", type=_file, help="Where to, a new file; - or nothing for the screen.")
+@click.option("-o", "--output", type=file_path, help="Where to, a new file; - or nothing for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
 def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
     """Write the dataset FILE as another format, and say what that format cannot hold.
@@ -95,6 +98,323 @@ def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -
     m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals;
     promptfoo is the configuration of promptfoo as YAML; foundry the evaluations of Prompt Foundry as JSON.
     """
-    from .converting import convert_file
+    from tui_evals.cli.write.authoring import convert_file
 
     convert_file(file, kind, output, raw_csv)
+
+
+_dataset = click.argument("dataset", type=file_path, callback=lambda context, parameter, value: dataset_of_word(value))
+_force = click.option("--force", is_flag=True, help="Write a file that is read-only too.")
+_unset = click.option("--unset", multiple=True, metavar="FIELD", help="Take a field away; may be repeated.")
+_turn = click.option("--turn", type=click.IntRange(min=1), help="This turn of the item instead of the item.")
+
+
+def _writing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that writes a dataset."""
+    return _force(as_json(command))
+
+
+@click.group("item")
+def item_command() -> None:
+    """List, add, change and remove the items of a dataset.
+
+    ITEM is a number counted from 1, a testId or name, or `last`; ITEMS may be several, as in 1,4-9. FIELD=VALUE sets a
+    field: `weight=0.5`, `variables.city=Rome`, `turns.2.prompt=And then?`, `tags=smoke,slow`; FIELD:=JSON gives JSON. A
+    VALUE of - is read from standard input, @FILE from a file, and @@ stands for @ itself.
+
+    Everything is checked first and nothing is written that would make the dataset worse; `tui-evals dataset undo` takes
+    back what was written.
+    """
+
+
+@item_command.command("list", short_help="List items, or those a filter finds.")
+@_dataset
+@click.argument("words", nargs=-1, metavar="[FILTER]...")
+@as_json
+def list_command(dataset: Path, words: tuple[str, ...], as_json: bool) -> None:
+    """List the items of DATASET, or those that FILTER lets through, as the tree does: `category:x !tag:slow word`."""
+    from tui_evals.cli.write.listing import list_items
+
+    list_items(dataset, words, as_json)
+
+
+@item_command.command("show", short_help="Show an item, or one field of it.")
+@_dataset
+@click.argument("item")
+@click.argument("field", required=False)
+@as_json
+def show_command(dataset: Path, item: str, field: str | None, as_json: bool) -> None:
+    """Show ITEM of DATASET with all its fields, or the value of one FIELD alone."""
+    from tui_evals.cli.write.listing import show_item
+
+    show_item(dataset, item, field, as_json)
+
+
+@item_command.command("add", short_help="Add an item, or a turn.")
+@_dataset
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
+@click.option("--after", metavar="ITEM", help="Behind this item, 0 for the beginning; at the end when absent.")
+@click.option("--from", "source", metavar="FILE", help="A JSON file, or -: an item, or a list of them.")
+@click.option("--turn-of", metavar="ITEM", help="Add a turn to this item instead; --after then counts its turns.")
+@click.option("--new", is_flag=True, help="Begin the dataset where there is no such file.")
+@_writing
+def add_command(
+    dataset: Path,
+    fields: tuple[str, ...],
+    after: str | None,
+    source: str | None,
+    turn_of: str | None,
+    new: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Add an item to DATASET, and print its number and name."""
+    from tui_evals.cli.write.items import Where, add
+
+    add(Where(dataset, force, as_json), fields, after=after, source=source, turn_of=turn_of, new=new)
+
+
+@item_command.command("set", short_help="Set fields of items.")
+@_dataset
+@click.argument("items")
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
+@_unset
+@_writing
+def set_command(
+    dataset: Path, items: str, fields: tuple[str, ...], unset: tuple[str, ...], force: bool, as_json: bool
+) -> None:
+    """Set fields of ITEMS; an empty VALUE takes a field away, as --unset does."""
+    from tui_evals.cli.write.items import Where, set_fields
+
+    set_fields(Where(dataset, force, as_json), items, fields, unset)
+
+
+@item_command.command("copy", short_help="Put copies behind items.")
+@_dataset
+@click.argument("items")
+@_turn
+@_writing
+def copy_command(dataset: Path, items: str, turn: int | None, force: bool, as_json: bool) -> None:
+    """Put a copy behind each of ITEMS, with a testId of its own and without results of runs."""
+    from tui_evals.cli.write.items import Where, copy
+
+    copy(Where(dataset, force, as_json), items, turn)
+
+
+@item_command.command("rm")
+@_dataset
+@click.argument("items")
+@_turn
+@_writing
+def rm_command(dataset: Path, items: str, turn: int | None, force: bool, as_json: bool) -> None:
+    """Remove ITEMS. Nothing is asked: `tui-evals dataset undo` brings them back."""
+    from tui_evals.cli.write.items import Where, remove
+
+    remove(Where(dataset, force, as_json), items, turn)
+
+
+@item_command.command("move", short_help="Move items, or a turn.")
+@_dataset
+@click.argument("items")
+@click.argument("to")
+@_turn
+@_writing
+def move_command(dataset: Path, items: str, to: str, turn: int | None, force: bool, as_json: bool) -> None:
+    """Move ITEMS so that the first of them is number TO; `last` is the end. With --turn, a turn among the turns."""
+    from tui_evals.cli.write.items import Where, move
+
+    move(Where(dataset, force, as_json), items, to, turn)
+
+
+# A tag to be taken away begins with a minus, as options do: what is none of those below is taken for a tag.
+@item_command.command(
+    "tag",
+    short_help="Give items tags, or take them away.",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+)
+@_dataset
+@click.argument("items")
+@click.argument("tags", nargs=-1, required=True)
+@_writing
+def tag_command(dataset: Path, items: str, tags: tuple[str, ...], force: bool, as_json: bool) -> None:
+    """Give ITEMS tags; one with a minus in front is taken away: `smoke,-old`."""
+    from tui_evals.cli.write.items import Where, tag
+
+    tag(Where(dataset, force, as_json), items, tags)
+
+
+@item_command.command("conversation", short_help="Make single prompts conversations.")
+@_dataset
+@click.argument("items")
+@click.option("--back", is_flag=True, help="Make a conversation of one turn a single prompt.")
+@_writing
+def conversation_command(dataset: Path, items: str, back: bool, force: bool, as_json: bool) -> None:
+    """Make ITEMS, single prompts, conversations of one turn; `item add --turn-of` adds others."""
+    from tui_evals.cli.write.items import Where, conversation
+
+    conversation(Where(dataset, force, as_json), items, back)
+
+
+@item_command.command("from-conversation", short_help="Make items of chats said elsewhere.")
+@click.argument("file", type=file_path)
+@click.option(
+    "--into", type=file_path, required=True, metavar="DATASET", help="Added at its end; made where it is new."
+)
+@click.option("--with-checks", is_flag=True, help="Let the checks that the last answers suggest judge.")
+def from_conversation_command(file: Path, into: Path, with_checks: bool) -> None:
+    """Add every conversation of FILE, messages in OpenAI's format (.json, .jsonl), as an item to a dataset.
+
+    FILE may hold messages, requests, responses, a log of them, or lines for fine-tuning. Answers become expected
+    responses. The checks that the last answer suggests wait under extensions.suggested, where they judge nothing.
+    """
+    from tui_evals.cli.write.importing import add_conversations
+
+    add_conversations(file, into, with_checks)
+
+
+@click.group("dataset")
+def dataset_command() -> None:
+    """Set fields of a dataset itself, and take back what commands did to it."""
+
+
+@dataset_command.command("set", short_help="Set fields of the dataset itself.")
+@_dataset
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
+@_unset
+@_writing
+def set_dataset_command(
+    dataset: Path, fields: tuple[str, ...], unset: tuple[str, ...], force: bool, as_json: bool
+) -> None:
+    """Set fields of DATASET itself: `metadata.name=Library`, `variables.city=Rome`, `prompt_file=ask.prompty`."""
+    from tui_evals.cli.write.items import Where, set_dataset
+
+    set_dataset(Where(dataset, force, as_json), fields, unset)
+
+
+_over = click.option("--force", is_flag=True, help="Also where the file was changed since, or is read-only.")
+
+
+@dataset_command.command("undo", short_help="Take back what the last command did.")
+@_dataset
+@_over
+@as_json
+def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
+    """Give DATASET the content it had before the last command that changed it; again for the one before."""
+    from tui_evals.cli.write.listing import undo
+
+    undo(dataset, True, force, as_json)
+
+
+@dataset_command.command("redo", short_help="Do again what was taken back.")
+@_dataset
+@_over
+@as_json
+def redo_command(dataset: Path, force: bool, as_json: bool) -> None:
+    """Do again what was taken back last."""
+    from tui_evals.cli.write.listing import undo
+
+    undo(dataset, False, force, as_json)
+
+
+@dataset_command.command("history", short_help="List what commands did to a dataset.")
+@_dataset
+@as_json
+def history_command(dataset: Path, as_json: bool) -> None:
+    """List what commands did to DATASET, the newest last; the last 50 can be taken back."""
+    from tui_evals.cli.write.listing import show_history
+
+    show_history(dataset, as_json)
+
+
+@click.command("import")
+@click.argument("path", type=file_path, required=False)
+@click.option("--from", "kind", metavar="KIND", help="What PATH is; guessed when absent. A wrong one lists all.")
+@click.option(
+    "--into", type=file_path, metavar="FILE", help="The file of the dataset; messages are added to one there."
+)
+@click.option(
+    "--out", type=file_path, metavar="DIR", help="The folder the dataset is written to; that of PATH when absent."
+)
+@click.option("--name", metavar="NAME", help="What dataset and run are called; as the prompt or the file when absent.")
+@click.option("--prompt", metavar="NAME", help="Which prompt, of a file of Prompt Foundry with several.")
+@click.option(
+    "--targets/--no-targets",
+    default=None,
+    help="Write the settings of its targets to .evals/config.toml; asked at a terminal when absent.",
+)
+@click.option(
+    "--verify",
+    is_flag=False,
+    flag_value="",
+    metavar="[RESULTS]",
+    help="Judge the recorded answers of RESULTS, or of PATH, again: is each verdict the same?",
+)
+@click.option("--judges", is_flag=True, help="With --verify: ask the models that judge too.")
+@click.option("--trust", is_flag=True, help="With --verify: run the project's own evaluators unasked.")
+@as_json
+def import_command(
+    path: Path | None,
+    kind: str | None,
+    targets: bool | None,
+    verify: str | None,
+    judges: bool,
+    trust: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Bring in what another tool holds: its tests as a dataset, its answers and verdicts as a finished run.
+
+    \b
+    KIND is one of
+      promptpex   a folder that PromptPex wrote, or a file of it, such as
+                  tests.json, test_results.json or promptpex_context.json
+      inspect     a log of Inspect, .eval or .json
+      inspect-dataset
+                  its dataset files, .jsonl, .json or .csv with input and
+                  target
+      bench       a folder bench_runs of Arthur Bench, or a suite in it
+      foundry     evaluations of Prompt Foundry, as the JSON of its SDK
+      promptfoo   a promptfooconfig.yaml, or its folder
+      promptfoo-results
+                  its output.json or promptfoo.db
+      results     results JSON that `tui-evals export` wrote
+      results-jsonl, results-csv, report, junit
+                  its .jsonl, .csv, .html and .xml
+      oaieval-log a log of OpenAI Evals, theirs or ours
+      messages    messages in OpenAI's format, .json or .jsonl
+      dataset     a dataset, which needs no import
+
+    It is said what was carried, changed and left out. Nothing is asked of any model, no file is overwritten, and a
+    run that was brought in before is not brought in twice. A log or results file becomes a run alone, unless --into
+    or --out says where its dataset goes.
+
+    --verify proves that the evaluators judge as before: it judges recorded answers once more, keeps nothing of that,
+    and exits 1 where a verdict differs. `import promptfooconfig.yaml --verify output.json` judges with what was made
+    of the configuration; `import output.json --verify` with what was made of the results themselves.
+    """
+    from tui_evals.cli.write.importing import Verify, import_path
+    from tui_evals.imports.base import ImportOptions
+
+    if path is None and not verify:
+        raise click.UsageError("Missing argument 'PATH'.")
+    if verify is None and (judges or trust):
+        raise click.UsageError("--judges and --trust say how --verify judges; give that too.")
+    alone = path is None or not verify
+    results = None if verify is None else Verify(None if alone else Path(verify), judges=judges, trust=trust)
+    source = Path(verify or "") if path is None else path
+    return import_path(source, kind, ImportOptions(**options), targets, as_json, results)
+
+
+@click.command("registry")
+@click.argument("path", metavar="PATH[,PATH]")
+@click.argument("words", nargs=-1, metavar="[FILTER]...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def registry_command(path: str, words: tuple[str, ...], as_json: bool) -> None:
+    """List what a registry of OpenAI Evals holds: the evals that run here, why the others do not, and the sets.
+
+    PATH is the folder that holds evals/, modelgraded/, eval_sets/ and data/, or its parent. FILTER words must all be
+    in the name, class or description; !WORD must not.
+    """
+    from tui_evals.cli.write.registry import list_registry
+
+    list_registry(path, words, as_json)

@@ -32,6 +32,7 @@ from .bridge import BUILTIN_NAMES, MODULE, AnswerSide, TestSide, trimmed_traceba
 from .values import Malformed
 
 MAX_FILE = 16_000_000
+MAX_OPEN = 32  # a file that is open takes room though its name is gone
 MAX_FRAMES = 6
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PROCESS_EVENTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen"})
@@ -324,6 +325,7 @@ def _set_limits(seconds: float, memory: int, processes: int) -> None:
 
 def confine_model_code(options: Mapping[str, Any], own: list[int]) -> None:
     """Leave this process what code of a model needs: itself, the interpreter's files and its folder."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_OPEN, MAX_OPEN))
     try:
         lockdown.hide_from_others()
         if lockdown.landlock_version() or lockdown.has_seccomp():

@@ -30,12 +30,12 @@ from tui_evals.evaluators.base import (
     verdict_score,
 )
 from tui_evals.evaluators.judging import ask_once
-from tui_evals.evaluators.scales import SKIPPED, OffScale, Scale, ScaledOptions, parse_scale, threshold_on
+from tui_evals.evaluators.libraries.worker import MetricStopped, Setup, measure
 from tui_evals.evaluators.trust import TrustError, code_digest, code_files
-from tui_evals.text.vectors import unpack_vector
+from tui_evals.evaluators.verdicts import SKIPPED, OffScale, Scale, ScaledOptions, parse_scale, threshold_on
+from tui_evals.text.model_output import unpack_vector
 
 from .location import VECTOR_METRICS, asks_model, installed_version, python_of
-from .worker import MetricStopped, Setup, measure
 
 MAX_ASKS = 200
 MAX_REASON = 2_000
@@ -81,7 +81,7 @@ class LibraryMetric(Evaluator):
         """The library says what an empty answer is worth."""
 
     def obstacle(self) -> str | None:
-        """That its Python or its library is missing, as far as the files tell."""
+        """Why it cannot judge: its Python or its library is missing."""
         python = python_of(self.options.python, self.root)
         if not os.access(python, os.X_OK):
             return self._no_python(python)
@@ -97,7 +97,7 @@ class LibraryMetric(Evaluator):
 
     @classmethod
     def approval(cls, settings: Mapping[str, Any]) -> tuple[str, str]:
-        """What somebody agrees to who lets it run: what is done, and the code that does it."""
+        """What the user agrees to: the action and the code that performs it."""
         options = cls.Options.model_validate(dict(settings))
         python = python_of(options.python, cls.root)
         version = installed_version(python, cls.library)
@@ -113,6 +113,11 @@ class LibraryMetric(Evaluator):
     def _is_local(cls) -> bool:
         """Whether the metric is a script of the project, as evaluate has them."""
         return cls.library == "evaluate" and (cls.root / cls.metric).exists()
+
+    def provenance(self) -> Mapping[str, str]:
+        """The version of its library; nothing for a script of the project, whose code has none."""
+        version = installed_version(python_of(self.options.python, self.root), self.library)
+        return {} if self._is_local() or version is None else {"version": version}
 
     async def score(self, evidence: Evidence) -> Score:
         """Measure the answer in the process of the metric."""

@@ -8,12 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tui_evals.datasets.layout import Path
-from tui_evals.datasets.problems import Problem
+from tui_evals.datasets.paths import Path, Problem
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
-from tui_evals.text.jsonpath import PathError, find_by_path
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
+from tui_evals.text.strictjson import PathError, find_by_path
 
 from .wire import Data, Name, Share, Wire, check
 

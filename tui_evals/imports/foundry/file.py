@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.datasets.layout import Layout, Path
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Layout, Path, Problem
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
 

@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from tui_evals.datasets.layout import Layout
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError, Layout
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult
 from tui_evals.imports.keeping import json_in, keep_dataset, text_of
 from tui_evals.imports.losses import Loss, Losses

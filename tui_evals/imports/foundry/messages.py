@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from tui_evals.datasets.layout import Path
-from tui_evals.datasets.problems import Problem
+from tui_evals.datasets.paths import Path, Problem
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 
 from .assertions import DEFAULTS, Form, NoEqual, assertion_of
 from .wire import Data, Name, Wire, check

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tui_evals.datasets.layout import Path
-from tui_evals.datasets.problems import DatasetError, Problem, path_text
-from tui_evals.datasets.versions import CURRENT_VERSION
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Path, Problem, path_text
 from tui_evals.imports.losses import Losses
 
 from .assertions import AnyAssertion, defaults_of, evaluator_of, report

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tui_evals.datasets.layout import Path
-from tui_evals.datasets.problems import Problem
+from tui_evals.datasets.paths import Path, Problem
 from tui_evals.datasets.validate import problem_of
 
 Style = Literal["camel", "snake"]

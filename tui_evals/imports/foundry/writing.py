@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tui_evals.datasets.layout import pretty_json
-from tui_evals.datasets.problems import Problem
+from tui_evals.datasets.paths import Problem, pretty_json
 from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
 from tui_evals.imports.losses import Losses
 

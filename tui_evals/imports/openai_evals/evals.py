@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
 from tui_evals.datasets.validate import problem_of
-from tui_evals.datasets.versions import CURRENT_VERSION
 from tui_evals.evaluators.base import CannotJudge, Evidence
 from tui_evals.evaluators.modelgraded import ModelGraded
 from tui_evals.imports.losses import Losses
+from tui_evals.project_files import read_text
 
 from . import samples as data_files
 from .files import Entries, Entry
@@ -142,7 +142,7 @@ class EvalSpec:
         written = re.compile(rf"""^["']?{re.escape(name)}["']?[ \t]*:""", re.MULTILINE)
         for file, problem in self.surroundings.broken.items():
             try:
-                held = written.search(file.read_text(encoding="utf-8", errors="replace"))
+                held = written.search(read_text(file, errors="replace", root=file.parents[1]))
             except OSError:
                 held = None
             if held:

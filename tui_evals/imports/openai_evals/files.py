@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from pathlib import Path as File
 from typing import Any, Literal
 
-from tui_evals.datasets.layout import Path
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Path, Problem
 from tui_evals.datasets.yaml_lines import line_in, places_in
 from tui_evals.imports.losses import Losses
+from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text.yamls import Repeated, YamlError, load_mapping
 
 KINDS = ("evals", "modelgraded", "eval_sets", "completion_fns", "solvers")
@@ -124,8 +124,7 @@ def _mapping(file: File, repeated: Repeated | None = None) -> tuple[dict[str, ob
     if not file.is_file():
         raise DatasetError(str(file), [Problem("is not a file; a registry reads every *.yaml here")])
     try:
-        with file.open("rb") as stream:
-            raw = stream.read(_LARGEST + 1)
+        raw = read_bytes(file, most=_LARGEST, root=file.parents[1])
     except OSError as problem:
         raise DatasetError(str(file), [Problem(f"cannot be read: {problem.strerror}")]) from None
     try:
@@ -148,7 +147,7 @@ def _first_of(raw: bytes, line: int | None) -> int | None:
 def _line_of(file: File, path: Path, otherwise: int) -> int:
     """The line of a field, looked up only when something has to be said about it."""
     try:
-        return line_in(places_in(file.read_text(encoding="utf-8")), path)
+        return line_in(places_in(read_text(file, root=file.parents[1])), path)
     except (OSError, ValueError):
         return otherwise
 

@@ -10,7 +10,7 @@ from pathlib import Path as File
 
 from pydantic import BaseModel
 
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Problem
 
 from .evals import EvalSpec, Surroundings
 from .files import KINDS, Entries, Entry, matching, nearest, read_entries, resolved, roots_of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,8 +13,8 @@ from random import Random
 from string import ascii_uppercase
 from typing import IO, Any, cast
 
-from tui_evals.datasets.layout import Path
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Path, Problem
+from tui_evals.project_files import TooLarge, open_file
 from tui_evals.text import strictjson
 
 Data = Mapping[str, Any]
@@ -189,6 +190,7 @@ def multiple_choice(sample: Data, instructions: str, random: Random, faithful: b
 
 MOST_PROBLEMS = 20
 _LARGEST = 2**30  # bytes
+_MOST_UNPACKED = 2**26  # bytes of a packed file, which may hold a thousand times its size
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _MODULES = {".zst": "zstandard", ".lz4": "lz4.frame"}
 _PACKED = (".gz", *_MODULES)
@@ -281,15 +283,14 @@ def _check(file: File) -> None:
     if not file.is_file():
         raise NoData(f"{_shown(file)} is not a file")
     try:
-        with file.open("rb") as stream:
+        with open_file(file, most=_LARGEST, follow_out=True) as stream:
             start = stream.read(len(_POINTER))
-        size = file.stat().st_size
+    except TooLarge:
+        raise NoData(f"{_shown(file)} is larger than {_LARGEST // 2**20} MiB; split it") from None
     except OSError as problem:
         raise NoData(f"{_shown(file)} cannot be read: {problem.strerror}") from None
     if start == _POINTER:
         raise NoData(f"{_shown(file)} is a git-lfs pointer, not the data; fetch them with `git lfs pull`")
-    if size > _LARGEST:
-        raise NoData(f"{_shown(file)} is larger than {_LARGEST // 2**20} MiB; split it")
     package = _MODULES.get(file.suffix, "").partition(".")[0]
     if package and find_spec(package) is None:
         raise NoData(f"{_shown(file)} is read by the Python package {package}, which is not here; unpack the file")
@@ -299,13 +300,17 @@ def _shown(file: File) -> str:
     return str(file)[:200]
 
 
-def _opened(file: File) -> IO[bytes]:
-    if file.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(file))
-    if module := _MODULES.get(file.suffix):
-        stream: IO[bytes] = import_module(module).open(file, "rb")
-        return stream
-    return file.open("rb")
+@contextmanager
+def _opened(file: File) -> Iterator[IO[bytes]]:
+    """The file, unpacked while it is read."""
+    with open_file(file, most=_LARGEST, follow_out=True) as stream:
+        if file.suffix == ".gz":
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        elif module := _MODULES.get(file.suffix):
+            yield import_module(module).open(stream, "rb")
+        else:
+            yield stream
 
 
 def _lines(file: File) -> list[str]:
@@ -315,8 +320,9 @@ def _lines(file: File) -> list[str]:
 
 def _text(file: File) -> str:
     try:
+        most = _MOST_UNPACKED if file.suffix in _PACKED else file.stat().st_size
         with _opened(file) as stream:
-            raw = stream.read(_LARGEST + 1)
+            raw = stream.read(most + 1)
     except Exception as problem:  # each package that unpacks has errors of its own
         if file.suffix in _PACKED:
             message = f"cannot be unpacked: it is not a whole {file.suffix} file"
@@ -325,8 +331,9 @@ def _text(file: File) -> str:
         else:
             raise
         raise DatasetError(str(file), [Problem(message)]) from None
-    if len(raw) > _LARGEST:
-        raise DatasetError(str(file), [Problem(f"unpacks to more than {_LARGEST // 2**20} MiB; split it")])
+    if len(raw) > most:
+        packed = f"unpacks to more than {most // 2**20} MiB; split it"
+        raise DatasetError(str(file), [Problem(packed if file.suffix in _PACKED else "grew while it was read")])
     try:
         return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as problem:

@@ -1,8 +1,7 @@
 """promptfoo's configuration, read as an eval document and written from one."""
 
-from tui_evals.imports.promptfoo.importer import IMPORTER
+from tui_evals.imports.promptfoo.importer import IMPORTER, Configuration, read_config, recognises
 from tui_evals.imports.promptfoo.prompts import Prompt, Provider, prompty_text
-from tui_evals.imports.promptfoo.reading import Configuration, read_config, recognises
 from tui_evals.imports.promptfoo.writing import write_config
 
 __all__ = [

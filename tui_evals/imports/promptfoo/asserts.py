@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from tui_evals.imports.losses import Losses
+from tui_evals.imports.promptfoo.prompts import model_of
 from tui_evals.text import strictjson
-from tui_evals.text.box import TemplateError
-from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.names import did_you_mean
 from tui_evals.text.patterns import PatternError, compile_pattern
+from tui_evals.text.templates import TemplateError
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .code import CodeFiles, NotCarried
+from .code import JAVASCRIPT, CodeFiles, NotCarried, Seen, inner_name
 from .files import Spot, kind_of
-from .javascript import NotTranslated, translated
-from .prompts import model_of
-from .transforms import Seen
 from .values import filled, script_text
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -26,7 +26,13 @@ FACT_SCORES = {"A": 1.0, "B": 1.0, "C": 1.0, "D": 0.0, "E": 1.0}
 _AT_COMMAS = re.compile(r'(".*?"|[^,]+)(?=\s*,|\s*\Z)')
 _CODE_FILE = re.compile(r"\.(?:py|rb|[cm]?[jt]s)(?::\w+)?\Z")
 _QUOTES = re.compile(r'^"|"\Z')
-_READS_OTHERWISE = re.compile(r"\\[dDwWbBsS]|\$")
+SAME_PATTERN = re.compile(
+    r"(?:[^\\$()\[\]{}]|\\[.*+?^$(){}|\[\]/-]|\((?!\?)|\(\?:|\)"
+    r"|\{\d+(?:,\d*)?\}|\[\^?(?:[^\\\[\]&~|-]|[0-9A-Za-z]-[0-9A-Za-z])+\])*"
+)
+"""Patterns that mean the same here and in JavaScript; the engine judges by every other one."""
+_NOT_IN_ENGINE = re.compile(r"\b(?:require|process|fetch|Buffer|setTimeout|setInterval|import)\b(?=\s*[.(])")
+_SCRIPT = (".js", ".cjs", ".mjs")
 _OLDER_WORDS = frozenset(("additionalItems", "dependencies"))
 
 
@@ -113,12 +119,12 @@ def _starts_with(given: Given) -> _Read:
 
 def _regex(given: Given) -> _Read:
     pattern = given.scalar()
+    if not SAME_PATTERN.fullmatch(pattern):
+        return JAVASCRIPT, {"code": f"new RegExp({strictjson.dumps(pattern)}).test(output)"}
     try:
         compile_pattern(pattern)
     except PatternError as problem:
         raise NoEqual(str(problem)) from None
-    if _READS_OTHERWISE.search(pattern):
-        given.changed(r"\d, \w, \s and \b know every script here, and $ also matches before a last line break")
     return "Regex", {"pattern": pattern}
 
 
@@ -356,6 +362,14 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class _CodeFile:
+    """A file of code as an assertion names it, with the function that is called."""
+
+    path: str
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
 class Asserts:
     """Reads assertions of one test: with its variables, its files, and the judge it names."""
 
@@ -364,6 +378,7 @@ class Asserts:
     judge: str | None
     seen: Seen
     losses: Losses
+    folder: Path
     code: CodeFiles = field(default_factory=CodeFiles)
     """The custom evaluators that assertions which are code become."""
     shares: bool = False
@@ -416,7 +431,7 @@ class Asserts:
         judges = {str(one.options["judge"]) for one in judged if one.options.get("judge")}
         if len(judges) > 1:
             raise NoEqual("its assertions ask several judges")
-        if own := [one.name for one in judged if one.name in self.code.texts or one.name in _IN_NO_GROUP]:
+        if own := [one.name for one in judged if one.name in self.code or one.name in _IN_NO_GROUP]:
             raise NoEqual(f"{own[0]} cannot stand in a group of evaluators")
         if any(one.name == "Rubric" for one in judged):
             told.changed("assert-set", spot.where, "its share is of those that pass, no mean of scores")
@@ -438,34 +453,46 @@ class Asserts:
 
     def _one(self, spot: Spot, written: str) -> Judged | None:
         negate, kind = written.startswith("not-"), written.removeprefix("not-")
+        turned = negate and kind not in NEVER_NEGATED
         try:
-            if kind == "javascript":
-                name, options = self._javascript(spot)
-            elif kind == "python":
-                name, options = self._python(spot)
-            else:
-                name, options = self._of_what_is_seen(spot, *self._equal(spot, kind, negate))
-        except NoEqual as why:
+            name, options = self._read_one(spot, kind, negate=negate, turned=turned)
+        except (NoEqual, NotCarried) as why:
             self.losses.left_out(written, spot.where, str(why))
             return None
         except TemplateError as why:
             self.losses.left_out(written, spot.where, f"its template {why.problem}")
             return None
         metric, weight = spot.get("metric"), spot.get("weight")
-        if gone := sorted(spot.value.keys() - _FIELDS):
+        fields = _FIELDS | {"config"} if kind == "javascript" else _FIELDS
+        if gone := sorted(spot.value.keys() - fields):
             self.losses.left_out(f"{', '.join(gone)} of {written}", spot.where, "there is no equal")
-        if negate and kind in NEVER_NEGATED:
+        if negate and not turned:
             self.losses.carried(written, spot.where, "not- is not heeded, as it is not there")
-        elif negate:
-            options["negate"] = not options.get("negate", False)
         label = None if metric is None else metric.text()
         if weight is not None and weight.number() == 0:
             name, options = self._never_failing(spot, name, options)
         return Judged(name, options, label, None if weight is None else weight.number(), spot)
 
+    def _read_one(self, spot: Spot, kind: str, *, negate: bool, turned: bool) -> _Read:
+        """The evaluator of what the transforms of test and assertion make of the answer."""
+        seen = self._seen(spot)
+        if kind == "javascript":
+            name, options = self._javascript(spot, seen)
+        elif kind == "python":
+            name, options = self._python(spot, seen)
+        else:
+            name, options = self._equal(spot, kind, negate)
+        if turned:
+            options = {**options, "negate": not options.get("negate", False)}
+        if kind in _CODE:
+            return name, options
+        for transform in seen.transforms:
+            self.code.note_code(transform)
+        return seen.judged_by(name, options)
+
     def _never_failing(self, spot: Spot, name: str, options: dict[str, Any]) -> _Read:
         """What judges as an assertion without weight, which tells its score and cannot fail its test."""
-        if name in self.code.texts or name in _IN_NO_GROUP:
+        if name in self.code or name in _IN_NO_GROUP:
             self.losses.changed("weight: 0", spot.where, "it counts for nothing in the score, yet can fail its item")
             return name, options
         judge = {"judge": options["judge"]} if "judge" in options else {}
@@ -474,7 +501,7 @@ class Asserts:
 
     def _equal(self, spot: Spot, kind: str, negate: bool) -> tuple[str, dict[str, Any]]:
         if kind in _CODE:
-            raise NoEqual("it is code; write a custom evaluator")
+            raise NoEqual("it is code of another language or a service; write a custom evaluator")
         read = READERS.get(kind)
         if read is not None:
             value = self._value(spot)
@@ -484,46 +511,53 @@ class Asserts:
             raise NoEqual(f"no evaluator means the same{near}")
         raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")
 
-    def _javascript(self, spot: Spot) -> _Read:
-        """The evaluator that judges as a short piece of code does."""
-        source = self._source(spot)[0]
-        try:
-            if spot.get("threshold") is not None:
-                raise NotTranslated("its score has a threshold")
-            found = translated(source, self._seen(spot), negated=spot.value["type"].startswith("not-"))
-        except NotTranslated as why:
-            name = self.code.skeleton(source, self._called(spot, "javascript"), "JavaScript")
-            raise NoEqual(f"it is code, and {why}; custom-evaluators/{name} waits for it in Python") from None
-        self.code.reads_variables |= "variables" in str(found.options.get("expression"))
-        for difference in found.differs:
-            self.losses.changed("javascript", spot.where, difference)
-        return found.name, dict(found.options)
+    def _javascript(self, spot: Spot, seen: Seen) -> _Read:
+        """The evaluator that runs the code as it stands."""
+        if seen.gone:
+            raise NotCarried(f"it judges what a transform makes of the answer, {seen.gone}")
+        source, file = self._source(spot)
+        options: dict[str, Any] = dict(seen.options)
+        threshold, config = spot.get("threshold"), spot.get("config")
+        if threshold is not None:
+            options["threshold"] = float(threshold.number(least=-math.inf))
+        if config is not None:
+            options["config"] = dict(config.mapping())
+        if missing := _NOT_IN_ENGINE.search(source):
+            self.losses.changed("javascript", spot.where, f"it uses {missing[0]}, which the engine does not have")
+        if file is None:
+            self.code.note_code(source)
+            return JAVASCRIPT, {"code": source, **options}
+        if not file.path.endswith(_SCRIPT):
+            raise NoEqual("it is code of another language than JavaScript")
+        name = self.code.javascript(source, self._called(spot, "javascript"))
+        self.losses.carried("javascript", spot.where, f"as custom-evaluators/{name}")
+        return name, {**options, **({"function": file.function} if file.function else {})}
 
-    def _python(self, spot: Spot) -> _Read:
+    def _python(self, spot: Spot, seen: Seen) -> _Read:
         """The custom evaluator that runs the code as it stands."""
-        source, function = self._source(spot)
-        if self._seen(spot) != Seen():
+        source, file = self._source(spot)
+        function = None if file is None else file.function or "get_assert"
+        if seen != Seen():
             raise NoEqual("it judges what a transform makes of the answer")
         threshold = spot.get("threshold")
-        try:
-            name = self.code.python(
-                source, self._called(spot, "python"), function, None if threshold is None else threshold.number()
-            )
-        except NotCarried as why:
-            raise NoEqual(str(why)) from None
+        name = self.code.python(
+            source, self._called(spot, "python"), function, None if threshold is None else threshold.number()
+        )
         self.losses.carried("python", spot.where, f"as custom-evaluators/{name}")
         return name, {}
 
-    def _source(self, spot: Spot) -> tuple[str, str | None]:
-        """The code of an assertion, and the function of its file that is called."""
+    def _source(self, spot: Spot) -> tuple[str, _CodeFile | None]:
+        """The code of an assertion, and the file in which it is."""
         value = spot.get("value")
         if value is None or not isinstance(value.value, str) or not value.value.strip():
             raise NoEqual("it holds no code")
+        if value.value.startswith("package:"):
+            raise NoEqual("it is code of a package")
         if not value.value.startswith("file://"):
             return str(filled(value.value, self.values)), None
         path, _, function = value.value.removeprefix("file://").partition(":")
         text = self.read(value, path)
-        return text if isinstance(text, str) else "", function or "get_assert"
+        return text if isinstance(text, str) else "", _CodeFile(path, function)
 
     def _called(self, spot: Spot, kind: str) -> str:
         """What the evaluator made of code is called: as its metric, its file, or its kind."""
@@ -535,16 +569,7 @@ class Asserts:
 
     def _seen(self, spot: Spot) -> Seen:
         transform = spot.get("transform")
-        return self.seen if transform is None else self.seen.through(transform.value)
-
-    def _of_what_is_seen(self, spot: Spot, name: str, options: dict[str, Any]) -> _Read:
-        """The evaluator, made to judge what the transforms of test and assertion make of the answer."""
-        seen = self._seen(spot)
-        read = seen.judged_by(name, options)
-        if read is None:
-            what = "what a transform makes of the answer, which is code" if seen.code else f"{seen}"
-            raise NoEqual(f"it judges {what}" + ("" if seen.code else f", which {name} cannot"))
-        return read
+        return self.seen if transform is None else self.seen.through(transform, self.folder)
 
     def _value(self, spot: Spot) -> Any:
         value = spot.get("value")
@@ -597,7 +622,7 @@ def keyed(judged: list[Judged], taken: Collection[str], heaviest: float, losses:
     """The evaluators by name, or by the metric or number that tells two of a kind apart."""
     by_key: dict[str, Any] = {}
     for one in judged:
-        wanted = one.name if one.label is None else label_of(one.label)
+        wanted = inner_name(one.name, one.options) if one.label is None else label_of(one.label)
         key, number = wanted, 1
         while key in by_key or key in taken:
             number += 1

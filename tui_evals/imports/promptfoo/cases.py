@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path as File
 from typing import Any
 
+from tui_evals.evaluators.base import CannotJudge
+from tui_evals.evaluators.javascript_engine import CodeFailed, Module, Script, value_of
+from tui_evals.evaluators.trust import Trust, TrustError
+from tui_evals.imports.base import shown
 from tui_evals.imports.losses import Losses
+from tui_evals.present.figures import counted
+from tui_evals.project_files import read_bytes
+from tui_evals.runs.project import trusts_all
 from tui_evals.text import strictjson
-from tui_evals.text.box import TemplateError
+from tui_evals.text.templates import TemplateError
 
 from .asserts import KINDS, Asserts, Judged, keyed
-from .code import CodeFiles
-from .files import Spot, files_named, shown_name, source_of
-from .transforms import Seen
+from .code import CodeFiles, NotCarried, Seen, transform_code
+from .files import Source, Spot, files_named, named_file, shown_name, source_of
 from .values import ENV, Values, as_jinja, filled, needs_values, script_text
 
 _CALLED = re.compile(r"(?P<kind>[a-z][a-z0-9:-]*?)(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::(?P<value>.*))?", re.DOTALL)
@@ -114,6 +120,7 @@ KEPT_FIELDS: tuple[str, ...] = (
     *("expected_response", "ideal", "context", "weight", "repeats"),
 )
 MOST_ITEMS = 20_000
+MOST_CODE = 4_000_000
 TRANSFORMS = ("transform", "postprocess")
 _SIDES = ("prefix", "suffix")
 _AROUND = ("before_prompt", "after_prompt")
@@ -185,14 +192,13 @@ class Tests:
         if isinstance(spot.value, str):
             return list(self._loaded(spot))
         if isinstance(spot.value, dict) and "path" in spot.value:
-            self._leave_out_tests(spot, str(spot.value["path"]), _MADE_BY_CODE)
-            return []
+            return self._generated(spot, str(spot.value["path"]))
         spots: list[Spot] = []
         for entry in spot.entries():
             if isinstance(entry.value, str):
                 spots += self._loaded(entry)
             elif isinstance(entry.value, dict) and "path" in entry.value:
-                self._leave_out_tests(entry, str(entry.value["path"]), _MADE_BY_CODE)
+                spots += self._generated(entry, str(entry.value["path"]))
             else:
                 entry.mapping()
                 spots.append(entry)
@@ -201,10 +207,11 @@ class Tests:
     def _loaded(self, spot: Spot) -> Iterator[Spot]:
         name = spot.text()
         ending = File(name.removeprefix("file://").partition(":")[0]).suffix.lower()
-        if ending in _CODE or "://" in name.removeprefix("file://"):
-            elsewhere = ending not in _CODE
-            why = "they are kept elsewhere; fetch them as .yaml, .json, .jsonl or .csv" if elsewhere else _MADE_BY_CODE
-            self._leave_out_tests(spot, name, why)
+        if "://" in name.removeprefix("file://"):
+            self._leave_out_tests(spot, name, "they are kept elsewhere; fetch them as .yaml, .json, .jsonl or .csv")
+            return
+        if ending in _CODE:
+            yield from self._generated(spot, name)
             return
         for file in files_named(spot, self.folder, name):
             source = source_of(file, shown_name(file, self.folder))
@@ -216,6 +223,30 @@ class Tests:
                     yield Spot(entry.source, entry.path, case_of_row(entry, KINDS, self.losses))
                 else:
                     yield entry
+
+    def _generated(self, spot: Spot, name: str) -> list[Spot]:
+        """The tests that JavaScript in a file makes, once its code was agreed to."""
+        path, _, function = name.removeprefix("file://").partition(":")
+        if not path.endswith((".js", ".cjs", ".mjs")):
+            self._leave_out_tests(spot, name, _MADE_BY_CODE)
+            return []
+        file = named_file(spot, self.folder, path)
+        config = spot.get("config") if isinstance(spot.value, dict) else None
+        try:
+            code = read_bytes(file, most=MOST_CODE, follow_out=True)
+            if not Trust(always=trusts_all()).accepts(file, {file.name: code}):
+                raise NotCarried(f"its code waits for your yes: read it, `tui-evals trust {shown(file)}`, import again")
+            script = Script(module=Module(code.decode("utf-8-sig"), function or None))
+            made = value_of(script, None if config is None else config.value)
+            if not isinstance(made, list) or not all(isinstance(test, dict) for test in made):
+                raise NotCarried("its code returns no list of tests")
+        except (NotCarried, CannotJudge, CodeFailed, TrustError, OSError, UnicodeError) as why:
+            threw = "its code threw " if isinstance(why, CodeFailed) else ""
+            self._leave_out_tests(spot, name, f"{threw}{why}")
+            return []
+        self.losses.carried(f"{counted(len(made), 'test')} from {name}", spot.where, "its code was run")
+        source = Source(shown_name(file, self.folder), made, lambda _: None, file.parent)
+        return [Spot(source, (number,), test) for number, test in enumerate(made)]
 
     def _leave_out_tests(self, spot: Spot, name: str, why: str) -> None:
         self.elsewhere.append(name)
@@ -328,16 +359,23 @@ class Tests:
         for spot in self._with_default(layers):
             options = spot.get("options")
             if options is not None and options.get("provider") is not None:
-                judge = Asserts(values, self.values.of_assert, None, seen, self.losses).judge_of(options)
+                judge = Asserts(values, self.values.of_assert, None, seen, self.losses, self.folder).judge_of(options)
         shares = bool(self._share(layers))
-        return list(Asserts(values, self.values.of_assert, judge, seen, self.losses, self.code, shares).all(spots))
+        reader = Asserts(values, self.values.of_assert, judge, seen, self.losses, self.folder, self.code, shares)
+        return list(reader.all(spots))
 
     def _seen(self, layers: Layers) -> Seen:
         """What the assertions of a test see: the last transform that its layers name is the one that counts."""
         options = (spot.get("options") for spot in reversed(self._with_default(layers)))
         named = (one.get(key) for one in options if one is not None for key in TRANSFORMS)
         transform = next((spot for spot in named if spot is not None), None)
-        return self.seen if transform is None else self.seen.through(transform.value)
+        seen = self.seen if transform is None else self.seen.through(transform, self.folder)
+        return replace(seen, parsed=True) if self._answer_is_data(layers) else seen
+
+    def _answer_is_data(self, layers: Layers) -> bool:
+        """Whether a test holds an answer that is no text."""
+        output = _merged(self._with_default(layers)).get("providerOutput")
+        return output is not None and not isinstance(output.value, str)
 
     def _item(self, layers: Layers, given: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
         merged = _merged(layers)
@@ -398,13 +436,15 @@ class Tests:
         for key, part in options.members() if options is not None else ():
             if part.value is None:
                 continue
-            if key in TRANSFORMS and not (seen := self.seen.through(part.value)).code:
-                self.losses.carried(f"options.{key}", part.where, f"as {seen}")
+            if key in TRANSFORMS:
+                try:
+                    transform_code(part, self.folder)
+                    self.losses.carried(f"options.{key}", part.where, "it runs before what judges")
+                except NotCarried as why:
+                    said = f"it is code {why}. What judges its outcome is left out too"
+                    self.losses.left_out(f"options.{key}", part.where, said)
             elif key not in ("disableVarExpansion", "provider", *_SIDES):
-                why = (
-                    "it is code; what judges its outcome is left out too" if key in TRANSFORMS else "there is no equal"
-                )
-                self.losses.left_out(f"options.{key}", part.where, why)
+                self.losses.left_out(f"options.{key}", part.where, "there is no equal")
         for key, part in spot.members():
             if key not in _FIELDS:
                 self.losses.left_out(f"{key} of a test", part.where, _WHY_NOT.get(key, "there is no equal"))

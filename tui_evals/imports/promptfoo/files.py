@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
-from tui_evals.datasets.layout import Layout, Path
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Layout, Path, Problem
 from tui_evals.datasets.yaml_lines import line_in, places_in
+from tui_evals.project_files import read_text
 from tui_evals.text import strictjson
 from tui_evals.text.yamls import YamlError, load_yaml
 
@@ -204,10 +203,7 @@ _READERS: Mapping[str, Callable[[str, str], Source]] = {
 def text_of(file: File, name: str) -> str:
     """The text of a file that a configuration names."""
     try:
-        about = file.stat()
-        if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST:
-            raise DatasetError(name, [Problem(f"is no file of at most {_LARGEST // 1_000_000} MB")])
-        return file.read_bytes().decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+        return read_text(file, most=_LARGEST, follow_out=True).removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise DatasetError(name, [Problem("is not UTF-8 text; save the file as UTF-8")]) from None
     except OSError as problem:
@@ -234,7 +230,7 @@ def files_named(spot: Spot, folder: File, name: str, *, beside: File | None = No
         if not any((place / relative.split("*")[0]).resolve().is_relative_to(root) for place in places):
             raise spot.wrong(f"{name!r} lies outside the folder of the configuration; copy it beside the configuration")
         inside = next(filter(None, (_files_in(place, relative, root) for place in places)), [])
-    except (OSError, ValueError, NotImplementedError):
+    except (OSError, ValueError, NotImplementedError, RuntimeError):  # the last of links in a circle
         raise spot.wrong(f"{name!r} cannot be used as the name of a file") from None
     if not inside:
         raise spot.wrong(f"there is no file {name!r} in the folder of the configuration")

@@ -1,4 +1,4 @@
-"""Providers of promptfoo as targets: how each spells a model, and which parameters both know."""
+"""Prompts and providers of a promptfoo configuration: as messages, and as targets, also those that are an address."""
 
 from __future__ import annotations
 
@@ -7,20 +7,112 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any
+from urllib.parse import quote
 
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.imports.losses import Losses
+from tui_evals.imports.promptfoo.files import Spot, files_named, kind_of, named_file, shown_name, source_of, text_of
+from tui_evals.imports.promptfoo.values import as_jinja, needs_values
 from tui_evals.targets.chat import SAMPLING_PARAMS
 from tui_evals.targets.config_model import faults_in
 from tui_evals.text import strictjson
-from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import PromptyError, parse_prompty
-from tui_evals.text.templates import template_variables
+from tui_evals.text.templates import TemplateError, template_variables
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .files import Spot, files_named, kind_of, named_file, shown_name, source_of, text_of
-from .services import is_service, service_section
-from .values import as_jinja, needs_values
+_PATH = re.compile(r"(?:json|data|context\.response\.json)((?:\??\.[A-Za-z_]\w*|(?:\?\.)?\[\d+\])*)")
+_FUNCTION = re.compile(r"\(?\s*json\s*(?:,[^)]*)?\)?\s*=>\s*")
+_SESSION = re.compile(r"data\??\.body((?:\??\.[A-Za-z_]\w*|(?:\?\.)?\[\d+\])*)")
+_OF_ENVIRONMENT = re.compile(r"\{\{\s*env\.([A-Za-z_]\w*)\s*\}\}")
+
+
+def is_service(written: str) -> bool:
+    """Whether the id of a provider is an address, or says that one follows."""
+    return written in ("http", "https") or written.startswith(("http://", "https://"))
+
+
+def service_section(written: str, config: Spot | None, losses: Losses) -> dict[str, Any] | None:
+    """The settings of a section that asks the same service; None where no address is given, or it cannot be asked."""
+    http: dict[str, Any] = {"url": written if "://" in written else ""}
+    query: Mapping[str, Any] = {}
+    for key, part in config.members() if config is not None else ():
+        match key, part.value:
+            case ("url", str() as text):
+                http["url"] = _OF_ENVIRONMENT.sub(r"env:\1", text.strip())
+            case ("method", str() as text):
+                http["method"] = text.upper()
+            case ("headers", dict() as headers):
+                http["headers"] = dict(_service_headers(headers, part, losses))
+            case ("body", dict() | list() | str() as body):
+                http["body"] = _body(body)
+            case ("queryParams", dict() as given):
+                query = given
+            case ("transformResponse" | "responseParser", str() as code):
+                _follow(http, "answer", code, part, losses)
+            case ("sessionParser", str() as code):
+                _follow(http, "session", code, part, losses)
+            case _:
+                losses.left_out(f"{key} of the provider", part.where, "there is no equal")
+    if not http["url"]:
+        return None
+    if query:
+        pairs = "&".join(f"{quote(name)}={_in_query(str(value))}" for name, value in query.items())
+        http["url"] += ("&" if "?" in http["url"] else "?") + pairs
+    http["url"] = _template(http["url"])
+    where = config.where if config is not None else ""
+    for fault in faults_in({"targets": {"t": {"http": http}}}).values():
+        losses.left_out(f"the provider {written}", where, fault.replace("targets.t.", ""))
+        return None
+    return {"http": {name: value for name, value in http.items() if value}}
+
+
+def _template(text: str) -> str:
+    """A text with its templates in the words of those here."""
+    renamed = re.sub(r"\{\{(.*?)\}\}", lambda match: match[0].replace("sessionId", "session"), text, flags=re.DOTALL)
+    return re.sub(r"\|\s*dump\b", "| tojson", renamed)
+
+
+def _body(value: Any) -> Any:
+    """A body as a table where it is one, also where it was written as the text of one."""
+    if isinstance(value, str):
+        try:
+            parsed = strictjson.loads(value)
+        except strictjson.JsonError:
+            return _template(value)
+        return _body(parsed) if isinstance(parsed, dict | list) else _template(value)
+    if isinstance(value, dict):
+        return {name: _part(part) for name, part in value.items() if part is not None}
+    return [_part(part) for part in value]
+
+
+def _part(value: Any) -> Any:
+    if isinstance(value, str):
+        return _template(value)
+    return _body(value) if isinstance(value, dict | list) else value
+
+
+def _service_headers(headers: Mapping[str, Any], spot: Spot, losses: Losses) -> Iterator[tuple[str, str]]:
+    for name, value in headers.items():
+        text = _template(_OF_ENVIRONMENT.sub(r"env:\1", str(value)))
+        if faults_in({"targets": {"t": {"http": {"url": "http://x", "headers": {name: text}}}}}):
+            losses.left_out(f"the header {name}", spot.where, "keys are not kept; name a variable: env:NAME")
+        else:
+            yield name, text
+
+
+def _in_query(text: str) -> str:
+    return text if "{{" in text else quote(text)
+
+
+def _follow(http: dict[str, Any], setting: str, code: str, spot: Spot, losses: Losses) -> None:
+    """The JSON path that a piece of code follows, where it does nothing else."""
+    bare = _FUNCTION.sub("", code.strip().rstrip(";"))
+    match = (_SESSION if setting == "session" else _PATH).fullmatch(bare)
+    if match:
+        http[setting] = "$" + match[1].replace("?.[", "[").replace("?", "")
+    elif not (setting == "answer" and bare == "text"):
+        losses.left_out(f"{code[:60]!r}", spot.where, f"it is code; write {setting} as a JSON path")
+
 
 _SPELLINGS = {
     "openai": "openai",
@@ -121,10 +213,10 @@ def read_providers(spot: Spot | None, folder: File, losses: Losses) -> tuple[Pro
     return tuple(provider for provider in providers if provider is not None)
 
 
-def transforms_of(spot: Spot | None, folder: File) -> frozenset[str | None]:
-    """What the providers of a configuration make of their answers, also those that are no target here."""
+def transforms_of(spot: Spot | None, folder: File) -> list[Spot | None]:
+    """What each provider of a configuration makes of its answers, also those that are no target here."""
     listed = () if spot is None else _listed(spot, folder)
-    return frozenset(None if isinstance(one.value, str) else _code(_named(one)[1]) for one in listed)
+    return [None if isinstance(one.value, str) else _transform(_named(one)[1]) for one in listed]
 
 
 def _listed(spot: Spot, folder: File) -> Iterator[Spot]:
@@ -174,7 +266,6 @@ def _service(written: str, spot: Spot, losses: Losses) -> Provider | None:
         "" if label is None else label.text(),
         http=section["http"],
         prompts=_prompts_of(spot),
-        transform=_code(spot),
     )
 
 
@@ -185,10 +276,9 @@ def _prompts_of(spot: Spot) -> tuple[str, ...]:
     return tuple(one.text() for one in spots)
 
 
-def _code(spot: Spot) -> str | None:
+def _transform(spot: Spot) -> Spot | None:
     """The code that makes of a provider's answers what is judged."""
-    transform = spot.get("transform") if isinstance(spot.value, dict) else None
-    return None if transform is None else transform.text()
+    return spot.get("transform") if isinstance(spot.value, dict) else None
 
 
 def _named(spot: Spot) -> tuple[str, Spot]:
@@ -220,7 +310,6 @@ def _detailed(model: str, spot: Spot, folder: File, losses: Losses) -> Provider:
         model,
         "" if label is None else label.text(),
         prompts=_prompts_of(spot),
-        transform=_code(spot),
         **({} if config is None else dict(_configured(config, folder, losses))),
     )
 

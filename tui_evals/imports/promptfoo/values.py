@@ -12,8 +12,7 @@ from typing import Any
 
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
-from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import render_template
+from tui_evals.text.templates import TemplateError, render_template
 
 from .files import Spot, files_named, shown_name, source_of, text_of
 

@@ -11,11 +11,11 @@ from typing import Any
 from tui_evals.datasets.prompts import github_text
 from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
 from tui_evals.imports.losses import Losses
+from tui_evals.imports.promptfoo.prompts import Prompt, written_model
 from tui_evals.text import strictjson
 
-from .asserts import DRAFT_7, FACT_SCORES, NEVER_NEGATED
+from .asserts import DRAFT_7, FACT_SCORES, NEVER_NEGATED, SAME_PATTERN
 from .cases import KEPT, KEPT_FIELDS
-from .prompts import Prompt, written_model
 from .values import literal, lone_name
 
 _PYTHON_ONLY = re.compile(r"\(\?(?:[aimsuLx]|P|#)|\\[AZz]|[*+?}]\+")
@@ -174,7 +174,18 @@ def _regex(task: _Task) -> dict[str, Any]:
         raise NoAssert("the pattern is empty or uses what JavaScript's patterns do not have")
     if task.take("mode", "search") != "search":
         raise NoAssert("an assertion searches for the pattern; it cannot ask for the whole answer")
+    if not SAME_PATTERN.fullmatch(pattern):
+        task.losses.changed("Regex", task.where, "promptfoo reads the pattern as JavaScript does")
     return {"type": "regex", "value": literal(pattern)}
+
+
+def _javascript(task: _Task) -> dict[str, Any]:
+    code, transform = task.take("code"), task.take("transform", "")
+    if task.take("parse") or not isinstance(transform, str):
+        raise NoAssert("an assertion has one transform, and what it is given is the provider's affair")
+    named = {"threshold": task.take("threshold"), "config": task.take("config"), "transform": transform or None}
+    given = {name: value for name, value in named.items() if value is not None}
+    return {"type": "javascript", "value": literal(code), **given}
 
 
 def _schema(task: _Task) -> dict[str, Any]:
@@ -235,6 +246,7 @@ _WRITERS: Mapping[str, Callable[[_Task], dict[str, Any]]] = {
     "ContainsAll": _contains("contains-all"),
     "ContainsAny": _contains("contains-any"),
     "Regex": _regex,
+    "JavaScript": _javascript,
     "JsonValid": lambda asked: {"type": "is-json"},
     "JsonSchema": _schema,
     "Latency": _limit("latency"),

@@ -9,26 +9,25 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tui_evals.atomic_files import write_atomically
 from tui_evals.datasets.discover import project_root
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import prompt_name
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.evaluators.registry import load_registry
-from tui_evals.generate.options import Options
-from tui_evals.generate.shapes import UnreadableFile, evaluator_key
-from tui_evals.generate.subject import Subject, read_subject
+from tui_evals.files import make_folder, write_atomically
+from tui_evals.generate.folder import UnreadableFile, evaluator_key
+from tui_evals.generate.work import Options, Subject, read_subject
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
-from tui_evals.imports.keeping import json_in, make_folder, verdict_counts, write_dataset
+from tui_evals.imports.keeping import json_in, verdict_counts, write_dataset
 from tui_evals.imports.losses import Losses
+from tui_evals.imports.promptpex.artefacts import Artefacts, RecordedResult, gather, holds_artefacts, known_files
 from tui_evals.imports.recording import Recording as FinishedRun
 from tui_evals.imports.recording import recorded_run, store_recording
+from tui_evals.project_files import read_bytes
 from tui_evals.runs.prompting import PromptUnderTest
-from tui_evals.store.baselines import dataset_key
+from tui_evals.store.lookup import dataset_key
 
-from .artefacts import Artefacts, gather, holds_artefacts, known_files
 from .items import Items, document_of, written_tests
-from .rows import RecordedResult
 from .runs import (
     AVERAGE,
     Origin,
@@ -141,7 +140,7 @@ def _prompt_files(artefacts: Artefacts, folder: Path) -> _PromptFiles:
 
 def _bytes(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_bytes(file, follow_out=True)
     except OSError as problem:
         raise UnreadableFile(f"{file} cannot be read: {problem.strerror}") from None
 

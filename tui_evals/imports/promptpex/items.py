@@ -6,14 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tui_evals.datasets.versions import CURRENT_VERSION
-from tui_evals.generate.parsing import split_baseline_inputs
-from tui_evals.generate.shapes import Rule, number_rules, test_uid
-from tui_evals.generate.subject import Subject, Unbindable, bind_inputs
-from tui_evals.generate.truth import BAD_SCORE
-
-from .artefacts import Artefacts
-from .rows import About, RecordedResult, RecordedRuleEval, RecordedTest, RecordedTestEval
+from tui_evals.datasets.paths import CURRENT_VERSION
+from tui_evals.generate.folder import Rule, number_rules, test_uid
+from tui_evals.generate.replies import split_baseline_inputs
+from tui_evals.generate.reviewing import BAD_SCORE
+from tui_evals.generate.work import Subject, Unbindable, bind_inputs
+from tui_evals.imports.promptpex.artefacts import (
+    About,
+    Artefacts,
+    RecordedResult,
+    RecordedRuleEval,
+    RecordedTest,
+    RecordedTestEval,
+)
 
 Data = dict[str, Any]
 _FACTS = ("testid", "testinput", "testinputOriginal", "expectedoutput", "reasoning", "scenario", "generation")

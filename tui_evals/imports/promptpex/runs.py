@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.model import Dataset
-from tui_evals.generate.shapes import evaluator_key
+from tui_evals.generate.folder import evaluator_key
+from tui_evals.imports.promptpex.artefacts import Artefacts, Measure, RecordedResult, table_of
 from tui_evals.imports.recording import RecordedAnswer, chat_before
 from tui_evals.imports.recording import Recording as FinishedRun
 from tui_evals.reports.overview import percent
 from tui_evals.runs.prompting import Chat, PromptUnderTest
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
-from .artefacts import Artefacts
 from .items import Tests
-from .rows import Measure, RecordedResult, table_of
 
 COMPLIANCE = "Compliance"
 AVERAGE = "average"

@@ -1,24 +1,250 @@
-"""The cards of a comparison: an item each, with the answers of every run beside each other."""
+"""The page of a comparison: verdicts, tests and rates, then a card for each item with the answers of every run."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from statistics import fmean
 from typing import Any
 
-from tui_evals.compare.match import Kind
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
-from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES
+from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.runs import KINDS, SHARED_KINDS, ComparedLine, Comparison, RunSide
+from tui_evals.compare.sides import Kind
+from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, WITHOUT_CALLS, caveats, difference_sentence
 from tui_evals.present.answers import expected_text, preview, prompt_text
-from tui_evals.present.comparisons import KIND_LOOKS
-from tui_evals.present.status import ANSWER_LOOKS
+from tui_evals.present.comparisons import (
+    KIND_LOOKS,
+    RateRow,
+    category_name,
+    category_rates,
+    difference_text,
+    direction,
+    label_lines,
+    population_sentence,
+    rate_rows,
+    side_name,
+    usage_lines,
+)
+from tui_evals.present.figures import counted, interval_text, mean_text, universal_time
+from tui_evals.present.runs import judge_name, run_cost, stop_reason, target_names
+from tui_evals.present.status import ANSWER_LOOKS, waiting_count
+from tui_evals.reports.page.cards import labels_of, worst
+from tui_evals.reports.page.summary import Share, walk_answers
+from tui_evals.reports.page.texts import (
+    AnswerBlock,
+    Labels,
+    Text,
+    answer_block,
+    by_item,
+    marks,
+    optional,
+    places_of,
+    same,
+)
+from tui_evals.reports.plots import Scatter, Steps, meter, scatter, steps
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.rows import Told
 
-from .cards import labels_of, worst
-from .texts import AnswerBlock, Labels, Text, answer_block, by_item, marks, optional, places_of, same
+
+@dataclass(frozen=True, slots=True)
+class RunColumn:
+    """One of the runs in a line."""
+
+    letter: str
+    name: str
+    key: str
+    started: str
+    targets: str
+    judge: str
+    source: str
+    items: int
+    shares: tuple[tuple[str, Share], ...]
+    """Its pass rate over the items that all runs judged, by column; a single column has no name."""
+    cost: str
+    tokens: str
+    latency: str
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One test in a line of a table."""
+
+    name: str
+    items: int
+    before: str
+    after: str
+    difference: str
+    interval: str
+    chance: str
+    verdict: str
+    direction: str
+    """better, worse, or nothing where it is not shown or nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A later run against the first."""
+
+    letter: str
+    sentence: str
+    counts: tuple[tuple[Kind, str, int], ...]
+    tests: tuple[Measured, ...]
+    scatter: Scatter | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the scores of an evaluator spread in every run."""
+
+    name: str
+    means: tuple[tuple[str, str, int], ...]
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Versus:
+    """A comparison above its cards."""
+
+    runs: tuple[RunColumn, ...]
+    population: str
+    """Which answers the pass rates are over."""
+    caveats: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    spreads: tuple[Spread, ...]
+    categories: tuple[tuple[str, tuple[tuple[str, Share], ...]], ...]
+    kinds: tuple[tuple[int, Kind, str, int], ...]
+    """The kinds there are, by their place among all kinds."""
+    names: tuple[str, ...]
+    """The categories that can be filtered by."""
+    evaluators: tuple[str, ...]
+    columns: tuple[str, ...]
+    items: int
+
+
+def versus(reader: Reader, comparison: Comparison) -> Versus:
+    """A comparison in numbers, ready to be shown."""
+    groups, rates = list(by_item(comparison.lines, places_of(reader, comparison))), rate_rows(comparison)
+    pairs = tuple(
+        _pair(letter, place, difference, groups)
+        for place, (letter, difference) in enumerate(zip(NAMES[1:], comparison.against, strict=False))
+    )
+    kinds = {kind for line in comparison.lines for kind in line.kinds if kind}
+    return Versus(
+        runs=tuple(
+            _run_column(reader, side, [row for row in rates if row.letter == letter])
+            for letter, side in zip(NAMES, comparison.sides, strict=False)
+        ),
+        population=population_sentence(comparison),
+        caveats=(*usage_lines(comparison.sides), *label_lines(comparison.sides), *caveats(comparison)),
+        pairs=pairs,
+        spreads=tuple(_spreads(comparison.sides)),
+        categories=tuple(_categories(comparison)),
+        kinds=tuple((KINDS.index(k), k, KIND_LOOKS[k].glyph, _item_count(groups, k)) for k in KINDS if k in kinds),
+        names=comparison.category_names,
+        evaluators=comparison.evaluators,
+        columns=tuple(dict.fromkeys(line.column for line in comparison.lines if line.column)),
+        items=len(groups),
+    )
+
+
+def _categories(comparison: Comparison) -> Iterator[tuple[str, tuple[tuple[str, Share], ...]]]:
+    for own in category_rates(comparison):
+        yield category_name(comparison, own[0]), tuple((row.letter, _share(row)) for row in own)
+
+
+def _share(row: RateRow) -> Share:
+    """The pass rate of a run over the items that all judged."""
+    figure = row.figure
+    if figure is None:
+        return Share(0, 0, "n/a", "", None)
+    ends = figure.interval
+    bar = meter(figure.value, ends.low, ends.high) if ends else None
+    return Share(0, figure.items, f"{row.rate} of {row.items}", f"{interval_text(figure)} %", bar)
+
+
+def _item_count(groups: Sequence[Sequence[ComparedLine]], kind: Kind) -> int:
+    return sum(any(kind in line.kinds for line in group) for group in groups)
+
+
+def _run_column(reader: Reader, side: RunSide, rates: Sequence[RateRow]) -> RunColumn:
+    run, totals = side.run, reader.totals(side.run.id)
+    known = walk_answers(reader, run)
+    left = waiting_count(totals)
+    waits = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet" if left else ""
+    reason = f"stopped: {stop_reason(run)}" if stop_reason(run) else ""
+    return RunColumn(
+        letter=rates[0].letter,
+        name=side_name(side),
+        key=run.key,
+        started=universal_time(run.started or run.created),
+        targets=", ".join(target_names(run)),
+        judge=judge_name(run),
+        source=run.source,
+        items=known.items,
+        shares=tuple((row.column if len(rates) > 1 else "", _share(row)) for row in rates),
+        cost=run_cost(totals).text,
+        tokens=f"{totals.input_tokens + totals.output_tokens:,}",
+        latency=known.latency(),
+        notice="; ".join(part for part in (reason, waits) if part),
+    )
+
+
+def _pair(letter: str, place: int, difference: RunDifference, groups: Sequence[Sequence[ComparedLine]]) -> Pair:
+    counts = tuple((kind, KIND_LOOKS[kind].glyph, count) for kind in KINDS if (count := difference.counts.get(kind, 0)))
+    tests = [_measured_test(difference.passes, "Items that pass")] if difference.passes.items else []
+    tests += [_measured_test(test) for test in difference.tests]
+    points = [pair for group in groups if (pair := _mean_scores(group, place + 1))]
+    return Pair(
+        letter=letter,
+        sentence=difference_sentence(difference, "A", letter),
+        counts=counts,
+        tests=tuple(tests),
+        scatter=scatter(points, "A", letter),
+    )
+
+
+def _mean_scores(group: Sequence[ComparedLine], later: int) -> tuple[float, float] | None:
+    """The mean score of an item in the first run and in a later one, over the answers that both have."""
+    pairs = [
+        (first.score, after.score)
+        for line in group
+        if (first := line.answers[0])
+        and (after := line.answers[later])
+        and line.kinds[later - 1] in SHARED_KINDS
+        and first.score is not None
+        and after.score is not None
+    ]
+    return (fmean(before for before, _ in pairs), fmean(after for _, after in pairs)) if pairs else None
+
+
+def _measured_test(test: MeasuredDifference, name: str = "") -> Measured:
+    text = difference_text(test)
+    return Measured(
+        name=name or text.name,
+        items=test.items,
+        before=text.before,
+        after=text.after,
+        difference=text.difference,
+        interval=text.interval,
+        chance=text.chance,
+        verdict=text.verdict,
+        direction=direction(test),
+    )
+
+
+def _spreads(sides: Sequence[RunSide]) -> Iterator[Spread]:
+    for key in sides[0].scores:
+        scores = [side.scores.get(key, ()) for side in sides]
+        if chart := steps(scores):
+            means: defaultdict[str, tuple[str, int]] = defaultdict(lambda: ("n/a", 0))
+            for letter, own in zip(NAMES, scores, strict=False):
+                means[letter] = (mean_text(fmean(own) if own else None, sides[0].measures.get(key, "")), len(own))
+            yield Spread(key, tuple((letter, *mean) for letter, mean in means.items()), chart)
+
 
 _PAGE = 50
 _FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
@@ -47,7 +273,7 @@ class RunAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Facing:
-    """The same turn of the same item in every run."""
+    """One turn of one item, in every run."""
 
     name: str
     kind: Kind
@@ -107,7 +333,7 @@ def cards(reader: Reader, comparison: Comparison, evaluators: Sequence[str], col
     sources = [
         Source(side.run, reader.dataset(side.run).items, labels_of(reader, side.run)) for side in comparison.sides
     ]
-    tokens = _Tokens(list(comparison.categories), evaluators, columns)
+    tokens = _Tokens(comparison.category_names, evaluators, columns)
     groups = enumerate(by_item(comparison.lines, places_of(reader, comparison)), 1)
     while page := list(islice(groups, _PAGE)):
         told = _told(reader, sources, [line for _, lines in page for line in lines])
@@ -160,6 +386,7 @@ def _card(
     notes = [
         "the item was edited between the runs" if any(line.edited for line in lines) else "",
         JUDGED_OTHERWISE if any(any(line.otherwise) for line in lines) else "",
+        f"compared {WITHOUT_CALLS}" if any(any(line.without_calls) for line in lines) else "",
         "matched by position only: check that it is the same item" if any(li.how == "position" for li in lines) else "",
     ]
     return Card(

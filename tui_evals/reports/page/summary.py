@@ -1,15 +1,29 @@
-"""What stands above the cards of one run: how it went as a whole, by target, by evaluator and by category."""
+"""Everything above the cards of one run: totals by target, evaluator and category, and the matrix of items."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from statistics import median
 from typing import Any
 
-from tui_evals.present.causes import cause_line
-from tui_evals.present.figures import counted, mean_text, token_counts, universal_time
-from tui_evals.present.measures import run_measures
+from tui_evals.compare.statistics import percent
+from tui_evals.figures import Figure
+from tui_evals.present.answers import cause_line
+from tui_evals.present.figures import (
+    counted,
+    duration,
+    interval_text,
+    mean_text,
+    run_measures,
+    token_counts,
+    universal_time,
+)
+from tui_evals.present.gates import GateText, gate_texts
+from tui_evals.present.grid import GridColumn, cell_look, cell_score, line_name, named_columns
 from tui_evals.present.runs import (
     Column,
     RunFacts,
@@ -20,16 +34,227 @@ from tui_evals.present.runs import (
     run_facts,
     target_names,
 )
-from tui_evals.present.status import status_counts, waiting_count
-from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
+from tui_evals.present.status import Look, Tone, status_counts, waiting_count
+from tui_evals.reports.page.cards import Filters
+from tui_evals.reports.plots import Histogram, Level, Meter, Part, histogram, levels, meter, stacked
+from tui_evals.runs.scoring import judged_parts
+from tui_evals.runs.status import weighted_mean
+from tui_evals.store.figures import GridCell, GridLine, GridRow
 from tui_evals.store.filters import FILTER_WORDS, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, Totals
-from tui_evals.store.rows import EvaluatorMean
-from tui_evals.text.endings import ENDINGS
+from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.store.rows import EvaluatorMean, Mark
+from tui_evals.text.model_output import ENDINGS
 
-from .cards import Filters
-from .walk import RunWalk, Share, share_of, walk_answers_and_scores
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A pass rate as the page shows it."""
+
+    passed: int
+    judged: int
+    text: str
+    interval: str
+    meter: Meter | None
+
+
+def rate_share(rate: Figure | None, passed: int, judged: int) -> Share:
+    """A pass rate with its interval and a bar of both; counts alone where columns would be pooled."""
+    if rate is None:
+        return Share(passed, judged, f"{passed:,} of {judged:,}" if judged else "n/a", "", None)
+    ends = rate.interval
+    interval = f"{interval_text(rate)} %"
+    if rate.items != rate.answers:
+        interval += f", by {counted(rate.items, 'item')}"
+    bar = meter(rate.value, ends.low, ends.high) if ends else None
+    return Share(passed, judged, percent(rate.value), interval, bar)
+
+
+def totals_share(totals: Totals) -> Share:
+    """The pass rate of answers that are counted together."""
+    return rate_share(totals.pass_rate, totals.passed, totals.passed + totals.failed)
+
+
+@dataclass(slots=True)
+class RunWalk:
+    """What one walk over the answers of a run and their scores brings together: numbers, and no text of an answer."""
+
+    numbers: set[int] = field(default_factory=set)
+    """The items, by their places in the dataset."""
+    cached: int = 0
+    categories: Counter[str] = field(default_factory=Counter)
+    latencies: defaultdict[Column, array[float]] = field(default_factory=lambda: defaultdict(_floats))
+    scores: defaultdict[str, array[float]] = field(default_factory=lambda: defaultdict(_floats))
+    labels: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    thresholds: defaultdict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
+    points: Mapping[Column, float | None] = field(default_factory=dict)
+
+    @property
+    def items(self) -> int:
+        """How many items were asked."""
+        return len(self.numbers)
+
+    def take(self, row: AnswerRow) -> None:
+        """Count an answer in."""
+        self.numbers.add(row.item)
+        self.categories[row.category] += 1
+        self.cached += row.from_cache
+        if row.latency_ms is not None and not row.from_cache:
+            self.latencies[row.prompt, row.target].append(row.latency_ms)
+
+    def take_marks(self, marks: Iterable[Mark]) -> None:
+        """Count its scores in."""
+        for mark in marks:
+            if mark.label is not None:
+                self.labels[mark.key][mark.label] += 1
+            if mark.score is not None:
+                self.scores[mark.key].append(mark.score)
+            if mark.threshold is not None:
+                self.thresholds[mark.key].add(mark.threshold)
+
+    def latency(self, columns: Iterable[Column] | None = None) -> str:
+        """The median time to an answer; cached answers are left out."""
+        chosen = self.latencies if columns is None else columns
+        latencies = [value for column in chosen for value in self.latencies[column]]
+        return duration(median(latencies) / 1000) if latencies else "n/a"
+
+
+def _floats() -> array[float]:
+    return array("d")
+
+
+def walk_answers(reader: Reader, run: RunRow) -> RunWalk:
+    """What the rows of a run's answers add up to."""
+    walk = RunWalk()
+    for row in reader.all_rows(run.id):
+        walk.take(row)
+    return walk
+
+
+def walk_answers_and_scores(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> RunWalk:
+    """Walk over the answers and the scores of a run, which asked these items."""
+    walk = RunWalk()
+    columns: defaultdict[Column, _ItemMeans] = defaultdict(_ItemMeans)
+    marked = reader.marked(run, reader.all_rows(run.id))
+    for _, conversation in groupby(marked, key=lambda pair: pair[0].cell):
+        parts: list[tuple[float, float]] = []
+        for row, marks in conversation:
+            walk.take(row)
+            walk.take_marks(marks)
+            parts += judged_parts(marks)
+        columns[row.prompt, row.target].take(row.item, weighted_mean(parts))
+    walk.points = {column: means.mean(items) for column, means in sorted(columns.items())}
+    return walk
+
+
+@dataclass(slots=True)
+class _ItemMeans:
+    """The scores of a column's conversations by their items, as `column_scores` takes them together."""
+
+    sums: array[float] = field(default_factory=_floats)
+    counts: array[float] = field(default_factory=_floats)
+
+    def take(self, item: int, score: float | None) -> None:
+        if score is None:
+            return
+        missing = item + 1 - len(self.sums)
+        if missing > 0:
+            self.sums.extend([0.0] * missing)
+            self.counts.extend([0.0] * missing)
+        self.sums[item] += score
+        self.counts[item] += 1
+
+    def mean(self, items: Sequence[Mapping[str, Any]]) -> float | None:
+        return weighted_mean(self._by_item(items))
+
+    def _by_item(self, items: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float]]:
+        for number, (total, count) in enumerate(zip(self.sums, self.counts, strict=True)):
+            if count:
+                yield total / count, float(items[number].get("weight", 1.0))
+
+
+MOST = 500
+"""Rows of a page: of a larger run those on which the columns disagree most."""
+OPEN = 40
+"""Rows up to which nobody has to open the section."""
+_CLASSES: Mapping[Tone, str] = {
+    "ok": "pass",
+    "bad": "fail",
+    "warn": "partial",
+    "error": "error",
+    "busy": "pending",
+    "dim": "none",
+    "": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """What a column made of a turn."""
+
+    look: Look
+    score: str
+
+    @property
+    def colour(self) -> str:
+        """The class that colours it."""
+        return _CLASSES[self.look.tone]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """A turn of an item; the number is that of its card, None where it has none."""
+
+    card: int | None
+    name: str
+    cells: tuple[MatrixCell | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The section: its columns, how many rows there are, and those that are shown, one after the other."""
+
+    names: tuple[str, ...]
+    total: int
+    shown: int
+    rows: Iterator[MatrixRow]
+
+    @property
+    def open(self) -> bool:
+        """Whether it is short enough to be seen at once."""
+        return self.shown <= OPEN
+
+
+def matrix(reader: Reader, run: RunRow, carded: Collection[int] | None = None) -> Matrix | None:
+    """The grid of a run with several columns; `carded` are the items that have a card, None where all do."""
+    columns = named_columns(run)
+    if len(columns) < 2:
+        return None
+    rows = reader.grid_rows(run.id)
+    shown = rows if len(rows) <= MOST else reader.grid_rows(run.id, order="disagreement")[:MOST]
+    names = tuple(column.short for column in columns)
+    return Matrix(names, len(rows), len(shown), _rows(reader, run, columns, shown, carded))
+
+
+def _rows(
+    reader: Reader,
+    run: RunRow,
+    columns: Sequence[GridColumn],
+    rows: Sequence[GridRow],
+    carded: Collection[int] | None,
+) -> Iterator[MatrixRow]:
+    for line in reader.grid_lines(run.id, rows):
+        cells = tuple(_cell(line.cells.get(column.place)) for column in columns)
+        yield MatrixRow(_card(line, carded), line_name(line), cells)
+
+
+def _card(line: GridLine, carded: Collection[int] | None) -> int | None:
+    return line.item + 1 if carded is None or line.item in carded else None
+
+
+def _cell(cell: GridCell | None) -> MatrixCell | None:
+    return None if cell is None else MatrixCell(cell_look(cell), cell_score(cell))
+
 
 _LEFT = {
     "planned": "This run has not begun.",
@@ -97,6 +322,7 @@ class Summary:
     run: RunRow
     started: str
     notice: str
+    gates: tuple[GateText, ...]
     cause: str
     """Why answers are missing, cut or not judged."""
     share: Share
@@ -119,7 +345,7 @@ def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> 
     known, totals = walk_answers_and_scores(reader, run, items), reader.totals(run.id)
     means = reader.evaluator_means(run.id)
     measures = run_measures(reader, run, totals)
-    about = run_facts(run, totals, reader.spent(run.id)[1], measures)
+    about = run_facts(run, totals, measures)
     names = column_names(run)
     columns = {key: name for key, name in names.items() if key in known.points}
     by_column = reader.evaluator_means(run.id, columns=True) if len(columns) > 1 else []
@@ -128,8 +354,9 @@ def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> 
         run=run,
         started=universal_time(run.started or run.created),
         notice=_notice(about, run, totals),
+        gates=tuple(gate_texts(run.gates)),
         cause=cause_line(reader.causes(run.id)),
-        share=share_of(totals.passed, totals.passed + totals.failed),
+        share=totals_share(totals),
         measures=measures,
         parts=stacked(counts),
         facts=tuple(_facts(run, about, known, totals)),
@@ -166,6 +393,8 @@ def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iter
     if prompts := [prompt for prompt in run.prompts if prompt]:
         yield Fact("Prompt" if len(prompts) == 1 else "Prompts", ", ".join(prompts))
     yield Fact("Judge", judge_name(run))
+    if totals.cached:
+        yield Fact("From the cache", f"{totals.cached:,}", f"of {counted(totals.total, 'answer')}")
     if changes := change_lines(run):
         yield Fact("Sent otherwise", f"{len(changes)}", "; ".join(changes))
     yield Fact("Cost", about.cost.text, about.cost.judge_text)
@@ -179,7 +408,7 @@ def _columns(reader: Reader, run: RunRow, known: RunWalk, names: Mapping[Column,
         points = known.points.get(key)
         yield ColumnFigures(
             name=names[key],
-            share=share_of(totals.passed, totals.passed + totals.failed),
+            share=totals_share(totals),
             score="n/a" if points is None else f"{points:.1f}",
             failed=totals.failed,
             partial=totals.partial + totals.unjudged,
@@ -203,7 +432,7 @@ def _evaluator(
         kind=" · ".join(kinds),
         mean=mean_text(mean.mean, mean.measure),
         scored=mean.scored or mean.passed + mean.failed or sum(mean.labels.values()),
-        share=share_of(mean.passed, mean.passed + mean.failed),
+        share=_evaluator_share(mean),
         errored=mean.errored,
         skipped=mean.skipped,
         histogram=None if named else histogram(values, tuple(known.thresholds[mean.key])),
@@ -212,7 +441,7 @@ def _evaluator(
             (
                 names[column_mean.prompt, column_mean.target],
                 mean_text(column_mean.mean, column_mean.measure),
-                share_of(column_mean.passed, column_mean.passed + column_mean.failed),
+                _evaluator_share(column_mean),
             )
             for column_mean in by_column
             if column_mean.key == mean.key and column_mean.prompt is not None and column_mean.target is not None
@@ -220,8 +449,12 @@ def _evaluator(
     )
 
 
+def _evaluator_share(mean: EvaluatorMean) -> Share:
+    return rate_share(mean.pass_rate, mean.passed, mean.passed + mean.failed)
+
+
 def _categories(reader: Reader, run: RunRow, known: RunWalk) -> Iterator[Category]:
     if not any(known.categories):
         return
     for name, totals in sorted(reader.totals_by(run.id, "category").items()):
-        yield Category(name, totals.total, share_of(totals.passed, totals.passed + totals.failed))
+        yield Category(name, totals.total, totals_share(totals))

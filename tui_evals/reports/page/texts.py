@@ -8,10 +8,17 @@ from typing import Any
 
 from tui_evals.compare.diff import Diff, DiffRow, DiffSpan, diff_json, side_by_side
 from tui_evals.compare.runs import ComparedLine, Comparison
-from tui_evals.present.answers import answer_facts, error_text, figures_text, missing_text, opinion, pretty_json
+from tui_evals.present.answers import (
+    answer_facts,
+    error_text,
+    figures_text,
+    missing_text,
+    opinion,
+    pretty_json,
+    transcript,
+)
 from tui_evals.present.figures import short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
-from tui_evals.present.steps import transcript
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, Label

@@ -36,7 +36,7 @@ class Cell:
 
 
 class Stopped(JudgingStopped):
-    """The run must not go on (no key, no such model, budget spent); what is not answered stays pending."""
+    """The run must not go on (its money is spent, nothing can be stored); what is not answered stays pending."""
 
     def __init__(self, message: str, code: StopCode = "failed") -> None:
         super().__init__(message)
@@ -87,6 +87,10 @@ class Sink(Ledger, Protocol):
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
         """Commit the scores of an answer."""
+        ...
+
+    def left_open(self, answers: Sequence[int]) -> None:
+        """Note answers that stay pending, because a target or judge cannot be asked."""
         ...
 
     @property

@@ -13,8 +13,8 @@ from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import Chat, messages_of_answer, opening_of, question_of
 from tui_evals.runs.scoring import evidence_for, judge
 from tui_evals.store.records import AnswerRecord, Settled
-from tui_evals.targets.base import AtHand, TargetError
-from tui_evals.text.box import TemplateError
+from tui_evals.targets.base import StoredAnswers, TargetError
+from tui_evals.text.templates import TemplateError
 
 from .base import Cell, PageSink
 from .local import (
@@ -37,7 +37,7 @@ _SECONDS = 0.25
 
 def asks_nobody(plan: Plan, targets: Sequence[PricedTarget]) -> bool:
     """Whether all answers of a plan are at hand, and no judge, tool, file or process has a part in it."""
-    if not all(isinstance(priced.target, AtHand) and priced.tools is None for priced in targets):
+    if not all(isinstance(priced.target, StoredAnswers) and priced.tools is None for priced in targets):
         return False
     if plan.judges_needed or plan.dataset.tool_results:
         return False
@@ -144,7 +144,7 @@ class GivenExecutor:
         request = request_for_turn(self._plan.dataset, cell, turn, chat, priced.with_params({}))
         stored = stored_request(request, sent)
         try:
-            reply = priced.target.answer_at_hand(request)  # type: ignore[attr-defined]  # see asks_nobody
+            reply = priced.target.stored_answer(request)  # type: ignore[attr-defined]  # see asks_nobody
         except TargetError as problem:
             problem.attempts = 1
             return unanswered_record(problem, stored)

@@ -12,18 +12,18 @@ from typing import Any
 from tui_evals.datasets.model import Dataset, Item, SimulatedUser
 from tui_evals.evaluators.base import Ask
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
+from tui_evals.runs.availability import Unavailable
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.prompting import Chat, chat_up_to, messages_of_answer, opening_of, question_of
 from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, questions
 from tui_evals.runs.simulated_user import converse
-from tui_evals.runs.tool_loop import ToolLoop
-from tui_evals.runs.toolbox import TurnTools, tools_of_turn
+from tui_evals.runs.tools import ToolLoop, TurnTools, tools_of_turn
 from tui_evals.store.records import MESSAGES_BEFORE, AnswerRecord
 from tui_evals.targets.base import Request, TargetError
-from tui_evals.targets.tools.source import defined_name
-from tui_evals.text.box import TemplateError
-from tui_evals.text.endings import ending_word
+from tui_evals.targets.tools import defined_name
+from tui_evals.text.model_output import ending_word
+from tui_evals.text.templates import TemplateError
 
 from .base import Cell, Sink, Stopped, WaitCut
 
@@ -102,9 +102,15 @@ class LocalExecutor:
         self._sink = sink
         self._use_cache = use_cache
         self._evaluators = SharedEvaluators(plan, judges.ask_of)
+        self._reason: BaseException | None = None
+        """Why nothing new may begin."""
 
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
-        """Work through the cells of each target at its own pace; the first reason to stop ends all."""
+        """Work through the cells of each target at its own pace.
+
+        The first reason to stop keeps all of them from beginning anything, and what is in flight is let finish. A
+        target that becomes unavailable keeps nobody but itself.
+        """
         feeders = [asyncio.create_task(self._feed(number, iterator)) for number, iterator in cells.items()]
         try:
             await asyncio.gather(*feeders)
@@ -113,24 +119,26 @@ class LocalExecutor:
                 feeder.cancel()
             await asyncio.gather(*feeders, return_exceptions=True)
             raise
+        if self._reason is not None:
+            raise self._reason
 
     async def _feed(self, target: int, cells: Iterator[Cell]) -> None:
         """Start a cell whenever there is room; what has started is let finish, unless this is cancelled."""
-        room = asyncio.Semaphore(_CONVERSATIONS_PER_CALL * self._targets[target].config.concurrency)
+        priced = self._targets[target]
+        room = asyncio.Semaphore(_CONVERSATIONS_PER_CALL * priced.config.concurrency)
         tasks: set[asyncio.Task[None]] = set()
-        reasons: list[BaseException] = []
 
         def ended(task: asyncio.Task[None]) -> None:
             tasks.discard(task)
             room.release()
             if not task.cancelled() and (reason := task.exception()) is not None:
-                reasons.append(reason)
+                self._reason = self._reason or reason
                 self._halt()
 
         try:
             for cell in cells:
                 await room.acquire()
-                if reasons or not await self._sink.may_start():
+                if self._reason is not None or priced.availability.closed or not await self._sink.may_start():
                     room.release()
                     break
                 task = asyncio.create_task(self._hold(cell))
@@ -143,8 +151,6 @@ class LocalExecutor:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
-        if reasons:
-            raise reasons[0]
 
     def _halt(self) -> None:
         """What waits for its next attempt is given up, because the run ends."""
@@ -153,9 +159,12 @@ class LocalExecutor:
             priced.room.gate.halt()
 
     async def _hold(self, cell: Cell) -> None:
-        """Hold one conversation, as far as it goes before the run is stopped."""
+        """Hold one conversation, as far as it goes before the run is stopped or its target cannot be asked."""
         with suppress(WaitCut):
-            await self._converse(cell)
+            try:
+                await self._converse(cell)
+            except Unavailable:
+                self._sink.left_open(cell.answers)
 
     async def _converse(self, cell: Cell) -> None:
         """Ask, commit, judge, commit, turn after turn."""
@@ -183,8 +192,12 @@ class LocalExecutor:
                 evidence = evidence_for(self._plan, cell.item, turn, prompt, demand_chat(chat), record)
                 questions.set(JudgeQuestions(f"answer {answer}", again=turn in cell.known))
                 said, evaluators = cell.scores.get(turn, ()), self._evaluators.of(cell.item, turn)
-                judged = await judge(evaluators, evidence, self._plan, cell.item, turn, said)
-                await self._sink.scored(answer, judged.records, judged.status, judged.score)
+                try:
+                    judged = await judge(evaluators, evidence, self._plan, cell.item, turn, said)
+                except Unavailable:  # it is judged once the judge can be asked, and the conversation goes on
+                    self._sink.left_open((answer,))
+                else:
+                    await self._sink.scored(answer, judged.records, judged.status, judged.score)
             so_far.go_on(record, len(messages))
             messages += messages_of_answer(record)
 
@@ -254,7 +267,7 @@ class LocalExecutor:
 
         async def answer(request: Request, exchange: int, may_be_cached: bool) -> AnswerRecord:
             if exchange:
-                await priced.room.gate.rest(0.0)  # a run that is stopping takes no further turn
+                await priced.availability.demand_more()
             with_tools = tools or TurnTools((), approved, 1)
             part = f".{exchange}"
             answered = self._answer_with_tools(cell, turn, request, with_tools, part=part, may_be_cached=may_be_cached)

@@ -1,26 +1,32 @@
-"""Pane 5, one answer: fetched and laid out away from the screen's thread, one request at a time."""
+"""Pane 5, one answer: fetched and laid out off the screen's thread, shown in the pane or in $PAGER."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import BindingType
 
 from tui_evals.datasets.attachments import pictures_of
+from tui_evals.datasets.matrix import place_of
 from tui_evals.datasets.paths import get_at
-from tui_evals.datasets.same_item import place_of
 from tui_evals.present.status import FINAL, LIVE
 from tui_evals.runs.status import FILES
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import references
-from tui_evals.text.safe import safe_line
+from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.actions import bindings
+from tui_evals.tui.answer.rows import LAYOUT_NAMES, LAYOUTS, AnswerRows, AnswerView, Stop, answer_rows, no_answer_rows
 from tui_evals.tui.answer_actions import NO_ANSWER, copy_menu, expect_answer, give_verdict, go_to_item, new_item
 from tui_evals.tui.answer_context import (
     AnswerContext,
@@ -35,13 +41,46 @@ from tui_evals.tui.messages import AnswerShown, Place
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.pictures import NO_PICTURE, show_pictures
 from tui_evals.tui.rows import Row, RowMaker, Rows, paragraph, row, row_text
-from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Selection, Workspace
+from tui_evals.tui.workspace import Selection, StoreWriter, Workspace
 
-from .external_pager import show_in_pager
-from .rows import LAYOUT_NAMES, LAYOUTS, AnswerRows, AnswerView, Stop, answer_rows, no_answer_rows
+
+def pager_command(variables: Mapping[str, str]) -> list[str]:
+    """The pager a person has chosen, else less; ValueError where it cannot be read as a command."""
+    return shlex.split(variables.get("PAGER", "")) or ["less"]
+
+
+def show_in_pager(app: App[Any], text: str) -> str | None:
+    """Show a text, made safe, until the pager ends; returns why it was not shown."""
+    try:
+        command = pager_command(os.environ)
+    except ValueError as problem:
+        return f"$PAGER cannot be read as a command: {problem}"
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="tui-evals-", suffix=".txt", encoding="utf-8") as file:
+            file.write(safe(text))
+            file.flush()
+            return _run_pager(app, [*command, file.name])
+    except OSError as problem:
+        return f"there is no room for a file to show: {problem.strerror or problem}"
+
+
+def _run_pager(app: App[Any], command: list[str]) -> str | None:
+    """Lend the terminal to a command; ctrl-c in it is meant for it, and a handler is not handed down to it."""
+    try:
+        with app.suspend():
+            before = signal.signal(signal.SIGINT, lambda *_: None)
+            try:
+                subprocess.run(command, check=False)
+            except OSError as problem:
+                return f"{command[0]} could not be started: {problem.strerror or problem}; set $PAGER to another"
+            finally:
+                signal.signal(signal.SIGINT, before)
+    except SuspendNotSupported:
+        return "this terminal cannot be lent to a pager; y copies the answer"
+    return None
+
 
 _LONG = 200_000
 """Characters beyond which a diff is waited for with the answer already on screen."""
@@ -76,7 +115,7 @@ class _AnswerRequest:
 
 
 class AnswerPresenter:
-    """Shows an answer in a viewer; the latest wish wins, and nobody waits for the ones before it."""
+    """Shows an answer in a viewer; the latest request wins and cancels those before it."""
 
     def __init__(self, lines: Lines, database: Path, empty: RowMaker, ready: Callable[[], None]) -> None:
         self.view = AnswerView()
@@ -113,7 +152,7 @@ class AnswerPresenter:
             self._lines.set_timer(_PATIENCE, self._give_up_waiting)
 
     def again(self) -> None:
-        """Something in the store changed: fetch it again, and stay where one is."""
+        """Something in the store changed: fetch the answer again without scrolling."""
         self._tick += 1
         self._prepare_soon()
 
@@ -222,13 +261,11 @@ class DetailPane(Pane):
         """The answer and the dataset that were compared last for what they expect."""
 
     def compose(self) -> ComposeResult:
-        """The rows."""
         yield self._lines
 
     # -- showing
 
     def sync(self) -> None:
-        """Show the answer that is looked at, if it is another one."""
         answer = self.watching.answer
         if answer is None or answer != self._presenter.answer:
             self._presenter.view = replace(self._presenter.view, otherwise=False)
@@ -286,7 +323,6 @@ class DetailPane(Pane):
     # -- what can be done
 
     def why_not(self, action: str) -> str | None:
-        """Everything here needs an answer, some of it more."""
         if self.watching.answer is None:
             return NO_ANSWER
         if action in ("next_match", "previous_match") and not self._lines.searched_text:
@@ -298,7 +334,7 @@ class DetailPane(Pane):
             return None if self._pictures() else NO_PICTURE
         if action == "accept" and case is not None and not case.text:
             return "there is no text to expect: the answer is empty or missing"
-        if action in ("accept", "mend", "item") and case is not None and self._file(case) is None:
+        if action in ("accept", "rejudge", "item") and case is not None and self._file(case) is None:
             return f"the run asked {safe_line(case.run.source, 60)}, which is no dataset file of this project"
         return None
 
@@ -318,26 +354,21 @@ class DetailPane(Pane):
         return [] if case is None else pictures_of({"messages": case.messages})
 
     async def do_pictures(self) -> None:
-        """Look at the pictures that went along with the question."""
         case = self._presenter.case
         files = case.run.config.get(FILES) if case is not None else None
         await show_pictures(self, None if files is None else self.workspace.root / str(files), self._pictures())
 
     def do_layout(self) -> None:
-        """Side by side, unified, only the answer."""
         following = LAYOUTS[(LAYOUTS.index(self._presenter.view.layout) + 1) % len(LAYOUTS)]
         self._presenter.show_as(replace(self._presenter.view, layout=following))
 
     def do_raw(self) -> None:
-        """Spell out what a terminal would obey, or not."""
         self._presenter.show_as(replace(self._presenter.view, raw=not self._presenter.view.raw))
 
     def do_next(self) -> None:
-        """The next answer."""
         self._go(1)
 
     def do_previous(self) -> None:
-        """The answer before."""
         self._go(-1)
 
     def _go(self, way: int) -> None:
@@ -351,19 +382,15 @@ class DetailPane(Pane):
         self.post_message(AnswerShown())
 
     def do_next_change(self) -> None:
-        """The next place in which the answer differs."""
         self._go_to("change", 1)
 
     def do_previous_change(self) -> None:
-        """The place before."""
         self._go_to("change", -1)
 
     def do_next_section(self) -> None:
-        """The next heading."""
         self._go_to("section", 1)
 
     def do_next_failing(self) -> None:
-        """The next evaluator for which the answer does not pass."""
         self._go_to("failing", 1)
 
     def _stops(self, stop: Stop) -> list[int]:
@@ -388,37 +415,30 @@ class DetailPane(Pane):
         )
 
     async def do_accept(self) -> None:
-        """Make the answer the expected response."""
         await expect_answer(self)
 
-    async def do_mend(self) -> None:
-        """Judge the answer again, and show the next failure."""
-        from tui_evals.tui.mending import mend  # what judges would hold up the first picture
+    async def do_rejudge(self) -> None:
+        from tui_evals.tui.rejudging import rejudge_answer  # what judges would hold up the first picture
 
-        following = await mend(self)
+        following = await rejudge_answer(self)
         if following is not None:
             self.watching.answer = following
             self.post_message(AnswerShown())
 
     async def do_verdict(self) -> None:
-        """A verdict of one's own."""
         await give_verdict(self)
         self._presenter.again()
 
     def do_item(self) -> None:
-        """To the item."""
         go_to_item(self)
 
     async def do_copy(self) -> None:
-        """A part of it to the clipboard."""
         await copy_menu(self)
 
     async def do_new_item(self) -> None:
-        """An item from the conversation."""
         await new_item(self)
 
     async def do_pager(self) -> None:
-        """Show the whole answer in $PAGER."""
         look, view = self._presenter.look, self._presenter.view
         if look is None:
             self.say("the answer is still being fetched", "warn")
@@ -433,13 +453,10 @@ class DetailPane(Pane):
     # -- searching
 
     def do_next_match(self) -> None:
-        """The next place where it stands."""
         self._lines.action_to_next(1)
 
     def do_previous_match(self) -> None:
-        """The place before."""
         self._lines.action_to_next(-1)
 
     def escape(self) -> bool:
-        """End the search."""
         return self._lines.end_search()

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from tui_evals.datasets.same_item import units
+from tui_evals.datasets.matrix import units
 from tui_evals.present.answers import (
     FAILING,
     answer_facts,
+    arguments_text,
     attempt_text,
     badge_text,
     complaints,
@@ -18,14 +19,15 @@ from tui_evals.present.answers import (
     failing_first,
     figures_text,
     missing_text,
+    origin_text,
     pretty_json,
     reference_text,
+    step_lines,
 )
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import number
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
-from tui_evals.present.steps import arguments_text, step_lines
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
@@ -157,7 +159,7 @@ _FAILING = "failing"
 
 
 class AnswerRows(JoinedRows):
-    """The rows of an answer, and where one can go in them."""
+    """The rows of an answer, and the places in them to jump to."""
 
     def __init__(self, parts: Sequence[Rows]) -> None:
         super().__init__(parts)
@@ -213,7 +215,8 @@ def _score(record: ScoreRecord, width: int) -> Iterator[Rows]:
     kind = f" ({record.evaluator})" if record.evaluator != record.key else ""
     weight = "" if record.weight == 1 else f" · weight {record.weight:g}"
     label = f" · {record.label}" if record.label else ""
-    about = paragraph(f"{record.key}{kind}{score}{label}{weight}", max(width - 10, 10))
+    origin = f" · {kept}" if (kept := origin_text(record)) else ""
+    about = paragraph(f"{record.key}{kind}{score}{label}{weight}{origin}", max(width - 10, 10))
     key = _FAILING if record.result in FAILING else None
     for place, line in enumerate(about):
         first = not place
@@ -416,7 +419,7 @@ def _turn_rows(
 
 
 def _diff_rows(diff: Diff, view: AnswerView, width: int, titles: tuple[str, str]) -> Iterator[Rows]:
-    """Two texts beside each other, or one below the other where that is wanted or there is no room."""
+    """Two texts next to each other, or one below the other where that is wanted or there is no room."""
     if view.layout == "sides" and width >= NARROWEST:
         yield [column_titles(width, *titles)]
         yield SideBySideRows(diff, width)
@@ -425,7 +428,7 @@ def _diff_rows(diff: Diff, view: AnswerView, width: int, titles: tuple[str, str]
 
 
 def _again_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Iterator[Rows]:
-    """What a later run made of the same question, beside the answer of this one, and the verdicts of both."""
+    """What a later run made of the same question, next to the answer of this one, and the verdicts of both."""
     case = compared.case
     if case.again is None:
         return

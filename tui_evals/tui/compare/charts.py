@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -12,20 +13,60 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui_evals.compare.caveats import caveats
 from tui_evals.compare.measures import MeasuredDifference
-from tui_evals.compare.runs import ComparedLine, Comparison
-from tui_evals.compare.sides import Rate
+from tui_evals.compare.runs import SHARED_KINDS, ComparedLine, Comparison
 from tui_evals.compare.statistics import histograms, percent
-from tui_evals.compare.verdicts import NAMES
-from tui_evals.present.comparisons import difference_text, usage_lines
+from tui_evals.compare.verdicts import NAMES, caveats
+from tui_evals.figures import Figure
+from tui_evals.present.comparisons import (
+    category_name,
+    category_rates,
+    difference_text,
+    population_sentence,
+    side_name,
+    usage_lines,
+)
+from tui_evals.present.figures import counted
+from tui_evals.text.manual import pages
 from tui_evals.text.measures import Measure, common_measure, parse_measure
-from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, row, wrapped
+from tui_evals.tui.compare.rows import score_text, verdict, verdict_style
+from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, paragraph, row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.lines import Lines
 
-from .glossary import WORDS, word_rows
-from .rows import score_text, verdict, verdict_style
+_PAGE = "words"
+_SECTION = re.compile(r"^## +(?P<word>.+?) *\n(?P<text>.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def sections(page: str) -> dict[str, str]:
+    """What is shown below each heading of a page, in one line; the headings in small letters."""
+    return {found["word"].casefold(): " ".join(found["text"].split()) for found in _SECTION.finditer(page)}
+
+
+def meanings(words: Iterable[str]) -> dict[str, str]:
+    """What the manual says of each word; words that it does not have are left out."""
+    known = sections(pages()[_PAGE])
+    texts: dict[str, str] = {}
+    for word in words:
+        title = word.casefold()
+        heading = next((name for name in known if title in name.split()), None)
+        heading = heading or next((name for name in known if title in name), None)
+        if heading is not None and known[heading]:
+            texts[word] = known[heading]
+    return texts
+
+
+def word_rows(words: Iterable[str], width: int) -> list[Row]:
+    """Words and what they mean."""
+    rows: list[Row] = []
+    for word, text in meanings(words).items():
+        rows += [row(), row((word, "title")), *paragraph(text, width)]
+    return rows
+
+
+WORDS = ("McNemar", "interval", "Holm")
+"""Those that a comparison uses."""
+
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _PARTS = "▏▎▍▌▋▊▉"
@@ -47,10 +88,14 @@ def chart_rows(comparison: Comparison, width: int) -> list[Row]:
         rows += heading(f"A against {name}")
         rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, room)]
         rows += table_rows((against.passes, *against.tests), name, room)
+    if len(comparison.rates) > 1:
+        rows += heading("Pass rate in each column, over shared items")
+        for shared in comparison.rates:
+            rows += category_rows(shared.names[0], shared.figures, room)
     if comparison.categories:
-        rows += heading("Pass rate in each category")
-        for name, rates in comparison.categories.items():
-            rows += category_rows(name or "no category", rates, room)
+        rows += heading("Pass rate in each category, over shared items")
+        for own in category_rates(comparison):
+            rows += category_rows(category_name(comparison, own[0]), [rate.figure for rate in own], room)
     for number in range(1, len(comparison.sides)):
         points = paired_scores(comparison.lines, number)
         if points:
@@ -66,10 +111,11 @@ def chart_rows(comparison: Comparison, width: int) -> list[Row]:
 
 def _runs(comparison: Comparison, width: int) -> list[Row]:
     names = [
-        row((f"{name} ", "accent"), fit(f"{side.run.name} {side.run.key}", width - 2, "strong"))
+        row((f"{name} ", "accent"), fit(f"{side_name(side)} {side.run.key}", width - 2, "strong"))
         for name, side in zip(NAMES, comparison.sides, strict=False)
     ]
-    return names + [row(line) for used in usage_lines(comparison.sides) for line in wrapped(used, width)]
+    told = (population_sentence(comparison), *usage_lines(comparison.sides))
+    return names + [row(line) for text in told for line in wrapped(text, width)]
 
 
 # -- tests
@@ -89,16 +135,16 @@ def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> li
         number, before, after = (
             test.measure.texts(test.difference, test.before, test.after)
             if test.what
-            else map(percent, (test.difference, test.before, test.after))
+            else (percent(test.difference), text.before, text.after)
         )
         values = (before, after, f"{sign}{number} {ends}".rstrip(), text.chance)
         word, style = text.verdict, verdict_style(test)
         cells = [fit(value, size, "", right=True) for value, size in zip(values, columns, strict=False)]
-        what = test.name or test.column or "pass rate"
+        what = test.name or test.column or ("pass rate" if test.columns == 1 else text.name)
         rows.append(row(fit(f"{what} ({test.items:,})", label, "strong"), *cells, fit(f"  {word}", columns[-1], style)))
     if len(tests) > 1:
         message = "p of each row but the first is adjusted after Holm; in brackets: how many items both runs judged."
-        rows += [row((line, "dim")) for line in wrapped(message, width)]
+        rows += paragraph(message, width, "dim")
     return rows
 
 
@@ -163,14 +209,14 @@ def _bar(share: float, level: int) -> str:
 # -- categories
 
 
-def category_rows(name: str, rates: Sequence[Rate], width: int) -> list[Row]:
+def category_rows(name: str, rates: Sequence[Figure | None], width: int) -> list[Row]:
     """The pass rate of every run in one category, as bars with their numbers."""
     label = min(_LABEL, width // 3)
     room = max(width - label - 2 - _NUMBER, 5)
     rows: list[Row] = []
     for number, (letter, rate) in enumerate(zip(NAMES, rates, strict=False)):
-        text = f"{percent(rate.share, 0)} ({rate.passed}/{rate.judged})" if rate.judged else "n/a"
-        bar = _long(rate.share or 0.0, room)
+        text = f"{percent(rate.value, 0)} of {counted(rate.items, 'item')}" if rate else "n/a"
+        bar = _long(rate.value if rate else 0.0, room)
         title = fit("" if number else name, label, "strong")
         rows.append(row(title, f"{letter} ", (bar, "accent"), " " * (room - len(bar)), fit(text, _NUMBER, right=True)))
     return rows
@@ -186,11 +232,11 @@ def _long(share: float, room: int) -> str:
 
 
 def paired_scores(lines: Iterable[ComparedLine], later: int) -> list[tuple[float, float]]:
-    """The scores of the answers that both runs have a score for."""
+    """The scores of the answers that both runs have a score for and that can be compared."""
     return [
         (first.score, other.score)
         for line in lines
-        if (first := line.answers[0]) and (other := line.answers[later])
+        if (first := line.answers[0]) and (other := line.answers[later]) and line.kinds[later - 1] in SHARED_KINDS
         if first.score is not None and other.score is not None
     ]
 
@@ -209,7 +255,7 @@ def scatter_rows(points: Sequence[tuple[float, float]], name: str, width: int) -
         rows.append(row(fit(label, 6, "dim", right=True), (" │", "dim"), *cells))
     bottom = score_text(low) + "A".center(across - len(score_text(low)) - len(score_text(high))) + score_text(high)
     rows += [row(" " * 7, ("└" + "─" * across, "dim")), row(" " * 8, (bottom, "dim"))]
-    return rows + [row((line, "dim")) for line in wrapped(_legend(points, name, most), width)]
+    return [*rows, *paragraph(_legend(points, name, most), width, "dim")]
 
 
 def _legend(points: Sequence[tuple[float, float]], name: str, most: int) -> str:
@@ -252,7 +298,6 @@ class ChartsScreen(ModalScreen[None]):
         self._width = 0
 
     def compose(self) -> ComposeResult:
-        """The charts, and how one leaves them."""
         self.lines = Lines(choosing=False, id="charts")
         self.lines.show(self._rows_so_far)
         yield self.lines

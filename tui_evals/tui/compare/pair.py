@@ -1,19 +1,30 @@
-"""One line of a comparison in full, as rows: what became of it, who judged otherwise, and the texts side by side."""
+"""One line of a comparison in full: what changed, who judged otherwise, and the texts side by side."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal, Self
 
 from tui_evals.compare.diff import Diff, DiffSide, Kind
 from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.compare.runs import ComparedLine
-from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES
+from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, WITHOUT_CALLS
 from tui_evals.present.status import result_look
+from tui_evals.store.database import StoreError
 from tui_evals.store.records import ScoreRecord
 from tui_evals.text.measures import score_figures
+from tui_evals.tui.compare.rows import (
+    ComparedItemFinder,
+    JudgedLine,
+    LineTexts,
+    kind_piece,
+    place_of,
+    score_words,
+    status_pieces,
+)
 from tui_evals.tui.diff_rows import NARROWEST, SIGNS, SideBySideRows, diff_texts, filled_up, side_parts, unified_rows
 from tui_evals.tui.rows import (
     BlockRows,
@@ -31,9 +42,7 @@ from tui_evals.tui.rows import (
     tone_style,
     wrapped,
 )
-
-from .rows import kind_piece, place_of, score_words, status_pieces
-from .state import JudgedLine, LineTexts
+from tui_evals.tui.widgets.lines import Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,7 @@ class TextColumns(BlockRows[_FacingSeveral]):
         return None if facing is None else cls(facing, max((width - signs_and_lines) // (len(diffs) + 1), 1))
 
     def titles(self, *names: str) -> Row:
-        """What stands above the columns."""
+        """What is shown above the columns."""
         pieces = [
             piece for name in names for piece in (Piece("│", "dim"), Piece(" "), fit(name, self._column, "accent"))
         ]
@@ -84,7 +93,6 @@ class _SeveralFacing(LazyRows):
         return max(len(cut) for cut, _ in self._cuts if cut is not None)
 
     def row_at(self, number: int) -> Row:
-        """A line of all columns, each with its sign."""
         pieces: list[Piece] = []
         for cut, sign in self._cuts:
             line = cut[number] if cut is not None and number < len(cut) else ()
@@ -144,7 +152,7 @@ _REASON, _REASON_LINES = 600, 3
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """How a line is shown: the later run, what stands beside what, and whether in one column."""
+    """How a line is shown: the later run, what is shown next to what, and whether in one column."""
 
     later: int | None = None
     """The run that faces the first one; None is the one that calls for attention."""
@@ -158,7 +166,7 @@ def later_of(line: ComparedLine, view: PairView) -> int:
 
 
 def beside_words(view: PairView, later: int, several: bool) -> str:
-    """What stands beside what, and the keys that go on."""
+    """What is shown next to what, and the keys that go on."""
     name = NAMES[later]
     what = {"runs": f"A beside {name}", "first": "expected beside A", "later": f"expected beside {name}"}[view.beside]
     more = " · v another run" if several else ""
@@ -173,7 +181,7 @@ def line_rows(line_texts: LineTexts, view: PairView, width: int) -> Rows:
     title = [kind_piece(kind), Piece("  ")] if kind else []
     rows = [row(*title, (where, "strong"), ground="title"), *_status_rows(line, later, width)]
     for remark in _remarks(line):
-        rows += [row((part, "warn")) for part in wrapped(remark, width)]
+        rows += paragraph(remark, width, "warn")
     if line_texts.question:
         rows.append(row(("asked ", "dim"), fit(line_texts.question, width - 6)))
     for judged in line_texts.judged:
@@ -195,6 +203,8 @@ def _remarks(line: ComparedLine) -> list[str]:
     remarks = []
     if any(line.otherwise):
         remarks.append(f"Not comparable: {JUDGED_OTHERWISE}. Judge the earlier run again (s where it is open).")
+    if any(line.without_calls):
+        remarks.append(f"Compared {WITHOUT_CALLS}.")
     if line.how == "position":
         remarks.append("Matched by position only; check that it is the same item. A testId makes sure.")
     elif line.edited:
@@ -241,7 +251,7 @@ def _texts(line_texts: LineTexts, view: PairView, later: int, width: int) -> Seq
 
 
 def _columns(line_texts: LineTexts, later: int, width: int) -> Sequence[Rows] | None:
-    """What was expected beside the answers of all runs, or of the two where that is too much; None without room."""
+    """What was expected next to the answers of all runs, or of the two where that is too much; None without room."""
     texts, expected = line_texts.texts, line_texts.expected
     reference = [] if expected is None else [("expected", expected)]
     for numbers in (range(len(texts)), (0, later)):
@@ -260,7 +270,7 @@ def _two(left: str | None, right: str | None, one: str, other: str, unified: boo
         message = " and ".join(_none(name) for name in missing)
         text = left if left is not None else right
         alone = "" if text is None else f" This is {one if right is None else other}:"
-        return [[row((part, "dim")) for part in wrapped(f"{message}.{alone}", width)], paragraph(text or "", width)]
+        return [[*paragraph(f"{message}.{alone}", width, "dim")], paragraph(text or "", width)]
     diff = diff_texts(left, right)
     if diff.same:
         message = f"{one} and {other} are the same." if diff.rows else f"{one} and {other} are empty."
@@ -274,3 +284,107 @@ def _two(left: str | None, right: str | None, one: str, other: str, unified: boo
 
 def _none(name: str) -> str:
     return "nothing is expected here" if name == "expected" else f"{name} has no answer here"
+
+
+@dataclass(frozen=True, slots=True)
+class _PairRequest:
+    """What is to be on screen."""
+
+    number: int
+    line: ComparedLine
+    view: PairView
+    width: int
+
+
+class PairViewer:
+    """Shows lines in a viewer; how they are shown stays from one to the next."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.view = PairView()
+        self._lines = lines
+        self._finder: ComparedItemFinder | None = None
+        self._line: tuple[int, ComparedLine] | None = None
+        self._texts: LineTexts | None = None
+        self._rows: Rows = ()
+        self._shown: _PairRequest | None = None
+        self._busy = False
+
+    def begin(self, finder: ComparedItemFinder) -> None:
+        """The runs have been read."""
+        self._finder = finder
+
+    def look(self, number: int, line: ComparedLine) -> None:
+        """Show another line; the one before stays until it is there."""
+        self._line = number, line
+        self._prepare_soon()
+
+    def nothing(self) -> None:
+        """Show no line."""
+        self._line = self._shown = None
+        self._rows = ()
+        self._lines.show(self._rows_so_far)
+
+    def to_another(self) -> str:
+        """Show another of the later runs next to the first; returns what is shown then."""
+        later = self._later() % len(self._line[1].kinds) + 1 if self._line else None
+        return self._show_as(replace(self.view, later=later))
+
+    def to_expected(self) -> str:
+        """What was expected next to the first run, then next to the later one, then the runs again."""
+        beside = BESIDE[(BESIDE.index(self.view.beside) + 1) % len(BESIDE)]
+        return self._show_as(replace(self.view, beside=beside))
+
+    def to_columns(self) -> str:
+        """One column, or several."""
+        return self._show_as(replace(self.view, unified=not self.view.unified))
+
+    def _show_as(self, view: PairView) -> str:
+        self.view = view
+        self._prepare_soon()
+        several = self._line is not None and len(self._line[1].kinds) > 1
+        return beside_words(view, self._later(), several)
+
+    def _later(self) -> int:
+        return later_of(self._line[1], self.view) if self._line else 1
+
+    def _rows_so_far(self, width: int) -> Rows:
+        """The rows as far as they are ready; those for another width are prepared."""
+        if self._request(width) != self._shown:
+            self._prepare_soon()
+        return self._rows
+
+    def _request(self, width: int = 0) -> _PairRequest | None:
+        width = width or self._lines.scrollable_content_region.width
+        return None if self._line is None or width <= 0 else _PairRequest(*self._line, self.view, width)
+
+    def _prepare_soon(self) -> None:
+        if not self._busy and self._finder is not None and self._lines.is_attached:
+            self._busy = True
+            self._lines.run_worker(
+                self._prepare(self._finder), group="line", name="reading the answers", exit_on_error=False
+            )
+
+    async def _prepare(self, finder: ComparedItemFinder) -> None:
+        """Read and lay out until what is on screen is what is wanted."""
+        try:
+            while (request := self._request()) is not None and request != self._shown:
+                rows = await asyncio.to_thread(self._laid_out, finder, request)
+                if request == self._request():
+                    self._put(request, rows)
+        finally:
+            self._busy = False
+
+    def _laid_out(self, finder: ComparedItemFinder, request: _PairRequest) -> Rows:
+        if self._texts is None or self._texts.line is not request.line:
+            try:
+                self._texts = finder.find(request.line)
+            except (LookupError, StoreError) as problem:
+                return paragraph(str(problem), request.width, "error")
+        return line_rows(self._texts, request.view, request.width)
+
+    def _put(self, request: _PairRequest, rows: Rows) -> None:
+        another = self._shown is None or self._shown.number != request.number
+        self._rows, self._shown = rows, request
+        self._lines.show(self._rows_so_far)
+        if another:
+            self._lines.scroll_home(animate=False)

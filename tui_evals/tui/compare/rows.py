@@ -1,25 +1,43 @@
-"""A comparison as rows: a head in numbers, and a list of lines with what became of each."""
+"""What a comparison reads from the store, and its rows: a head in numbers and a list of lines."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
-from tui_evals.compare.caveats import caveats
-from tui_evals.compare.match import Kind
+from tui_evals.compare.measures import Column as ColumnKey
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
-from tui_evals.compare.sides import Answer
-from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES, difference_sentence, measured_sentence
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide, read_columns, read_comparison
+from tui_evals.compare.sides import Answer, Kind
+from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence, measured_sentence
+from tui_evals.present.answers import expected_text
 from tui_evals.present.columns import GAP, Column, Names, cell_width, elide, fit_columns, names_of
-from tui_evals.present.comparisons import KIND_LOOKS, difference_verdict, direction, stop_notes, usage_lines
-from tui_evals.present.figures import number
+from tui_evals.present.comparisons import (
+    KIND_LOOKS,
+    RateRow,
+    difference_verdict,
+    direction,
+    rate_rows,
+    side_name,
+    stop_notes,
+    usage_lines,
+)
+from tui_evals.present.figures import interval_text, number
 from tui_evals.present.status import ANSWER_LOOKS
+from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, ScoreRecord
+from tui_evals.store.rows import Detail, expected_item, rejudged_now
+from tui_evals.text.chats import question_text
+from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import LazyRows, Piece, Row, Style, fit, look_piece, row, tone_style, wrapped
+from tui_evals.tui.answer_context import answer_as_text, messages_of, unit_of
+from tui_evals.tui.rows import LazyRows, Piece, Row, Style, fit, look_piece, paragraph, row, tone_style, wrapped
 
 _UNBROKEN = "\u00a0"
 _SAYS = 3
@@ -45,8 +63,14 @@ def kind_shown(line: ComparedLine, kinds: Collection[Kind]) -> Kind:
 def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
     """The runs, their pass rates, whether the difference can be chance, and the kinds; more where there is room."""
     several = len(comparison.sides) > 2
+    rates = rate_rows(comparison)
     rows = [
-        _run_line(place, side, comparison.against[place - 1] if place and several else None, width)
+        _run_line(
+            side,
+            [rate for rate in rates if rate.letter == NAMES[place]],
+            comparison.against[place - 1] if place and several else None,
+            width,
+        )
         for place, side in enumerate(comparison.sides)
     ]
     if tall or not several:
@@ -77,20 +101,30 @@ def verdict_style(test: MeasuredDifference) -> Style:
     return tones.get(direction(test), "strong") if test.shown else ""
 
 
-def _run_line(place: int, side: RunSide, against: RunDifference | None, width: int) -> Row:
-    rate, interval = side.rate, side.rate.interval
-    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})" if rate.judged else "n/a"
-    ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""
-    text = f"passes {counts}" + (f", with 95 % confidence {ends}" if ends else "")
-    own = f"{side.run.name} {side.run.key}"
+def _run_line(side: RunSide, rates: Sequence[RateRow], against: RunDifference | None, width: int) -> Row:
+    text, brief = _rates_text(rates), _rates_text(rates, brief=True)
+    own = f"{side_name(side)} {side.run.key}"
     short = _short_verdict(against) if against else ""
     if len(text) + len(own) + len(short) + 7 > width:
-        text = f"{counts} {ends}".rstrip()
+        text = brief
     name = max(min(width - len(text) - len(short) - 6, len(own)), 10)
-    pieces = [Piece(f"{NAMES[place]} ", "accent"), fit(own, name, "strong"), Piece("  ")]
+    pieces = [Piece(f"{rates[0].letter} ", "accent"), fit(own, name, "strong"), Piece("  ")]
     if against is None:
         return row(*pieces, fit(text, width - name - 4))
     return row(*pieces, text, "  ", fit(short, width - name - 6 - len(text), verdict_style(against.passes)))
+
+
+def _rates_text(rates: Sequence[RateRow], *, brief: bool = False) -> str:
+    """The pass rates of a run over the items that all runs judged: one for each column."""
+    if len(rates) > 1:
+        return "passes " + " · ".join(f"{safe_line(rate.column, 40)} {rate.rate} of {rate.items}" for rate in rates)
+    (rate,) = rates
+    if rate.figure is None:
+        return "n/a"
+    if brief:
+        return f"{rate.rate} of {rate.figure.items:,} shared"
+    ends = interval_text(rate.figure).replace(" to ", "–")
+    return f"passes {rate.rate} of {rate.items.replace('item', 'shared item', 1)}, 95 % interval {ends} %"
 
 
 def _short_verdict(difference: RunDifference) -> str:
@@ -195,7 +229,6 @@ class LineRows(LazyRows):
         return len(self._numbers)
 
     def row_at(self, number: int) -> Row:
-        """The row of a line."""
         place = self._numbers[number]
         return line_row(self._lines[place], self._shape, self._kinds, place)
 
@@ -267,4 +300,102 @@ def empty_lines(kinds: Collection[Kind], words: str, width: int) -> list[Row]:
     text = "The runs have no answers." if len(kinds) == len(KINDS) else f"No answer is {what}."
     if words:
         text = f"No answer fits “{words}”" + ("." if len(kinds) == len(KINDS) else f" and is {what}.")
-    return [*(row((line, "dim")) for line in wrapped(text, width)), row(("*", "key"), " shows all")]
+    return [*paragraph(text, width, "dim"), row(("*", "key"), " shows all")]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLine:
+    """What one evaluator made of the answers of a line, in the order of the runs."""
+
+    key: str
+    records: tuple[ScoreRecord | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LineTexts:
+    """One line in full; a text is None where the run has no such answer."""
+
+    line: ComparedLine
+    question: str
+    expected: str | None
+    texts: tuple[str | None, ...]
+    judged: tuple[JudgedLine, ...]
+
+
+def read_runs(database: Path, runs: Sequence[int], columns: tuple[ColumnKey, ColumnKey] | None = None) -> Comparison:
+    """Compare runs, or two columns of a single one; LookupError if one is gone."""
+    with Reader(database) as reader:
+        return read_comparison(reader, runs) if columns is None else read_columns(reader, runs[0], columns)
+
+
+_KIND_TERM = re.compile(r'(?<!\S)(!?)kind:("[^"]*"|\S*)')
+
+
+def kinds_of_filter(text: str) -> tuple[frozenset[Kind], str]:
+    """The kinds that terms such as `kind:broken` let through, all of them without one, and what else a filter says."""
+    left = set(KINDS)
+    for negated, value in _KIND_TERM.findall(text):
+        name = value.strip('"').replace("-", " ")
+        if name not in KINDS:
+            raise FilterError(f"there is no kind {name!r}{did_you_mean(name, KINDS)}; the kinds are {', '.join(KINDS)}")
+        left = left - {name} if negated else left & {name}
+    return frozenset(kind for kind in KINDS if kind in left), _KIND_TERM.sub("", text).strip()
+
+
+def answers_let_through(database: Path, comparison: Comparison, text: str) -> frozenset[int] | None:
+    """The ids of the answers that a filter lets through, None for all; FilterError if it cannot be read."""
+    if not text:
+        return None
+    where = parse_filter(text)
+    with Reader(database) as reader:
+        return frozenset(number for side in comparison.sides for number in reader.ids(side.run.id, where))
+
+
+def lines_of_kinds(
+    lines: Sequence[ComparedLine], kinds: Collection[Kind], answers: Collection[int] | None
+) -> list[int]:
+    """The numbers of the lines that are of some kinds in some run and, unless it is None, hold one of the answers."""
+    return [
+        number
+        for number, line in enumerate(lines)
+        if any(kind in kinds for kind in line.kinds)
+        and (answers is None or any(answer is not None and answer.id in answers for answer in line.answers))
+    ]
+
+
+class ComparedItemFinder:
+    """Finds lines in full; the datasets that were asked, which are large, it keeps."""
+
+    def __init__(self, database: Path, comparison: Comparison) -> None:
+        self._database = database
+        self._sides = comparison.sides
+        self._items: dict[int, Sequence[Any]] = {}
+
+    def find(self, line: ComparedLine) -> LineTexts:
+        """The texts and scores of a line; LookupError if an answer is gone."""
+        with Reader(self._database) as reader:
+            details = [reader.detail(answer.id) if answer else None for answer in line.answers]
+            last = max(number for number, detail in enumerate(details) if detail)
+            expected = self._expected(reader, self._sides[last].run, details[last])
+        scores = [self._scores(number, detail) for number, detail in enumerate(details)]
+        keys = dict.fromkeys(key for own in scores for key in own)
+        question = next(
+            (text for detail in reversed(details) if detail and (text := question_text(messages_of(detail)))), ""
+        )
+        texts = tuple(None if detail is None else answer_as_text(detail.answer) for detail in details)
+        judged = tuple(JudgedLine(key, tuple(own.get(key) for own in scores)) for key in keys)
+        return LineTexts(line, question, expected, texts, judged)
+
+    def _scores(self, number: int, detail: Detail | None) -> Mapping[str, ScoreRecord]:
+        records = detail.scores.get(self._sides[number].run.scoring_pass, ()) if detail else ()
+        return {record.key: record for record in records}
+
+    def _expected(self, reader: Reader, run: RunRow, detail: Detail | None) -> str | None:
+        if run.id not in self._items:
+            items = reader.judged_by(run).document.get("items")
+            self._items[run.id] = items if isinstance(items, list) else ()
+        items = self._items[run.id]
+        item = items[detail.row.item] if detail and detail.row.item < len(items) else None
+        if detail and isinstance(item, dict) and (now := rejudged_now(detail.earlier, run.scoring_pass)):
+            item = expected_item(now, item, detail.row.turn)
+        return (expected_text(unit_of(item, detail.row.turn)) or None) if detail and isinstance(item, Mapping) else None

@@ -1,37 +1,137 @@
-"""The screen that compares runs: head, list, one line in full."""
+"""The screen that compares runs: head, list of lines, one line in full."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container
+from textual.containers import Container, Vertical
+from textual.message import Message
 
-from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import Column
-from tui_evals.compare.runs import KINDS, Comparison
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
+from tui_evals.compare.sides import Kind
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.tui.actions import Where, bindings
-from tui_evals.tui.feature_screen import FeatureScreen
+from tui_evals.tui.compare.charts import WORDS, ChartsScreen, meanings
+from tui_evals.tui.compare.pair import PairViewer
+from tui_evals.tui.compare.rows import (
+    ComparedItemFinder,
+    LineRows,
+    answers_let_through,
+    columns_of,
+    count_kinds,
+    empty_lines,
+    head_lines,
+    kind_piece,
+    kinds_of_filter,
+    lines_of_kinds,
+    read_runs,
+)
 from tui_evals.tui.messages import FightBattle
+from tui_evals.tui.pane import FeatureScreen
+from tui_evals.tui.rows import Rows, paragraph
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu
-from tui_evals.tui.widgets.filter_line import HELP, FilterLine
-from tui_evals.tui.widgets.focus import give_keys
+from tui_evals.tui.widgets.inputs import HELP, FilterLine, give_keys
 from tui_evals.tui.widgets.lines import Lines
 
-from .charts import ChartsScreen
-from .glossary import WORDS, meanings
-from .line_list import CompareList
-from .pair_viewer import PairViewer
-from .rows import count_kinds, head_lines, kind_piece
-from .state import ComparedItemFinder, answers_let_through, kinds_of_filter, read_runs
+_EVERY: frozenset[Kind] = frozenset(KINDS)
+
+
+class CompareList(Vertical):
+    """Which lines are listed, and the current one."""
+
+    DEFAULT_CSS = "CompareList { height: 1fr; }"
+
+    class Listed(Message):
+        """Other lines are listed than before."""
+
+    def __init__(self) -> None:
+        super().__init__(id="list")
+        self._comparison: Comparison | None = None
+        self.kinds: tuple[Kind, ...] = KINDS
+        self.words = ""
+        self.filter_words = ""
+        """How many lines the words leave, and the key that shows all; empty without words."""
+        self._fitting = _EVERY
+        self._answers: frozenset[int] | None = None
+
+    def compose(self) -> ComposeResult:
+        self._columns = Lines(choosing=False, id="columns")
+        self._columns.can_focus = self._columns.display = False
+        self._columns.styles.height = 1
+        self.lines = Lines(searching=False, id="lines")
+        yield self._columns
+        yield self.lines
+
+    def say(self, text: str, wrong: bool = False) -> None:
+        """A sentence in place of the lines."""
+        self.lines.show(lambda width: paragraph(text, width, "error" if wrong else "dim"))
+
+    def take(self, comparison: Comparison) -> None:
+        """List the lines of a comparison, the cursor on what broke first."""
+        self._comparison = comparison
+        runs = len(comparison.sides)
+        self._columns.display = runs > 2
+        self._columns.show(lambda width: [columns_of(comparison, width).title()])
+        self._list(at=next((number for number, line in enumerate(comparison.lines) if "broken" in line.kinds), None))
+
+    def only(self, *kinds: Kind) -> None:
+        """Only lines of these kinds; all without one."""
+        self.kinds = kinds or KINDS
+        self._list()
+
+    def only_with(
+        self, words: str = "", kinds: frozenset[Kind] = _EVERY, answers: frozenset[int] | None = None
+    ) -> None:
+        """Only lines of these kinds and with one of these answers, for which the words stand."""
+        self.words, self._fitting, self._answers = words, kinds, answers
+        self._list()
+
+    def _list(self, at: int | None = None) -> None:
+        comparison, words = self._comparison, self.words
+        kinds = tuple(kind for kind in self.kinds if kind in self._fitting)
+        if comparison is None:
+            return
+        numbers = lines_of_kinds(comparison.lines, kinds, self._answers)
+
+        def rows(width: int) -> Rows:
+            return LineRows(comparison, numbers, kinds, width) if numbers else empty_lines(self.kinds, words, width)
+
+        self.lines.show(rows, at=at)
+        left = f"{len(numbers):,} of {len(comparison.lines):,} lines"
+        self.filter_words = f"{left} · {words} · * shows all" if words else ""
+        self.post_message(self.Listed())
+
+    @property
+    def line(self) -> tuple[int, ComparedLine] | None:
+        """The line under the cursor, with its number."""
+        key = self.lines.key
+        return (key, self._comparison.lines[key]) if self._comparison and isinstance(key, int) else None
+
+    def to_kind(self, kind: Kind, way: int) -> None:
+        """The next line of a kind, round the end; a filter that hides them all is given up."""
+        if self._comparison is None:
+            return
+        numbers = lines_of_kinds(self._comparison.lines, {kind} & self._fitting, self._answers)
+        if kind not in self.kinds or not numbers:
+            if not numbers:
+                self.words, self._fitting, self._answers = "", _EVERY, None
+            numbers = numbers or lines_of_kinds(self._comparison.lines, (kind,), None)
+            self.only()
+        here = self.lines.key if isinstance(self.lines.key, int) else -1
+        further: Callable[[int], bool] = (lambda number: number > here) if way > 0 else (lambda number: number < here)
+        later = [number for number in numbers if further(number)]
+        if numbers:
+            self.lines.to_key((later or numbers)[0 if way > 0 else -1])
+
 
 _NOTHING: dict[str, tuple[Kind, str]] = {
     "broken": ("broken", "nothing is broken: no answer passed before and fails now"),
@@ -90,7 +190,7 @@ async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str,
     screen.list.only_with(text, kinds, answers)
 
 
-_BESIDE = 100  # columns from which the line in full stands beside the list
+_BESIDE = 100  # columns from which the line in full stands next to the list
 _WHOLE = 160  # columns from which the answers of three runs and what was expected have one each
 _TALL = 30  # lines from which there is room for more than the verdict
 
@@ -125,11 +225,10 @@ class CompareScreen(FeatureScreen):
         self._why = why
         self.comparison: Comparison | None = None
         self._words_before = ""
-        """The filter from before one began to type, which escape brings back."""
+        """The filter from before the typing began, which escape brings back."""
         self._words_wanted = ""
 
     def compose(self) -> ComposeResult:
-        """The head, the lines, one of them in full, and the keys."""
         self.top = Lines(choosing=False, id="head")
         self.top.can_focus = False
         self.top.styles.height = "auto"
@@ -146,7 +245,6 @@ class CompareScreen(FeatureScreen):
         yield Keys()
 
     def on_mount(self) -> None:
-        """Begin to read."""
         self.set_class(self.app.size.width >= _BESIDE, "beside")
         self.list.say("Comparing…")
         give_keys(self.list.lines)
@@ -167,7 +265,7 @@ class CompareScreen(FeatureScreen):
         self.tell(self._why)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room, unless the texts of several runs can use the whole width."""
+        """Next to each other where there is room, unless the texts of several runs can use the whole width."""
         whole = len(self._ids) > 2 and event.size.width >= _WHOLE and event.size.height >= _TALL
         self.set_class(event.size.width >= _BESIDE and not whole, "beside")
         self._head()
@@ -195,13 +293,11 @@ class CompareScreen(FeatureScreen):
             status.rest(self.list.filter_words)
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
-        """Show the line the cursor is on."""
         event.stop()
         if event.lines is self.list.lines:
             self._look()
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """Show it over the whole screen."""
         event.stop()
         self.action_act("wide")
 
@@ -211,7 +307,7 @@ class CompareScreen(FeatureScreen):
         if self.entry.display:
             self._filter(event.text, _TYPING_PAUSE)
 
-    async def on_filter_line_given(self, event: FilterLine.Given) -> None:
+    async def on_filter_line_submitted(self, event: FilterLine.Submitted) -> None:
         """Keep it; what is typed behind enter waits for it."""
         event.stop()
         self._close_entry()
@@ -240,58 +336,45 @@ class CompareScreen(FeatureScreen):
     # -- doing
 
     def why_not(self, action: str) -> str | None:
-        """What cannot be done now."""
         return why_not(action, self.comparison, self.list.line is not None)
 
     def do_broken(self) -> None:
-        """Only what is broken."""
         self.list.only("broken")
 
     def do_fixed(self) -> None:
-        """Only what is fixed."""
         self.list.only("fixed")
 
     def do_changed(self) -> None:
-        """Only what changed otherwise."""
         self.list.only("changed")
 
     async def do_kinds(self) -> None:
-        """Only one kind, from a list of all."""
         if self.comparison is not None:
             await kind_menu(self, self.comparison)
 
     def do_every(self) -> None:
-        """All lines."""
         self._list_all_words()
         self.list.only()
 
     def do_filter(self) -> None:
-        """Type words that must stand in an answer or its item."""
         self._words_before = self.list.words
         self.entry.begin(self.list.words)
 
     def do_next_broken(self) -> None:
-        """The next broken line, round the end."""
         self.list.to_kind("broken", 1)
 
     def do_previous_broken(self) -> None:
-        """The broken line before, round the start."""
         self.list.to_kind("broken", -1)
 
     def do_versus(self) -> None:
-        """Another later run beside the first."""
         self.tell(self.facing.to_another())
 
     def do_beside(self) -> None:
-        """The two runs, or one of them and what was expected."""
         self.tell(self.facing.to_expected())
 
     def do_unified(self) -> None:
-        """One column, or two."""
         self.tell(self.facing.to_columns())
 
     def do_battle(self) -> None:
-        """Let a judge choose between the answers of what is compared."""
         if self.comparison is None:
             return
         runs = list(dict.fromkeys(side.run.key for side in self.comparison.sides))
@@ -299,28 +382,23 @@ class CompareScreen(FeatureScreen):
         self.app.post_message(FightBattle(runs, f"{names}, as they answered", self._columns))
 
     def do_charts(self) -> None:
-        """How the scores spread, as charts."""
         if self.comparison is not None:
             # Imported when it is wanted: it would hold up the first picture.
 
             self.app.push_screen(ChartsScreen(self.comparison))
 
     def do_down(self) -> None:
-        """Scroll the line in full."""
         self.line.scroll_relative(y=1, animate=False)
 
     def do_up(self) -> None:
-        """Scroll it back."""
         self.line.scroll_relative(y=-1, animate=False)
 
     def do_wide(self) -> None:
-        """The line over the whole screen, or the list again."""
         full = not self.has_class("full")
         self.set_class(full, "full")
         give_keys(self.line if full else self.list.lines)
 
     def glossary(self) -> list[Entry]:
-        """What the words of statistics mean."""
         return [Entry(("word", word), word, text, group="Words") for word, text in meanings(WORDS).items()]
 
     def _close_entry(self) -> None:
@@ -328,7 +406,6 @@ class CompareScreen(FeatureScreen):
         give_keys(self.line if self.has_class("full") else self.list.lines)
 
     def do_leave(self) -> None:
-        """Out of the words, then back to the list, then to the workbench."""
         if self.entry.display:
             self._close_entry()
             self._filter(self._words_before)

@@ -11,22 +11,14 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from tui_evals.datasets.attachments import pictures_of
-from tui_evals.datasets.layout import Path as UnitPath
-from tui_evals.tui import item_edits
+from tui_evals.datasets.paths import Path as DataPath
+from tui_evals.datasets.paths import get_at
+from tui_evals.tui import editing
 from tui_evals.tui.actions import Where, bindings
-from tui_evals.tui.item_copies import copy_menu, copyable_values
-from tui_evals.tui.item_edits import go_to, step_to_neighbour
-from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
-from tui_evals.tui.pane import Pane
-from tui_evals.tui.pictures import NO_PICTURE, show_pictures
-from tui_evals.tui.widgets.dialogs import unread_menu
-from tui_evals.tui.widgets.field import FieldBox, Then
-from tui_evals.tui.widgets.focus import give_keys
-from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Selection, Workspace
-
-from . import field_edit, fields, parts_page
-from .field_actions import (
+from tui_evals.tui.editing import copy_menu, copyable_values, edit_whole_items, go_to, neighbour_unit, step_to_neighbour
+from tui_evals.tui.item import field_edit, rows
+from tui_evals.tui.item.field_edit import (
+    FieldEdit,
     choose_field,
     clear_field,
     edit_externally,
@@ -36,9 +28,41 @@ from .field_actions import (
     value_under_cursor,
     why_not,
 )
-from .field_edit import FieldEdit
-from .rows import page_rows, title
-from .walk import neighbour_field
+from tui_evals.tui.item.rows import JUDGING, page_rows, read_only, shown_fields, title, value_at, why_not_here
+from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.pictures import NO_PICTURE, show_pictures
+from tui_evals.tui.widgets.dialogs import unread_menu
+from tui_evals.tui.widgets.field import FieldBox, Then
+from tui_evals.tui.widgets.inputs import give_keys
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Selection, Workspace
+
+
+def neighbour_field(workspace: Workspace, name: str, way: int) -> tuple[DataPath, str] | None:
+    """The next or previous field, in the next item or turn past the last; None at either end."""
+    names = writable_fields(workspace, workspace.where, name)
+    place = names.index(name) + way if name in names else -1
+    if 0 <= place < len(names):
+        return workspace.where, names[place]
+    there = neighbour_unit(workspace, way)
+    beyond = writable_fields(workspace, there) if there is not None else []
+    return (there, beyond[0 if way > 0 else -1]) if there is not None and beyond else None
+
+
+def writable_fields(workspace: Workspace, where: DataPath, also: str | None = None) -> list[str]:
+    """The fields shown there that can be edited in place, and `also`; none of what is no object."""
+    unit = get_at(workspace.data, where) if where else workspace.data
+    if not isinstance(unit, dict):
+        return []
+    return [
+        name
+        for name in shown_fields(unit, where, also)
+        if name not in JUDGING
+        and read_only(name, where) is None
+        and why_not_here(name, value_at(workspace.data, where, name)) is None
+    ]
+
 
 _SOON = 0.2
 _END = {
@@ -48,7 +72,7 @@ _END = {
 
 
 class EditorPane(Pane):
-    """Where one is: the dataset itself, an item or a turn."""
+    """The current place: the dataset itself, an item or a turn."""
 
     place: ClassVar[Place] = "editor"
     number: ClassVar[int] = 2
@@ -58,12 +82,11 @@ class EditorPane(Pane):
     _edit: FieldEdit | None = None
     _edit_count = 0
     _soon: Timer | None = None
-    _shown: tuple[object, UnitPath] = (None, ())
-    _page: tuple[object, UnitPath, str] | None = None
+    _shown: tuple[object, DataPath] = (None, ())
+    _page: tuple[object, DataPath, str] | None = None
     """The field whose parts are shown in place of the fields, and where it was when they were asked for."""
 
     def compose(self) -> ComposeResult:
-        """The fields, and the box one of them is edited in."""
         yield Lines(id="fields", by_height=True)
         yield FieldBox(id="field")
 
@@ -78,7 +101,7 @@ class EditorPane(Pane):
         return self.query_one("#field", FieldBox)
 
     def sync(self) -> None:
-        """Show where one is as it is now; the box stays while its field is the one it was."""
+        """Show the current place as it is now; the box stays while its field is the one it was."""
         workspace, before = self.workspace, self._shown
         if self._edit is not None and field_edit.is_over(workspace, self._edit):
             self._drop()
@@ -87,8 +110,8 @@ class EditorPane(Pane):
         moved = before != self._shown
         edit, page, name, lines = self._edit, self.page, title(workspace), self.lines
         if page is not None:
-            part = None if edit is None else parts_page.number_of(workspace, page, edit.part)
-            lines.show(lambda width: parts_page.part_rows(workspace, page, width, part, lines.size.height), at=part)
+            part = None if edit is None else field_edit.number_of(workspace, page, edit.part)
+            lines.show(lambda width: field_edit.part_rows(workspace, page, width, part, lines.size.height), at=part)
             self.entitle(f"{name} · {page}")
             return
         lit = edit.field if edit else None
@@ -103,7 +126,7 @@ class EditorPane(Pane):
         """The field whose parts are shown; None where the fields are."""
         if self._page is None or self._page[:2] != (self.workspace.editing, self.workspace.where):
             return None
-        return self._page[2] if parts_page.has_page(self.workspace, self._page[2]) else None
+        return self._page[2] if field_edit.has_page(self.workspace, self._page[2]) else None
 
     def _turn_to(self, field: str | None) -> None:
         """Show the parts of a field, or the fields again."""
@@ -112,7 +135,7 @@ class EditorPane(Pane):
     def _landing(self) -> Hashable:
         """At another item the cursor stays on the field it was on where that is there too, else on what is asked."""
         key, unit, where = self.lines.key, self.workspace.unit or {}, self.workspace.where
-        if key in fields.shown_fields(unit, where):
+        if key in rows.shown_fields(unit, where):
             return key
         return (*where, "turns", 0) if len(where) == 2 and unit.get("turns") else "prompt"
 
@@ -122,12 +145,10 @@ class EditorPane(Pane):
         event.lines.reveal()
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """Enter edits a field and goes into a turn."""
         event.stop()
         self.action_act("edit")
 
     def focus_lines(self) -> None:
-        """The keys go on into the box while it is open."""
         if self._edit is not None:
             self.box.focus_text()
         else:
@@ -135,11 +156,9 @@ class EditorPane(Pane):
 
     @property
     def keys_place(self) -> Where:
-        """The box has keys of its own while it is open."""
         return "editor" if self._edit is None else "field"
 
     def selection(self) -> Selection | None:
-        """The item one is in, or the dataset."""
         number = self.workspace.item
         if self.workspace.editing is None:
             return None
@@ -147,22 +166,19 @@ class EditorPane(Pane):
 
     @property
     def writing(self) -> bool:
-        """Whether the box is open."""
         return self._edit is not None
 
     def why_not(self, action: str) -> str | None:
-        """Why an action cannot be done now."""
         if self._edit is not None:
             return "esc ends the field that is being edited first"
         if action == "pictures":
             return None if self._pictures() else NO_PICTURE
         page, key = self.page, self.lines.key
-        if page is not None and action in parts_page.ACTIONS:
-            return parts_page.why_not_part(self.workspace, page, action, key)
+        if page is not None and action in field_edit.ACTIONS:
+            return field_edit.why_not_part(self.workspace, page, action, key)
         return why_not(self.workspace, action, key)
 
     def escape(self) -> bool:
-        """Leave the box, or the parts."""
         page = self.page
         if self._edit is not None:
             self.box.do_done()
@@ -173,7 +189,6 @@ class EditorPane(Pane):
         return self._edit is not None or page is not None
 
     def would_be_lost(self) -> str | None:
-        """A text in the box that the field cannot take."""
         edit = self._edit
         if edit is None or not edit.fault:
             return None
@@ -184,9 +199,9 @@ class EditorPane(Pane):
     def _open(self, field: str, number: int | None = None, *, as_json: bool = False) -> None:
         """Open the box with a field, or with a part of the one whose parts are shown."""
         self._edit_count += 1
-        workspace, part, about = self.workspace, None, fields.field_about(field, self.workspace.where)
+        workspace, part, about = self.workspace, None, rows.field_about(field, self.workspace.where)
         if number is not None:
-            part = parts_page.parts_at(workspace, field)[number]
+            part = field_edit.parts_at(workspace, field)[number]
             about = part.label
         place = () if part is None else part.place[:1] if as_json else part.place
         self._edit, text = field_edit.begin_edit(workspace, field, self._edit_count, place, as_json=as_json)
@@ -197,7 +212,7 @@ class EditorPane(Pane):
             one_line=kind in ("line", "number"),
             json=kind in ("json", "format"),
         )
-        if text.startswith("{") and (part is not None or text == fields.first_text(field)):
+        if text.startswith("{") and (part is not None or text == rows.first_text(field)):
             self.box.to_index(1)
         self.sync()
         self.call_after_refresh(self.lines.to_key, field if number is None else number)
@@ -254,8 +269,8 @@ class EditorPane(Pane):
         """On to the next part or field, or back to the one before; a field of several parts is gone through."""
         assert self._edit is not None
         edit, workspace = self._edit, self.workspace
-        numbers = parts_page.writable_parts(workspace, edit.field) if edit.part else []
-        here = parts_page.number_of(workspace, edit.field, edit.part)
+        numbers = field_edit.writable_parts(workspace, edit.field) if edit.part else []
+        here = field_edit.number_of(workspace, edit.field, edit.part)
         beyond = [number for number in numbers[::way] if here is not None and (number - here) * way > 0]
         if beyond:
             self._open(edit.field, beyond[0])
@@ -267,7 +282,7 @@ class EditorPane(Pane):
                 self._open(edit.field, here, as_json=edit.kind == "json")
             return
         workspace.where, field = there
-        within = parts_page.writable_parts(workspace, field)
+        within = field_edit.writable_parts(workspace, field)
         self._turn_to(field if within else None)
         self._open(field, within[0 if way > 0 else -1] if within else None)
         self.post_message(ItemShown())
@@ -293,7 +308,7 @@ class EditorPane(Pane):
         self.changed()
 
     def _tell(self) -> None:
-        """Say beside the box what is wrong with the field."""
+        """Say next to the box what is wrong with the field."""
         edit = self._edit
         if edit is not None:
             problem = field_edit.edit_problem(self.workspace, edit)
@@ -308,7 +323,6 @@ class EditorPane(Pane):
             self.say(said, "warn")
 
     def keep_unread(self) -> str | None:
-        """Put a text that cannot be read into a file."""
         if self._edit is None or not self._edit.fault:
             return None
         try:
@@ -322,12 +336,10 @@ class EditorPane(Pane):
         return pictures_of(self.workspace.unit or self.workspace.data)
 
     async def do_pictures(self) -> None:
-        """Look at the pictures of the item, turn or dataset."""
-        editing = self.workspace.editing
-        await show_pictures(self, editing.document.file.parent if editing else None, self._pictures())
+        opened = self.workspace.editing
+        await show_pictures(self, opened.document.file.parent if opened else None, self._pictures())
 
     def do_edit(self) -> Coroutine[Any, Any, None] | None:
-        """Open the box with what is under the cursor, or go where it is edited."""
         key, page = self.lines.key, self.page
         if page is not None:
             if not isinstance(key, int):
@@ -335,9 +347,9 @@ class EditorPane(Pane):
             self._open(page, key)
         elif isinstance(key, tuple):
             go_to(self, key)
-        elif key in fields.JUDGING:
+        elif key in rows.JUDGING:
             self.post_message(ShowPane("judges"))
-        elif isinstance(key, str) and parts_page.is_compound(self.workspace, key):
+        elif isinstance(key, str) and field_edit.is_compound(self.workspace, key):
             self._turn_to(key)
             self.sync()
             self.lines.to_key(0)
@@ -346,7 +358,6 @@ class EditorPane(Pane):
         return None
 
     def do_json(self) -> None:
-        """Open the box with all of what is under the cursor as JSON."""
         key, page = self.lines.key, self.page
         if page is None:
             self._open(str(key), as_json=True)
@@ -354,54 +365,46 @@ class EditorPane(Pane):
             self._open(page, key, as_json=True)
 
     async def do_external(self) -> None:
-        """Hand what is under the cursor to $EDITOR and take what it makes of it."""
         self._edit_count += 1
         key, page = self.lines.key, self.page
         if page is None:
             await edit_externally(self, str(key), self._edit_count)
         elif isinstance(key, int):
-            part = parts_page.parts_at(self.workspace, page)[key].place
+            part = field_edit.parts_at(self.workspace, page)[key].place
             await edit_externally(self, page, self._edit_count, part)
 
     async def do_copy(self) -> None:
-        """Copy what is under the cursor, or something of where one is."""
         under_cursor = value_under_cursor(self.workspace, self.page, self.lines.key)
         await copy_menu(self, under_cursor | copyable_values(self.workspace))
 
     async def do_whole(self) -> None:
-        """Hand the item, or the marked ones, to $EDITOR as one file."""
-        # Imported when it is wanted, because it would hold up every first picture.
-        from tui_evals.tui.whole_items import edit_whole_items
-
         await edit_whole_items(self, items_to_edit(self.workspace))
 
     async def do_field(self) -> None:
-        """Choose a field that is not given, or begin another part, and edit it."""
         field = self.page or await choose_field(self)
         if field is None:
             return
-        if not parts_page.is_compound(self.workspace, field) and self.page is None:
+        if not field_edit.is_compound(self.workspace, field) and self.page is None:
             self._open(field)
             return
         key = self.lines.key
         number = key + 1 if self.page and isinstance(key, int) else 0
         mark = field_edit.visit_mark(self.workspace, field, self._edit_count + 1)
-        if await parts_page.begin_part(self, field, number, mark):
+        if await field_edit.begin_part(self, field, number, mark):
             self._turn_to(field)
             self._open(field, number)
 
     def write(self, name: str) -> None:
-        """Edit a field where one is now."""
+        """Edit a field of the current place."""
         if self._edit is None or (self._edit.where, self._edit.field) != (self.workspace.where, name):
             self._open(name)
 
     def do_clear(self) -> None:
-        """Take the field, or the part, away."""
         name = str(self.lines.key)
         if self.page is None:
             make_edit(self, lambda workspace: clear_field(workspace, name))
         else:
-            self._change_part(parts_page.remove_part)
+            self._change_part(field_edit.remove_part)
 
     def _change_part(self, change: Callable[[Workspace, str, int], str], by: int = 0) -> None:
         """Change the part under the cursor, which goes along with it."""
@@ -409,49 +412,40 @@ class EditorPane(Pane):
         if page is not None and isinstance(key, int):
             make_edit(self, lambda workspace: change(workspace, page, key))
             self.sync()
-            self.lines.to_key(min(max(key + by, 0), len(parts_page.parts_at(self.workspace, page)) - 1))
+            self.lines.to_key(min(max(key + by, 0), len(field_edit.parts_at(self.workspace, page)) - 1))
 
     def do_down(self) -> None:
-        """The part one place on."""
-        self._change_part(partial(parts_page.move_part, way=1), 1)
+        self._change_part(partial(field_edit.move_part, way=1), 1)
 
     def do_up(self) -> None:
-        """The part one place back."""
-        self._change_part(partial(parts_page.move_part, way=-1), -1)
+        self._change_part(partial(field_edit.move_part, way=-1), -1)
 
     async def do_rename(self) -> None:
-        """Another name for the value, or the next role for the message."""
         page, key = self.page, self.lines.key
         if page is not None and isinstance(key, int):
-            change = await parts_page.another_name(self, page, key)
+            change = await field_edit.another_name(self, page, key)
             if change is not None:
                 self._change_part(change)
 
     def do_new(self) -> None:
-        """A new item, to be written at once."""
-        if make_edit(self, item_edits.new_item):
+        if make_edit(self, editing.new_item):
             self.write("prompt")
 
     def do_new_turn(self) -> None:
-        """A new turn, to be written at once."""
-        if make_edit(self, item_edits.new_turn):
+        if make_edit(self, editing.new_turn):
             self.write("prompt")
 
     def do_duplicate(self) -> None:
-        """A copy of the item or turn, or of the part."""
         if self.page is None:
-            make_edit(self, item_edits.duplicate)
+            make_edit(self, editing.duplicate)
         else:
-            self._change_part(parts_page.copy_part, 1)
+            self._change_part(field_edit.copy_part, 1)
 
     def do_conversation(self) -> None:
-        """Turns instead of one prompt, or back."""
-        make_edit(self, item_edits.conversation)
+        make_edit(self, editing.conversation)
 
     def do_next(self) -> None:
-        """The next item or turn."""
         step_to_neighbour(self, 1)
 
     def do_previous(self) -> None:
-        """The item or turn before."""
         step_to_neighbour(self, -1)

@@ -1,26 +1,187 @@
-"""A dataset, item or turn as rows: its fields with the beginning of each value, and what is wrong with them."""
+"""The fields of a dataset, item or turn: which there are, how values are read and shown, their problems."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence, Sized
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.fields import (
+    KINDS,
+    RESULTS,
+    Kind,
+    Unreadable,
+    place_of,
+    pretty,
+    read_only,
+    read_value,
+    value_at,
+    with_value,
+)
 from tui_evals.datasets.parts import parts_of
-from tui_evals.datasets.paths import get_at
-from tui_evals.datasets.problems import Problem, path_text
+from tui_evals.datasets.paths import Path as DataPath
+from tui_evals.datasets.paths import Problem, get_at, path_text, same_data
 from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe, spell_out
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
 
-from .fields import JUDGING, place_of, read_only, shown_fields, value_at
-
 if TYPE_CHECKING:
     from tui_evals.datasets.validate import ValidationReport
+
+__all__ = ["Kind", "Unreadable", "place_of", "pretty", "read_only", "read_value", "value_at", "with_value"]
+
+
+"""What the pane takes from here and is known without a screen too."""
+
+JUDGING = ("evaluators", "default_evaluators")
+
+_BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
+_UNIT = (
+    *("prompt", "attachments", "user", "expected_response", "context", "messages", "variables", "matrix"),
+    *("testId", "name", "description", "category", "tags", "notes", "ideal"),
+    *("tools", "tool_results", "max_steps", "response_format"),
+    *("weight", "threshold", "repeats", "other_questions"),
+    *("allowed_tools", "allowed_tools_mode", "evaluators", "evaluators_mode", "extensions"),
+)
+_DATASET = (
+    *("metadata.name", "metadata.description", "metadata.tags", "description", "prompt_file", "messages"),
+    *("variables", "matrix", "tools", "tool_results", "tool_functions", "mcp", "max_steps", "response_format"),
+    *("repeats", "default_allowed_tools", "default_evaluators"),
+)
+_ABOUT = {
+    "description": "What it is about.",
+    "metadata.name": "Display name of the dataset.",
+    "metadata.description": "What the dataset is about.",
+    "metadata.tags": "Words to find it by.",
+    "metadata.extensions": "Anything else; kept as it is.",
+    "default_allowed_tools": "Tools the target may use, where an item says nothing.",
+    "tools": "Tool definitions sent to the model.",
+    "max_steps": "How often the model is asked in a turn with tools; 10 if absent.",
+    "response_format": "text, json, or a JSON Schema of the answer.",
+    "repeats": "How often each item is asked.",
+}
+_LONG = 100_000
+
+
+def shown_fields(unit: Mapping[str, Any], where: DataPath, also: str | None = None) -> list[str]:
+    """The fields to show in the order people read them: the usual ones and `also`, others when they are there."""
+    names = dict(_flat(unit) if not where else unit)
+    if also is not None:
+        names.setdefault(also, None)
+    names.pop("items" if not where else "turns", None)
+    always = {"metadata.name", "description"} if not where else {"prompt", "expected_response"}
+    if len(where) == 2:
+        always |= {"testId", "category"}
+        if "turns" in unit:
+            always -= {"prompt", "expected_response"}
+        if "user" in unit:
+            always -= {"prompt"}
+    order = _UNIT if where else _DATASET
+    known = [name for name in order if name in names or name in always]
+    last = [name for name in (RESULTS if where else ("schemaVersion",)) if name in names]
+    return [*known, *(name for name in names if name not in {*known, *last}), *last]
+
+
+def _flat(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The members of the dataset with those of its metadata among them."""
+    for name, value in data.items():
+        if name == "metadata" and isinstance(value, dict):
+            yield from ((f"metadata.{key}", inner) for key, inner in value.items())
+        else:
+            yield name, value
+
+
+def addable_fields(unit: Mapping[str, Any], where: DataPath) -> list[str]:
+    """The fields of the model that can be given here and are not."""
+    if not where:
+        present = dict(_flat(unit))
+        return [name for name in (*_DATASET, "metadata.extensions") if name not in present and name not in JUDGING]
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.datasets.model import TURN_ONLY_FIELDS, Item, Turn
+
+    known = Turn.model_fields if len(where) > 2 else Item.model_fields
+    barred = {"turns", *RESULTS, *JUDGING}
+    if "turns" in unit:
+        barred |= TURN_ONLY_FIELDS
+    if "evaluators" not in unit:
+        barred.add("evaluators_mode")
+    return [name for name in _UNIT if name in known and name not in unit and name not in barred]
+
+
+def field_about(name: str, where: DataPath) -> str:
+    """What a field is for, in the words of the model."""
+    from tui_evals.datasets.model import Dataset, Item, Turn  # when it is wanted, as above
+
+    model = (Turn if len(where) > 2 else Item) if where else Dataset
+    field = model.model_fields.get(name)
+    text = field.description if field else None
+    return text or _ABOUT.get(
+        name, "" if field or name.startswith("metadata.") else "A field the format does not know."
+    )
+
+
+def prompt_is_needed(data: dict[str, Any], where: DataPath) -> bool:
+    """Whether a prompt cannot be taken away here."""
+    return value_at(with_value(data, where, "prompt", None), where, "prompt") is not None
+
+
+def kind_of(name: str, value: Any) -> Kind:
+    """How a field is written: in the way of its name, or in another one where its value would not survive that."""
+    usual = KINDS.get(name, "text" if value is None or isinstance(value, str) else "json")
+    candidates: tuple[Kind, ...] = (usual, "text", "json")
+    return usual if value in (None, "") else next(kind for kind in candidates if kind == "json" or _keeps(kind, value))
+
+
+def _keeps(kind: Kind, value: Any) -> bool:
+    try:
+        return same_data(read_value(kind, value_as_text(kind, value)), value)
+    except Unreadable:
+        return False
+
+
+def value_as_text(kind: Kind, value: Any) -> str:
+    """The value as a text to edit."""
+    if value in (None, ""):
+        return ""
+    if kind == "lines" and isinstance(value, list):
+        return "\n".join(one if isinstance(one, str) else json.dumps(one) for one in value)
+    if kind in ("json", "number", "lines") or not isinstance(value, str):
+        return pretty(value)
+    return value
+
+
+def first_text(name: str) -> str:
+    """What is in the box when a field is given for the first time."""
+    return _BEGUN.get(name, "")
+
+
+def why_not_here(name: str, value: Any, *, as_json: bool = False) -> str | None:
+    """Why a field, or a part of one, cannot be edited in place but in $EDITOR; None when it can."""
+    try:
+        size = len(value) if isinstance(value, str) else len(json.dumps(value))
+        text = "" if size > _LONG else pretty(value) if as_json else value_as_text(kind_of(name, value), value)
+    except RecursionError:
+        return too_deep(name)
+    if max(size, len(text)) > _LONG:
+        return f"{name} is {max(size, len(text)):,} characters long, too long to edit in place; e edits it in $EDITOR"
+    if safe(text) != text:
+        return f"{name} holds control characters, which cannot be edited in place; e edits it in $EDITOR"
+    return None
+
+
+def too_deep(name: str) -> str:
+    """What is said of a value that cannot be written down at all."""
+    return f"{name} is nested too deeply to be edited here; edit the file itself"
+
+
+def suffix_of(kind: Kind, text: str) -> str:
+    """The ending of the file it is handed to $EDITOR in, for its colors."""
+    structured = kind in ("json", "number") or (kind == "format" and text.lstrip().startswith("{"))
+    return ".json" if structured else ".txt" if kind == "lines" else ".md"
+
 
 _SHOWN = 8
 
@@ -31,11 +192,11 @@ class Faults:
 
     own: list[Problem] = field(default_factory=list)
     fields: dict[str, list[Problem]] = field(default_factory=dict)
-    units: dict[Place, list[Problem]] = field(default_factory=dict)
+    units: dict[DataPath, list[Problem]] = field(default_factory=dict)
 
 
 def faults(workspace: Workspace) -> Faults:
-    """What the last validation said about where one is, sorted by what it is about."""
+    """What the last validation said about the current place, sorted by what it is about."""
     sorted_faults, depth = Faults(), len(workspace.where)
     for problem in workspace.problems_at(workspace.where):
         rest = problem.path[depth:]
@@ -89,7 +250,7 @@ Line = tuple[Piece, ...]
 
 
 def page_rows(workspace: Workspace, width: int, editing: str | None = None, height: int = 0) -> list[Row]:
-    """Everything about where one is; `editing` is shown though it is empty.
+    """Everything about the current place; `editing` is shown though it is empty.
 
     Where all of it does not fit the height, long values share what the others leave them.
     """
@@ -125,7 +286,7 @@ def _page_rows(workspace: Workspace, width: int, editing: str | None, most: int)
         return _Page([row("No dataset is open.", key="empty"), row((way, "dim"), (_BEGIN, "dim"))])
     unit = workspace.unit if workspace.where else workspace.data
     if unit is None:
-        text = f"{path_text(workspace.where)} is no object; mend it in the file"
+        text = f"{path_text(workspace.where)} is no object; fix it in the file"
         return _Page(sentence_rows(text, "error", width, key="broken"))
     unit_faults = faults(workspace)
     names = shown_fields(unit, workspace.where, editing)
@@ -167,7 +328,7 @@ def headline(workspace: Workspace) -> str:
 
 
 def title(workspace: Workspace) -> str:
-    """What stands in the frame: where one is, and whether it is saved."""
+    """What is in the frame: the current place, and whether it is saved."""
     editing, number = workspace.editing, workspace.item
     if editing is None:
         return ""
@@ -186,14 +347,14 @@ def _head(workspace: Workspace, unit: Mapping[str, Any], unit_faults: Faults, wi
 
 
 def _own_problem_rows(workspace: Workspace, unit_faults: Faults, width: int) -> list[Row]:
-    """What is wrong with where one is itself."""
+    """What is wrong with the current place itself."""
     return problem_rows(unit_faults.own, len(workspace.where), width)
 
 
 def field_rows(
     name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False, most: int = LEAST_LINES
 ) -> list[Row]:
-    """A field: its name, and at most so many lines of its value, beside it where there is room, else below."""
+    """A field: its name, and at most so many lines of its value, next to it where there is room, else below."""
     label: Style = "dim" if dim else "accent" if lit else "strong"
     base: Style = "dim" if dim else ""
     if width >= _BESIDE:

@@ -1,4 +1,4 @@
-"""Pane 3: which evaluators judge here and why, their options, and a trial of one on the answer at hand."""
+"""Pane 3: which evaluators judge here and why, their options, and a trial of one on the answer on screen."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from tui_evals.datasets.layout import Path
-from tui_evals.datasets.paths import CannotEdit, Data, same_data
+from tui_evals.datasets.paths import CannotEdit, Data, Path, same_data
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator
 from tui_evals.datasets.steps import DEFAULTS, add_evaluator, remove_evaluator, toggle_mode, write_options
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.item_edits import step_to_neighbour
+from tui_evals.tui.editing import step_to_neighbour
+from tui_evals.tui.judges.rows import JudgesHere, judge_rows, judges_here
 from tui_evals.tui.messages import ItemShown, Place
 from tui_evals.tui.pane import Pane, perform
-from tui_evals.tui.rows import Row, row, wrapped
+from tui_evals.tui.rows import Row, paragraph, row
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
-from .rows import JudgesHere, judge_rows, judges_here
-
 if TYPE_CHECKING:
-    from .trial import Trial, TrialResult
+    from tui_evals.tui.judges.trial import Trial, TrialResult
+
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
 _WHICH = "The help page which-evaluator says what to take for which task."
 
 
 class JudgesPane(Pane):
-    """The evaluators of where one is, or of the dataset."""
+    """The evaluators of the current place, or of the dataset."""
 
     place: ClassVar[Place] = "judges"
     number: ClassVar[int] = 3
@@ -44,13 +43,11 @@ class JudgesPane(Pane):
     """The dataset and the place in it that were shown last."""
 
     def compose(self) -> ComposeResult:
-        """The list of evaluators."""
         self._tried: dict[str, TrialResult | str] = {}
         self._trials: dict[str, asyncio.Task[Any]] = {}
         yield Lines(id="evaluators")
 
     def sync(self) -> None:
-        """Show who judges where one is now."""
         seen = (self.workspace.editing, self.workspace.where)
         if seen != self._seen:
             self._seen, self._of_dataset = seen, False
@@ -67,7 +64,7 @@ class JudgesPane(Pane):
             lines.show(lambda width: [row(("The evaluators are being found …", "dim"))])  # behind the first picture
             return
         # Imported when it is wanted, as everything that shows evaluators: they are found behind the first picture.
-        from .state import judges_page
+        from tui_evals.tui.judges.options import judges_page
 
         here = self._here()
         shown = judges_page(self.workspace, here, self._tried)
@@ -88,7 +85,6 @@ class JudgesPane(Pane):
         return key[1] if isinstance(key, tuple) and key[0] == what else None
 
     def selection(self) -> Selection | None:
-        """The item of where one is, or all."""
         if self.workspace.editing is None:
             return None
         number = self.workspace.item
@@ -97,7 +93,6 @@ class JudgesPane(Pane):
         return Selection((number,), f"item {self.workspace.name_of(number)}")
 
     def why_not(self, action: str) -> str | None:
-        """Why an action cannot be done now."""
         if self.workspace.editing is None:
             return NO_DATASET_OPEN
         here = self._here()
@@ -108,7 +103,7 @@ class JudgesPane(Pane):
         if here.turns is not None:
             going = action == "edit" and self._under("turn") is not None
             return None if going else "a conversation has no evaluators itself; choose one of its turns (enter)"
-        from .state import why_not
+        from tui_evals.tui.judges.options import why_not
 
         entry = self._entry()
         if action == "try" and entry is not None and entry.key in self._trials:
@@ -116,7 +111,6 @@ class JudgesPane(Pane):
         return why_not(here, entry, self.workspace.registry, action)
 
     def escape(self) -> bool:
-        """Stop what is being tried and put away what was."""
         if not self._tried:
             return False
         self._forget()
@@ -130,17 +124,14 @@ class JudgesPane(Pane):
         self._tried.clear()
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """Enter edits the options, or goes to a turn."""
         event.stop()
         perform(self, "edit")
 
     def do_level(self) -> None:
-        """Work on the dataset's evaluators, or on those of where one is."""
         self._of_dataset = not self._of_dataset
         self._show()
 
     def do_mode(self) -> None:
-        """Between extending and replacing; the list follows at once."""
         place = self._here().place
         if self._apply(lambda data: toggle_mode(data, place), "extending or replacing evaluators"):
             here = self._here()
@@ -150,7 +141,6 @@ class JudgesPane(Pane):
             self.say(f"{self._place_name(here)} {word} the {what}{none}")
 
     def do_remove(self) -> None:
-        """Take an evaluator away where it is written."""
         entry, here = self._entry(), self._here()
         if entry is not None and self._apply(
             lambda data: remove_evaluator(data, here.place, entry.key), f"removing {entry.key}"
@@ -159,9 +149,7 @@ class JudgesPane(Pane):
             self.say(f"{entry.key} does not stand on {self._place_name(here)} any more{again}; u takes it back")
 
     async def do_add(self) -> None:
-        """Choose an evaluator; one that cannot do without options is given them at once."""
-        from .options import ask_options, faults
-        from .state import evaluator_choices, free_key
+        from tui_evals.tui.judges.options import ask_options, evaluator_choices, faults, free_key
 
         here, registry = self._here(), self.workspace.registry
         choices = evaluator_choices(registry, here)
@@ -182,7 +170,6 @@ class JudgesPane(Pane):
             self.say(f"{key} judges {self._place_name(here)} now{more}; enter edits its options")
 
     async def do_edit(self) -> None:
-        """The options in a form; those of an inherited one are written out here."""
         turn = self._under("turn")
         if turn is not None:
             self.workspace.where = (*self.workspace.where, "turns", turn)
@@ -191,7 +178,7 @@ class JudgesPane(Pane):
         entry, here = self._entry(), self._here()
         if entry is None:
             return
-        from .options import ask_options
+        from tui_evals.tui.judges.options import ask_options
 
         options = await ask_options(self.app, entry, self.workspace.registry, "take these options")
         if options is None or (same_data(options, dict(entry.options)) and entry.key not in here.broken):
@@ -202,9 +189,8 @@ class JudgesPane(Pane):
             self.say(f"{entry.key} now overrides {whose} here" if inherited else f"{entry.key} has other options now")
 
     async def do_try(self) -> None:
-        """Judge the answer on screen with the evaluator under the cursor; nothing is stored."""
-        from .state import trial_of
-        from .trial import CannotTry
+        from tui_evals.tui.judges.options import trial_of
+        from tui_evals.tui.judges.trial import CannotTry
 
         entry, task = self._entry(), asyncio.current_task()
         if entry is None or task is None:
@@ -227,9 +213,8 @@ class JudgesPane(Pane):
     async def _tried_once_agreed(self, trial: Trial) -> TrialResult:
         """Judge, after a question where it takes a yes."""
         from tui_evals.targets.permissions import NotApproved
-        from tui_evals.tui.approving import NOT_AGREED, approve
-
-        from .trial import CannotTry, on_own_loop, try_evaluator
+        from tui_evals.tui.judges.trial import CannotTry, on_own_loop, try_evaluator
+        from tui_evals.tui.permissions import NOT_AGREED, approve
 
         try:
             return await on_own_loop(lambda: try_evaluator(trial))
@@ -239,15 +224,13 @@ class JudgesPane(Pane):
         return await on_own_loop(lambda: try_evaluator(trial))
 
     def do_next(self) -> None:
-        """The next item or turn."""
         step_to_neighbour(self, 1)
 
     def do_previous(self) -> None:
-        """The item or turn before."""
         step_to_neighbour(self, -1)
 
     def _place_name(self, here: JudgesHere) -> str:
-        from .state import name_of
+        from tui_evals.tui.judges.options import name_of
 
         return "the dataset" if here.of_dataset else name_of(self.workspace, self.workspace.where)
 
@@ -265,4 +248,4 @@ class JudgesPane(Pane):
 
 
 def _empty(width: int) -> list[Row]:
-    return [row((line, "dim")) for line in wrapped(_EMPTY, width)]
+    return [*paragraph(_EMPTY, width, "dim")]

@@ -1,4 +1,4 @@
-"""The evaluators that judge at a place, read from the data however wrong it may be, and as rows."""
+"""The evaluators of a place as rows: who judges and why, options, problems, and what a trial came to."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.datasets.layout import Path
-from tui_evals.datasets.paths import Data, get_at
+from tui_evals.datasets.paths import Data, Path, get_at
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, Options, Origin, effective_evaluators
 from tui_evals.datasets.steps import DEFAULTS
 from tui_evals.text.measures import score_figures
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, Style, fit, paragraph, row, wrapped
 
 if TYPE_CHECKING:
     from tui_evals.evaluators.base import Evaluator, Score
-
-    from .trial import TrialResult
+    from tui_evals.tui.judges.trial import TrialResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ def judges_here(data: Data, where: Path, of_dataset: bool) -> JudgesHere:
         return JudgesHere(DEFAULTS, entries, frozenset(defaults or ()), base, broken=broken, remark=remark)
     unit = get_at(data, where)
     if not isinstance(unit, dict):
-        return JudgesHere(where, (), remark="this is no object; mend it in the file")
+        return JudgesHere(where, (), remark="this is no object; fix it in the file")
     if isinstance(turns := unit.get("turns"), list):
         prompts = (turn.get("prompt") if isinstance(turn, dict) else None for turn in turns)
         return JudgesHere(where, (), turns=tuple(text if isinstance(text, str) else "" for text in prompts))
@@ -94,7 +92,7 @@ def _evaluators(data: Data, path: Path) -> tuple[dict[str, Options] | None, froz
     if evaluators is None:
         return None, frozenset(), ""
     if not isinstance(evaluators, dict):
-        return None, frozenset(), f"{path[-1]} is no object and counts for nothing; mend it in the file"
+        return None, frozenset(), f"{path[-1]} is no object and counts for nothing; fix it in the file"
     broken = frozenset(key for key, options in evaluators.items() if not isinstance(options, dict))
     return {key: {} if key in broken else options for key, options in evaluators.items()}, broken, ""
 
@@ -141,7 +139,7 @@ class JudgesPage:
 
 
 def judge_rows(shown: JudgesPage, width: int) -> list[Row]:
-    """The pane: where one is, the mode, who is asked, then a block for each evaluator."""
+    """The pane: the current place, the mode, who is asked, then a block for each evaluator."""
     here = shown.standing
     rows = [*_labelled("level", *_level(shown), width)]
     if here.turns is not None:
@@ -153,14 +151,14 @@ def judge_rows(shown: JudgesPage, width: int) -> list[Row]:
     elif judged:
         rows += _labelled("judge", shown.judge or "named in the options", "", width)
     for problem in filter(None, (here.remark, *shown.problems)):
-        rows += _indented(f"! {problem}", width, "error", 0)
+        rows += paragraph(f"! {problem}", width, "error")
     rows.append(row())
     for block in shown.blocks:
         rows += _block(block, here, _asked(block, shown), width)
     if not shown.blocks:
-        rows += [row((line, "dim")) for line in wrapped("Nothing judges here. a adds an evaluator from a list.", width)]
+        rows += paragraph("Nothing judges here. a adds an evaluator from a list.", width, "dim")
     if here.left_out:
-        rows += _indented(f"left out here: {', '.join(map(_line, here.left_out))}", width, "dim", 0)
+        rows += paragraph(f"left out here: {', '.join(map(_line, here.left_out))}", width, "dim")
     return rows
 
 
@@ -185,7 +183,7 @@ def _mode(here: JudgesHere) -> tuple[str, str]:
 
 
 def _labelled(label: str, text: str, more: str, width: int, style: Style = "strong") -> Iterator[Row]:
-    """A word for what it is, the value, and more about it below where it has no room beside."""
+    """A word for what it is, the value, and more about it below where it does not fit the line."""
     room = max(width - _LABEL, 8)
     value = _line(text)
     if more and len(value) + len(more) + 3 <= room:
@@ -200,7 +198,7 @@ def _labelled(label: str, text: str, more: str, width: int, style: Style = "stro
 def _turns(prompts: Iterable[str], width: int) -> Iterator[Row]:
     message = "A conversation has no evaluators itself: its turns have. Choose one (enter)."
     yield row()
-    yield from (row((line, "dim")) for line in wrapped(message, width))
+    yield from paragraph(message, width, "dim")
     for number, prompt in enumerate(prompts):
         name = f"turn {number + 1}"
         yield row((f"{name:<{_LABEL}}", "strong"), fit(prompt, width - _LABEL), key=("turn", number))
@@ -215,18 +213,18 @@ def _block(block: EvaluatorBlock, here: JudgesHere, asked: str | None, width: in
     room = width - len(origin) - 3
     yield row(glyph, fit(name, room, style), f" {origin}", key=("evaluator", entry.key))
     if entry.settings:
-        yield from _indented(options_words(entry.settings), width, "")
+        yield from paragraph(options_words(entry.settings), width, "", 2)
     yield from _family_rows(block, asked, width)
     if entry.overridden is not None:
         settings = {name: value for name, value in entry.overridden.items() if name != "type"}
         options = options_words(settings) or "without options"
-        yield from _indented(f"overrides {ORIGINS[here.base]}: {options}", width, "accent")
+        yield from paragraph(f"overrides {ORIGINS[here.base]}: {options}", width, "accent", 2)
     for problem in block.problems:
-        yield from _indented(f"! {problem}", width, "error")
+        yield from paragraph(f"! {problem}", width, "error", 2)
     if block.refusal and not block.problems:
-        yield from _indented(f"not portable: {block.refusal}", width, "dim")
+        yield from paragraph(f"not portable: {block.refusal}", width, "dim", 2)
     if isinstance(block.tried, str):
-        yield from _indented(f"▸ {block.tried}", width, "running")
+        yield from paragraph(f"▸ {block.tried}", width, "running", 2)
     elif block.tried is not None:
         yield from _tried(block.tried, width)
 
@@ -240,9 +238,9 @@ def _family_rows(block: EvaluatorBlock, asked: str | None, width: int) -> Iterat
         style: Style = "dim" if asked else "warn"
         does = "compares embeddings" if _embeds(block) else "asks a judge"
         missing = ", and no target for them is named" if _embeds(block) else ", and none is named"
-        yield from _indented(f"{family} · {does}{f': {asked}' if asked else missing}", width, style)
+        yield from paragraph(f"{family} · {does}{f': {asked}' if asked else missing}", width, style, 2)
     else:
-        yield from _indented(f"{family} · may ask a judge" if block.kind.may_ask else family, width, "dim")
+        yield from paragraph(f"{family} · may ask a judge" if block.kind.may_ask else family, width, "dim", 2)
 
 
 def _asks(block: EvaluatorBlock) -> bool:
@@ -295,11 +293,6 @@ def _value(value: Any) -> str:
         return f"{words}…" if len(value) > _LONGEST_VALUE else words
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
-
-
-def _indented(text: str, width: int, style: Style, indent: int = 2) -> Iterator[Row]:
-    for line in wrapped(text, width - indent):
-        yield row(" " * indent, (line, style))
 
 
 def _line(text: str) -> str:

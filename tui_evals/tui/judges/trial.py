@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import Data, get_at
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import Data, DatasetError, get_at
+from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import document_of_data, rubric_of, validate
 from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate, note_choices
-from tui_evals.evaluators.chunks import CHUNKS
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
+from tui_evals.evaluators.shown import CHUNKS
+from tui_evals.project_files import resolved
 from tui_evals.runs.approving import missing_of_targets, model_permissions, untrusted_evaluators
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
@@ -39,16 +39,16 @@ _ASKS = ("prompt", "messages", "variables")
 
 
 class CannotTry(Exception):
-    """There is nothing to judge, or nobody to ask; the sentence says what to do."""
+    """There is nothing to judge or no target to ask; the sentence says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentPlace:
-    """Where one is in the open dataset, and the answer that is on screen."""
+    """The current place in the open dataset, and the answer that is on screen."""
 
     data: Data
     file: Path
-    where: Place
+    where: DataPath
     name: str
     """How the place is called."""
     answer: int | None
@@ -95,7 +95,7 @@ def subject_of(here: CurrentPlace) -> JudgedSubject:
 
 
 def _unit_of(here: CurrentPlace, row: AnswerRow, run: RunRow, document: Data) -> _Unit | None:
-    """As it is edited, where it is the item one is in; at the dataset itself any answer will do."""
+    """The edited unit if it is the current item; at the dataset itself any answer will do."""
     asked_item = _dict(get_at(document, ("items", row.item)))
     if here.where:
         fits = len(here.where) < 3 or here.where[3] == row.turn
@@ -117,17 +117,17 @@ def _turn(item: Data, number: int) -> Data:
 
 
 def _is_here(here: CurrentPlace, number: str | int, row: AnswerRow, run: RunRow, asked_item: Data) -> bool:
-    """Whether an answer belongs to an item: by its testId, or by its position where it still asks the same."""
+    """Whether an answer belongs to an item: by a testId of its own, or by its position where it still asks the same."""
     item = _dict(get_at(here.data, ("items", number)))
-    if isinstance(number, int) and row.name == f"#{number + 1}":
+    alike = row.name == item.get("testId")
+    place = f"#{number + 1}" if isinstance(number, int) else ""
+    if not alike and place and row.name in (place, f"{asked_item.get('testId')}{place}"):
         alike = _questions(item) == _questions(asked_item)
-    else:
-        alike = row.name == item.get("testId")
     return alike and _same_file(here, run)
 
 
 def _same_file(here: CurrentPlace, run: RunRow) -> bool:
-    asked_file = (here.root / run.source).resolve()
+    asked_file = resolved(here.root / run.source)
     return asked_file == here.file.resolve() or (not asked_file.exists() and asked_file.name == here.file.name)
 
 
@@ -275,7 +275,7 @@ async def on_own_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 async def try_evaluator(trial: Trial) -> TrialResult:
     """What the evaluator makes of the answer on screen, or of the response in the dataset.
 
-    CannotTry says why not, and NotApproved what it would do that nobody has agreed to; then nothing was done.
+    CannotTry says why not, and NotApproved which permissions are missing; then nothing was done.
     """
     try:
         kind = trial.registry.find(trial.entry.evaluator)
@@ -291,7 +291,7 @@ async def try_evaluator(trial: Trial) -> TrialResult:
                 raise CannotTry(f"{kind.name} judges the answers of an item together here; run the item instead (r)")
             score = await evaluate(evaluator, evidence)
     except ValidationError as problem:
-        raise CannotTry(f"{trial.entry.key}: {options_problem(problem)}; mend that first (enter)") from None
+        raise CannotTry(f"{trial.entry.key}: {options_problem(problem)}; fix that first (enter)") from None
     except NotApproved:
         raise
     except BadRow as problem:
@@ -310,7 +310,7 @@ def _rubric(trial: Trial) -> str:
 
 
 def _judge_config(trial: Trial, kind: type[Evaluator], options: Any) -> TargetConfig | None:
-    """The judge, where one is asked."""
+    """The judge, if one is needed."""
     from tui_evals.runs.plan import MissingEmbedder
     from tui_evals.runs.readiness import check_role
 
@@ -340,7 +340,7 @@ def _demand_agreement(trial: Trial, judge: TargetConfig | None) -> None:
 
 @asynccontextmanager
 async def _judge(trial: Trial, config: TargetConfig | None) -> AsyncIterator[tuple[Ask | None, list[bool]]]:
-    """The way to the judge, where one is asked, and a list that is not empty once a reply was written beforehand."""
+    """The connection to the judge, and a list that is filled once a recorded reply was used."""
     scripted: list[bool] = []
     if config is None:
         yield None, scripted
@@ -348,7 +348,7 @@ async def _judge(trial: Trial, config: TargetConfig | None) -> AsyncIterator[tup
     name = config.name
     # Imported when it is wanted: the engine behind it would hold up every first picture.
     from tui_evals.runs.judges import request_for
-    from tui_evals.runs.opening import items_of
+    from tui_evals.runs.target_opening import items_of
     from tui_evals.targets.opening import open_target
 
     target = open_target(config, trial.project.environment, trial.here.root, items_of)

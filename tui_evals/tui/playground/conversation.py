@@ -1,10 +1,11 @@
-"""A conversation with a target: the prompt under test it begins with, what was said, and what each answer took."""
+"""A conversation with a target: its first prompt, the answers and their cost, and suggested checks."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from tui_evals.datasets.document import Document
-from tui_evals.datasets.from_chat import item_of_messages
 from tui_evals.datasets.model import Message
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.parts import item_of_messages
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
+from tui_evals.evaluators.base import CannotJudge, Evidence, NoValueToJudge, Score, ToolCall
+from tui_evals.evaluators.registry import built_in
 from tui_evals.present.answers import ending_text
-from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
+from tui_evals.runs.target_opening import items_of, price_for
 from tui_evals.targets.base import (
     ConfigurationError,
     Price,
@@ -33,9 +36,10 @@ from tui_evals.targets.base import (
 from tui_evals.targets.config import Settings, find_target, is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.targets.permissions import NotApproved
-from tui_evals.text.box import TemplateError
-from tui_evals.text.endings import ending_word
-from tui_evals.text.templates import template_variables
+from tui_evals.text import strictjson
+from tui_evals.text.measures import estimate_tokens
+from tui_evals.text.model_output import ending_word
+from tui_evals.text.templates import TemplateError, template_variables
 
 
 class CannotTalk(Exception):
@@ -148,7 +152,7 @@ class Conversation:
         self.config = config
 
     def opening(self) -> Chat:
-        """What stands before the first question, filled in; CannotTalk says what is missing."""
+        """What is shown before the first question, filled in; CannotTalk says what is missing."""
         beginning = self.beginning
         if beginning.problem:
             raise CannotTalk(beginning.problem)
@@ -163,7 +167,7 @@ class Conversation:
     async def ask(self, text: str) -> None:
         """Ask, and keep the question with its answer; CannotTalk when there is none, and then nothing is kept.
 
-        NotApproved says what the target would do that nobody has agreed to; then it was not asked.
+        NotApproved says which permissions are missing; then it was not asked.
         """
         question = {"role": "user", "content": text}
         chat = (*await asyncio.to_thread(self.opening), *self.messages, question)
@@ -241,3 +245,98 @@ def _answer_cost(config: TargetConfig, seconds: float, reply: Reply, price: Pric
         cost = price.cost(reply.usage)
     ending = ending_text(ending_word(reply.finish_reason, reply.diagnostics))
     return AnswerCost(config.name, seconds, reply.usage, cost, reply.scripted, ending)
+
+
+Check = tuple[str, dict[str, Any]]
+"""What a check asks for in words, and the evaluator with its options as a dataset holds them."""
+
+_MOST = 8
+_LONG = 20_000
+"""An answer of more characters is hardly expected word for word, and comparing it takes a while."""
+_NUMBER = re.compile(r"(?<![\w.,-])-?\d{1,20}(?:[.,:]\d{1,20}){0,4}%?(?!\w)")
+_QUOTED = re.compile(r'"([^"\n]{1,60})"|“([^“”\n]{1,60})”|„([^„“”\n]{1,60})[“”]|«([^«»\n]{1,60})»|`([^`\n]{1,60})`')
+_CITED = {"oai_unicode": "cite marks", "bracket": "[1]", "markdown": "[1](address)"}
+
+
+def suggested_checks(reply_text: str, tool_calls: Sequence[Mapping[str, Any]]) -> list[Check]:
+    """Checks for an answer like this one; each passes on the answer itself, except those that ask a judge."""
+    names = list(dict.fromkeys(str(call.get("name") or "") for call in tool_calls))
+    calls = tuple(ToolCall(name) for name in names)
+    evidence = Evidence(response=reply_text, expected=reply_text, tool_calls=calls)
+    checks = list(_of_text(reply_text)) if reply_text.strip() else []
+    checks += [(f"{name} is called", {"ToolCalled": {"tool_name": name}}) for name in names if name][:_MOST]
+    return [check for check in checks if _passes(check[1], evidence)]
+
+
+def _of_text(text: str) -> Iterator[Check]:
+    values = _values(text)
+    is_json = _is_json(text)
+    if is_json:
+        yield "the answer is valid JSON", {"JsonValid": {}}
+        yield "it is the same JSON value as this answer", {"JsonMatch": {}}
+    if len(text) <= _LONG:
+        yield "it contains this answer word for word", {"ExactMatch": {}}
+        yield "half of its words are those of this answer", {"PartialMatch": {"threshold": 0.5}}
+        yield "it is about as long as this answer", {"WordCountMatch": {"threshold": 0.8}}
+    yield "a judge finds that it means the same", {"Similarity": {}}
+    if values and not is_json:
+        yield f"any of {', '.join(values)}", {"ContainsAny": {"values": values, "ignore_case": True}}
+    limit = -(-estimate_tokens(text) // 5) * 10
+    yield f"fewer than {limit:,} tokens", {"Tokens": {"threshold": limit}}
+    for form, looks in _CITED.items():
+        yield f"it cites with {looks}", {"Citations": {"citation_format": form}}
+
+
+def _values(text: str) -> list[str]:
+    """Quoted words and numbers of a text, each once, the first of them."""
+    values: dict[str, None] = {}
+    for pattern in (_QUOTED, _NUMBER):
+        for match in pattern.finditer(text):
+            values[next(filter(None, match.groups()), match.group()).strip()] = None
+            if len(values) >= _MOST:
+                break
+    return [value for value in values if value][:_MOST]
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is a JSON object or list; a lone number or word is no sign that JSON was wanted."""
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        strictjson.loads(text, duplicates=True)
+    except strictjson.JsonError:
+        return False
+    return True
+
+
+def _passes(check: Mapping[str, Any], evidence: Evidence) -> bool:
+    ((name, options),) = check.items()
+    kind = built_in()[name]
+    if kind.judged:
+        return True
+    try:
+        score = kind(kind.Options.model_validate(options)).score(evidence)
+    except (NoValueToJudge, CannotJudge):
+        return False
+    return isinstance(score, Score) and score.result == "pass"
+
+
+def as_evaluators(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several checks as the evaluators of one unit; of two of a kind the second gets a name of its own."""
+    evaluators: dict[str, Any] = {}
+    for check in checks:
+        for name, options in check.items():
+            key, number = name, 2
+            while key in evaluators:
+                key, number = f"{name}_{number}", number + 1
+            evaluators[key] = dict(options) if key == name else {"type": name, **options}
+    return evaluators
+
+
+def with_checks(item: Mapping[str, Any], checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The item judged by some checks: a conversation in its last turn."""
+    if not checks:
+        return dict(item)
+    if turns := item.get("turns"):
+        return {**item, "turns": [*turns[:-1], {**turns[-1], "evaluators": as_evaluators(checks)}]}
+    return {**item, "evaluators": as_evaluators(checks)}

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,32 +16,145 @@ from textual.worker import Worker
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.steps import insert_item
+from tui_evals.present.answers import arguments_text
+from tui_evals.present.figures import duration
 from tui_evals.runs.approving import find_typed
+from tui_evals.targets.answers import content_text
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.permissions import NotApproved
+from tui_evals.text.measures import money
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Where, bindings
-from tui_evals.tui.approving import NOT_AGREED, approve
-from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.messages import Severity, ShowPane, StateChanged, StatusMessage
-from tui_evals.tui.pane import perform
-from tui_evals.tui.rows import Rows
+from tui_evals.tui.pane import FeatureScreen, perform
+from tui_evals.tui.permissions import NOT_AGREED, approve
+from tui_evals.tui.playground.conversation import (
+    AnswerCost,
+    CannotTalk,
+    Check,
+    Conversation,
+    ConversationStart,
+    conversation_start,
+    first_target,
+    suggested_checks,
+    with_checks,
+)
+from tui_evals.tui.rows import JoinedRows, Rows, Style, paragraph, row
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
-from tui_evals.tui.widgets.edit_area import EditArea
-from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.form import Field, Form
+from tui_evals.tui.widgets.inputs import EditArea, give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-from .checks import Check, suggested_checks, with_checks
-from .conversation import CannotTalk, Conversation, ConversationStart, conversation_start, first_target
-from .rows import Part, Transcript, parts_of
+_ROLES: Mapping[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
+
+
+class ShownMessage(NamedTuple):
+    """One message, or a remark where it has no role."""
+
+    role: str
+    text: str
+    calls: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+    style: Style = ""
+
+
+def parts_of(talk: Conversation, pending: str | None = None) -> list[ShownMessage]:
+    """The conversation so far, with a question that has no answer yet."""
+    parts = _beginning(talk)
+    for place, message in enumerate(talk.messages):
+        taken = talk.taken.get(place)
+        parts.append(_part(message, note=cost_words(taken) if taken else ""))
+    if pending is not None:
+        parts.append(ShownMessage("user", pending))
+    elif not talk.messages:
+        parts.append(ShownMessage("", _invitation(talk), style="dim"))
+    return parts
+
+
+def _beginning(talk: Conversation) -> list[ShownMessage]:
+    prompt = talk.beginning.prompt
+    try:
+        return [_part(message, style="dim") for message in talk.opening()]
+    except CannotTalk as problem:
+        sentence = ShownMessage("", str(problem), style="warn")
+    if prompt is None:
+        return [sentence]
+    if prompt.prompty is not None:
+        return [
+            *(ShownMessage(section.role, section.text, style="dim") for section in prompt.prompty.sections),
+            sentence,
+        ]
+    return [*(_part(message, style="dim") for message in prompt.messages), sentence]
+
+
+def _part(message: Mapping[str, Any], note: str = "", style: Style = "") -> ShownMessage:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else ()
+    others = [f"<{block.get('type')}>" for block in blocks if isinstance(block, dict) and block.get("type") != "text"]
+    text = "\n".join(text for text in (content_text(content), *others) if text)
+    calls = message.get("tool_calls")
+    functions = [call.get("function", call) for call in calls or () if isinstance(call, dict)]
+    called = tuple(
+        (str(one.get("name")), arguments_text(one.get("arguments", ""))) for one in functions if isinstance(one, dict)
+    )
+    return ShownMessage(str(message.get("role")), text, called, note, style)
+
+
+def cost_words(taken: AnswerCost) -> str:
+    """What an answer took, on one line."""
+    usage, cost = taken.usage, taken.cost
+    tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens" if usage else "no token counts"
+    paid = "unpriced" if cost is None else money(cost)
+    scripted = ("scripted",) if taken.scripted else ()
+    ending = (taken.ending,) if taken.ending else ()
+    return " · ".join((taken.target, duration(taken.seconds), tokens, paid, *scripted, *ending))
+
+
+def _invitation(talk: Conversation) -> str:
+    first = f"Write below what you want to ask {talk.config.name}; ctrl+j sends it."
+    return f"{first}\nctrl+o talks to another target, ctrl+t makes an item of the conversation, f1 shows all keys."
+
+
+class Transcript:
+    """The rows of a conversation; each part of it is wrapped once for a width, which may take a while."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[ShownMessage, int], Rows] = {}
+
+    def lay_out(self, parts: Sequence[ShownMessage], width: int) -> tuple[Rows, int]:
+        """All rows, and the number of the one in which the last question begins."""
+        before, self._made = self._made, {}
+        blocks: list[Rows] = []
+        start = length = 0
+        for part in parts:
+            key = (part, width)
+            rows = before.get(key) or _rows(part, width)
+            self._made[key] = rows
+            start = length if part.role == "user" else start
+            blocks.append(rows)
+            length += len(rows)
+        return JoinedRows(blocks), start
+
+
+def _rows(part: ShownMessage, width: int) -> Rows:
+    rows: list[Rows] = []
+    if part.role:
+        rows.append(paragraph(part.role, width, _ROLES.get(part.role, "strong")))
+    indent = 2 if part.role else 0
+    if part.text:
+        rows.append(paragraph(part.text, width, part.style, indent))
+    for name, arguments in part.calls:
+        rows += [paragraph(f"→ {name}", width, "strong", indent), paragraph(arguments, width, part.style, indent + 2)]
+    if part.note:
+        rows.append(paragraph(part.note, width, "dim", indent))
+    return JoinedRows([*rows, [row()]])
 
 
 class QuestionBox(EditArea):
-    """Where one writes; the page keys move the conversation above."""
+    """The box to write in; the page keys move the conversation above."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("pageup", "screen.page(-1)", "page up", show=False),
@@ -175,7 +288,7 @@ class Playground(FeatureScreen):
         self.made_of: list[Mapping[str, Any]] = []
         """What was said when the last item was made of it."""
         self._transcript = Transcript()
-        self._shown: list[Part] = []
+        self._shown: list[ShownMessage] = []
         self._editing: Editing | None = None
         self._asking: Worker[None] | None = None
         self._pending: str | None = None
@@ -184,7 +297,6 @@ class Playground(FeatureScreen):
         self._making = False
 
     def compose(self) -> ComposeResult:
-        """The conversation, the box, what is to be said, and the keys."""
         self.lines = Lines(choosing=False, id="talk")
         self.box = QuestionBox()
         yield self.lines
@@ -193,7 +305,6 @@ class Playground(FeatureScreen):
         yield Keys()
 
     def on_mount(self) -> None:
-        """One writes from the start."""
         self.box.border_title = Content("your question")
         give_keys(self.box)
         self.set_interval(0.5, self._tick)
@@ -206,7 +317,6 @@ class Playground(FeatureScreen):
             self.run_worker(self._begin(), group="beginning", name="reading the prompt", exit_on_error=False)
 
     async def on_unmount(self) -> None:
-        """Give the target back."""
         await self.talk.close()
 
     async def _begin(self) -> None:
@@ -262,7 +372,6 @@ class Playground(FeatureScreen):
         self.query_one(Status).rest(f"talking to {name}" if self._asking is None else asking)
 
     def on_text_area_changed(self) -> None:
-        """What can be sent can be seen in the keys."""
         self.offer_keys()
 
     def action_page(self, way: int) -> None:
@@ -272,7 +381,6 @@ class Playground(FeatureScreen):
     # -- what can be done
 
     def why_not(self, action: str) -> str | None:
-        """Why an action cannot be done now."""
         if self._asking is not None and action in _WAITING:
             return "an answer is awaited; esc stops waiting for it"
         if self._making:
@@ -286,11 +394,9 @@ class Playground(FeatureScreen):
         return None
 
     def action_act(self, name: str) -> None:
-        """Do an action of the table, or say why not; what was said stays."""
         perform(self, name)
 
     def do_send(self) -> None:
-        """Ask; what is written stays in the box until there is an answer."""
         self._pending, self._since = self.box.text, time.monotonic()
         self.box.read_only = True
         self._asking = self.run_worker(self._ask(self._pending), group="asking", name="asking", exit_on_error=False)
@@ -334,20 +440,16 @@ class Playground(FeatureScreen):
         return "a question in the playground was not sent" if self.box.text.strip() else None
 
     def do_clear(self) -> None:
-        """Begin again with the same target and values."""
         self.talk.clear()
         self.draw()
 
     async def do_target(self) -> None:
-        """Choose who is talked to."""
         await choose_target(self)
 
     async def do_variables(self) -> None:
-        """Fill in the prompt under test, or say what the target is told first."""
         await edit_variables(self)
 
     async def do_make_item(self) -> None:
-        """Make an item after the one the workbench is at, with the checks that are chosen."""
         self._making = True
         try:
             await make_item(self)
@@ -355,7 +457,6 @@ class Playground(FeatureScreen):
             self._making = False
 
     def do_leave(self) -> None:
-        """Stop waiting, else go back to the workbench; the conversation stays as it is."""
         if self._asking is not None:
             self._asking.cancel()
         else:

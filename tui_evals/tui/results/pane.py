@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,23 +11,21 @@ from textual.timer import Timer
 
 from tui_evals.present.runs import Column, column_names
 from tui_evals.present.status import OVER
-from tui_evals.store.baselines import dataset_key
+from tui_evals.project_files import resolved
+from tui_evals.store.lookup import dataset_key
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
 from tui_evals.tui.messages import FightBattle, ShowMatrix, ShowPane, ShowTrend
-from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.results.table import PLAN, ResultsTable, order_after_choice, sort_columns
+from tui_evals.tui.watch import AnswerOrder
 from tui_evals.tui.widgets.dialogs import Entry, Menu
-from tui_evals.tui.widgets.filter_line import FilterLine
-from tui_evals.tui.widgets.focus import give_keys
+from tui_evals.tui.widgets.inputs import FilterLine, give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection
 
-from .sorting import PLAN, order_after_choice, sort_columns
-from .table import ResultsTable
-
 _TYPING_PAUSE = 0.1
-_NEED_ANSWER = frozenset(("mark", "mark_all", "mend", "verdict", "item", "copy"))
+_NEED_ANSWER = frozenset(("mark", "mark_all", "rejudge", "verdict", "item", "copy"))
 
 
 class ResultsPane(ResultsTable):
@@ -39,12 +36,11 @@ class ResultsPane(ResultsTable):
     name_ = "Results"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("results")]
     _typing: Timer | None = None
-    """Runs while one types, until what stands in the line is looked for."""
+    """Runs while you type, until what is in the line is looked for."""
     _before_typing: tuple[str, int | None] = ("", None)
-    """The filter and the answer from before one began to type, which escape brings back."""
+    """The filter and the answer from before the typing began, which escape brings back."""
 
     def why_not(self, action: str) -> str | None:
-        """Why an action cannot be done now."""
         run = self.watching.run
         if run is None:
             return "there is no run on screen; r runs the dataset, 6 lists the runs"
@@ -74,12 +70,10 @@ class ResultsPane(ResultsTable):
     # -- filter and order
 
     def do_filter(self) -> None:
-        """Type a filter."""
         self._before_typing = (self.watching.order.text, self.watching.answer)
         self._filter.begin(self.watching.order.text)
 
     def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
-        """Show what it lets through once typing pauses."""
         event.stop()
         if self._typing is not None:
             self._typing.stop()
@@ -90,8 +84,7 @@ class ResultsPane(ResultsTable):
         if text is not None and (self._arranging or text != self.watching.order.text):
             self._filter_by(text)
 
-    def on_filter_line_given(self, event: FilterLine.Given) -> None:
-        """Keep it: it stays with the run until escape."""
+    def on_filter_line_submitted(self, event: FilterLine.Submitted) -> None:
         event.stop()
         self._leave_filter()
         self._filter_by(event.text, keep=True)
@@ -109,7 +102,6 @@ class ResultsPane(ResultsTable):
         give_keys(self._lines)
 
     async def do_sort(self) -> None:
-        """Choose a column to sort by; the one chosen already turns round."""
         order = self.watching.order
         choices = {sort.by: sort for sort in sort_columns(self._several.keys)}
         now = "sorted by it, the largest first" if order.descending else "sorted by it, the smallest first"
@@ -121,23 +113,19 @@ class ResultsPane(ResultsTable):
             await self._arrange(order_after_choice(self.watching.order, choices[chosen]), to_top=True)
 
     def do_left(self) -> None:
-        """Show the column further left."""
         self._shift -= 1
         self.sync()
 
     def do_right(self) -> None:
-        """Show the column further right."""
         self._shift += 1
         self.sync()
 
     # -- going about
 
     async def do_next_failure(self) -> None:
-        """Go to the next answer that did not pass."""
         await self._to_failure(1)
 
     async def do_previous_failure(self) -> None:
-        """Go to the one before."""
         await self._to_failure(-1)
 
     async def _to_failure(self, way: int) -> None:
@@ -150,16 +138,14 @@ class ResultsPane(ResultsTable):
         else:
             self._lines.to_key(answer)
 
-    async def do_mend(self) -> None:
-        """Judge the answer again, and go to the next failure."""
-        from tui_evals.tui.mending import mend  # what judges would hold up the first picture
+    async def do_rejudge(self) -> None:
+        from tui_evals.tui.rejudging import rejudge_answer  # what judges would hold up the first picture
 
-        following = await mend(self)
+        following = await rejudge_answer(self)
         if following is not None:
             self._lines.to_key(following)
 
     def do_follow(self) -> None:
-        """Stay with the latest answers, or no longer."""
         latest = self._numbers.latest
         if self._following is not None:
             self._following = None
@@ -172,7 +158,6 @@ class ResultsPane(ResultsTable):
     # -- the answer under the cursor
 
     def do_mark(self) -> None:
-        """Mark the item, or take the mark away."""
         answer = self._answer()
         if answer is not None:
             self.watching.marks ^= {answer.item}
@@ -180,12 +165,10 @@ class ResultsPane(ResultsTable):
             self.sync()
 
     def do_matrix(self) -> None:
-        """Show the run as a grid."""
         if self.watching.run is not None:
             self.post_message(ShowMatrix(self.watching.run.id, self.watching.answer))
 
     async def do_battle(self) -> None:
-        """Let a judge choose between two columns, which one chooses where there are more."""
         run = self.watching.run
         if run is None:
             return
@@ -204,7 +187,6 @@ class ResultsPane(ResultsTable):
         self.post_message(FightBattle([run.key], why, (first, second)))
 
     def do_trend(self) -> None:
-        """Read how the runs of the dataset did, one after the other."""
         run = self.watching.run
         if run is not None:
             self.post_message(ShowTrend(dataset_key(run.source, self.workspace.root, self.workspace.root)))
@@ -221,17 +203,15 @@ class ResultsPane(ResultsTable):
         self._tell()
 
     async def do_verdict(self) -> None:
-        """Give a verdict of one's own, which shows as + or - beside the mark, or one on all that is chosen."""
+        """Give a verdict of one's own, which shows as + or - next to the mark, or one on all that is chosen."""
         await give_verdict(self, await asyncio.to_thread(self.watching.chosen))
         self._numbers.soon()
         self._count_if_due()
 
     def do_item(self) -> None:
-        """Go to the item in the dataset."""
         go_to_item(self)
 
     async def do_copy(self) -> None:
-        """Choose what goes to the clipboard."""
         await copy_menu(self, await asyncio.to_thread(self.watching.chosen))
 
     # -- for the workbench
@@ -257,18 +237,21 @@ class ResultsPane(ResultsTable):
             return False
         return True
 
+    def _is_called(self, item: int, name: str | None) -> bool:
+        """Whether an item has the name now that it has in a run; earlier versions named those of one testId `#3`."""
+        now, place = self.workspace.name_of(item), f"#{item + 1}"
+        return name == now or (name == place and now.endswith(place))
+
     def selection(self) -> Selection | None:
         """The marked items, or the one under the cursor, where they are items of the open dataset still."""
         run, editing, answer = self.watching.run, self.workspace.editing, self._answer()
         if run is None or editing is None or answer is None:
             return None
-        if (self.workspace.root / run.source).resolve() != editing.document.file.resolve():
+        if resolved(self.workspace.root / run.source) != resolved(editing.document.file):
             return None
         names = {item: self._names.get(item) for item in self.watching.marks} or {answer.item: answer.name}
-        ids = Counter(item.get("testId") for item in self.workspace.items if isinstance(item, dict))
-        for item, name in names.items():
-            now = self.workspace.name_of(item) if item < len(self.workspace.items) else None
-            if name != (now if ids[now] == 1 else f"#{item + 1}") or now is None:
-                return None
+        count = len(self.workspace.items)
+        if not all(item < count and self._is_called(item, name) for item, name in names.items()):
+            return None
         message = f"item {answer.name}" if not self.watching.marks else f"{len(names)} marked items"
         return Selection(tuple(sorted(names)), message)

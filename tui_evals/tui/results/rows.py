@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, overload
 
-from tui_evals.present.answers import preview_text
-from tui_evals.present.causes import plain_reason
+from tui_evals.present.answers import plain_reason, preview_text
 from tui_evals.present.columns import (
     AS_THEY_ARE,
     GAP,
@@ -26,11 +25,10 @@ from tui_evals.present.status import result_look, status_counts, waiting_count
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import EvaluatorMean
-from tui_evals.text.measures import parse_measure
-from tui_evals.text.money import money
+from tui_evals.text.measures import money, parse_measure
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, tone_style
-from tui_evals.tui.run_queries import RunCount
+from tui_evals.tui.watch import RunCount
 
 _WIDE = 70
 """Cells from which there is always room for the beginning of an answer."""
@@ -56,14 +54,14 @@ class RunExtent:
     evaluators: tuple[tuple[str, int], ...] = ()
     """The evaluators in the order of their columns, each with the cells of its verdicts."""
     names: Names = AS_THEY_ARE
-    """How items are called, as far as one has looked."""
+    """How items are called, as far as is known."""
     endings: bool = False
     """Whether some answer ended otherwise than usual."""
     scores: bool = True
     latencies: bool = True
     tokens: bool = True
     costs: bool = True
-    """Whether some answer has them, as far as one has looked."""
+    """Whether some answer has them, as far as is known."""
     status: int = 10
     """Cells of the longest status."""
 
@@ -75,7 +73,7 @@ class RunExtent:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a width: those that always stay, those one can shift through, and what is left for the answer."""
+    """The columns of a width: fixed ones, those that scroll sideways, and what is left for the answer."""
 
     width: int
     fixed: tuple[Column, ...]
@@ -182,7 +180,7 @@ _VERDICTS: Mapping[str, str] = {"pass": "+", "fail": "-"}
 
 
 class AnswerSource(Protocol):
-    """What the table asks of whoever holds the answers."""
+    """The answers as the table reads them."""
 
     run: RunRow | None
     marks: frozenset[int]

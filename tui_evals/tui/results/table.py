@@ -1,65 +1,205 @@
-"""The results of the run on screen as a live table, and the count of the run above it."""
+"""The answers of the run on screen as a live table: counts, baseline, sorting, filtering, following."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from array import array
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from textual.app import ComposeResult
 
-from tui_evals.present.measures import measure_phrases
-from tui_evals.present.pace import Pace
+from tui_evals.present.figures import measure_phrases
+from tui_evals.present.runs import Column, Pace
 from tui_evals.present.status import FINAL, OVER, final_count, rateless
+from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError
-from tui_evals.store.records import Totals
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.rows import Row, Rows
-from tui_evals.tui.run_queries import AnswerOrder, RunCount
-from tui_evals.tui.store_writer import StoreWriter
-from tui_evals.tui.watch import StoreChange, Watch, column_means
-from tui_evals.tui.widgets.filter_line import FilterLine
-from tui_evals.tui.widgets.focus import give_keys
+from tui_evals.tui.results.rows import (
+    AnswerTable,
+    RunExtent,
+    counted_extent,
+    heading,
+    layout,
+    sample_extent,
+    verdict_cells,
+)
+from tui_evals.tui.results.totals import RunNumbers, totals_rows, workers_line
+from tui_evals.tui.rows import Row, Rows, row, wrapped
+from tui_evals.tui.runs.run_status import wrote_tests
+from tui_evals.tui.watch import AnswerOrder, RunCount, StoreChange, Watch, column_means
+from tui_evals.tui.widgets.inputs import FilterLine, give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Workspace
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
-from .baseline import BaselineMeter
-from .rows import AnswerTable, RunExtent, counted_extent, heading, layout, sample_extent, verdict_cells
-from .sorting import no_answers_rows, order_words
-from .totals import LiveTotals, RunNumbers, totals_rows
-from .workers import workers_line
+if TYPE_CHECKING:
+    from tui_evals.compare.baseline import AgainstBaseline, BaselineComparison
 
-_SHARE = 400
-_LEAST = 0.4
+Result = TypeVar("Result")
 
 
-class RunCounter:
-    """The numbers of one run, kept up between two counts by what is seen to change."""
+class Recount:
+    """Reads something slow about the run on screen again after a change, with a rest that grows with its duration."""
+
+    least: ClassVar[float]
+    """Seconds between two readings."""
+    share: ClassVar[int]
+    """How many times as long as a reading took the next one waits."""
 
     def __init__(self, watch: Watch, now: Callable[[], float]) -> None:
         self._watch = watch
         self._now = now
+        self._wanted, self._busy, self._after = watch.run is not None, False, 0.0
+
+    def note(self, change: StoreChange) -> None:
+        """Take note of a change; a run with another status is read at once."""
+        self._wanted = True
+        if change.run or change.reload:
+            self._after = 0.0
+
+    def soon(self) -> None:
+        """Read as soon as possible."""
+        self._wanted, self._after = True, 0.0
+
+    def due(self) -> bool:
+        """Whether to read now."""
+        return self._wanted and not self._busy and self._watch.run is not None and self._now() >= self._after
+
+    async def _read(self, reading: Callable[[], Result]) -> Result:
+        """The result of a reading, made in a thread."""
+        self._wanted, self._busy = False, True
+        begun = time.perf_counter()
+        try:
+            return await asyncio.to_thread(reading)
+        finally:
+            self._busy = False
+            self._after = self._now() + max(self.least, self.share * (time.perf_counter() - begun))
+
+
+class BaselineMeter(Recount):
+    """Compares the run on screen with the baseline of its dataset."""
+
+    least, share = 1.5, 50
+
+    def __init__(self, watch: Watch, root: Path, now: Callable[[], float]) -> None:
+        super().__init__(watch, now)
+        self._root = root
+        self._comparison: BaselineComparison | None = None
+        self.against: AgainstBaseline | None = None
+        """The latest comparison."""
+
+    async def measure(self) -> None:
+        """Compare once."""
+        run = self._watch.run
+        if run is not None:
+            self.against = await self._read(lambda: self._measured(run))
+
+    def _measured(self, run: RunRow) -> AgainstBaseline | None:
+        from tui_evals.compare.baseline import BaselineComparison
+
+        self._comparison = self._comparison or BaselineComparison(self._root)
+        try:
+            with Reader(self._watch.database) as reader:
+                return self._comparison.measure(reader, run)
+        except StoreError:
+            return self.against  # the rows say what is wrong with the store; what was found before still holds
+
+
+PLAN = "pos"
+
+
+class SortColumn(NamedTuple):
+    """Something answers can be sorted by: the column, its word, and whether the largest come first."""
+
+    by: str
+    word: str
+    descending: bool = False
+
+
+_SORTS = (
+    SortColumn(PLAN, "plan order"),
+    SortColumn("status", "status"),
+    SortColumn("score", "score"),
+    SortColumn("latency_ms", "latency", True),
+    SortColumn("cost", "cost", True),
+    SortColumn("output_tokens", "tokens out", True),
+    SortColumn("input_tokens", "tokens in", True),
+    SortColumn("name", "name"),
+    SortColumn("ending", "how it ended", True),
+)
+
+
+def sort_columns(keys: Iterable[str]) -> list[SortColumn]:
+    """By what the answers of a run with these evaluators can be sorted."""
+    return [*_SORTS, *(SortColumn(f"evaluator:{key}", key) for key in keys)]
+
+
+def order_after_choice(order: AnswerOrder, sort: SortColumn) -> AnswerOrder:
+    """The order after a column was chosen: the other way round if it is the one already."""
+    if sort.by == (order.sort or PLAN):
+        return AnswerOrder(order.text, order.sort, not order.descending)
+    return AnswerOrder(order.text, None if sort.by == PLAN else sort.by, sort.descending)
+
+
+def order_words(order: AnswerOrder, as_of: float | None) -> str:
+    """The filter and the sorting for a title; `as_of` when answers have changed since they were put in order."""
+    parts = [order.text] if order.text else []
+    if order.sort or order.descending:
+        word = (
+            order.sort.partition(":")[2] or order.sort.removesuffix("_ms").replace("_", " ") if order.sort else "plan"
+        )
+        parts.append(f"by {word} {'▼' if order.descending else '▲'}")
+    if as_of is not None:
+        parts.append(f"as of {time.strftime('%H:%M', time.localtime(as_of))}")
+    return " · ".join(parts)
+
+
+def no_answers_rows(run: RunRow | None, order: AnswerOrder, width: int) -> Rows:
+    """What is shown where there are no answers."""
+    if run is None:
+        sentences = ["Here stand the answers of a run, a row each, from the moment it starts.", ""]
+        keys = [("r", "runs the dataset"), ("6", "lists the runs there are")]
+    elif order.text:
+        sentences, keys = (
+            [f"No answer fits the filter {order.text}", ""],
+            [("esc", "takes it away"), ("/", "changes it")],
+        )
+    else:
+        wrote = wrote_tests(run)
+        sentences, keys = [f"{wrote}." if wrote else "This run asks nothing.", ""], [("6", "lists the other runs")]
+        keys += [("7", "shows the rules of the open dataset, with their tests")] if wrote else []
+    rows: list[Row] = [row((line, "dim")) for text in sentences for line in wrapped(text, width)]
+    return [*rows, *(row((f"{key:>4} ", "key"), text) for key, text in keys)]
+
+
+class RunCounter(Recount):
+    """Counts one run: its pace and its slower numbers; its totals are read with each change."""
+
+    least, share = 0.4, 400
+
+    def __init__(self, watch: Watch, now: Callable[[], float]) -> None:
+        super().__init__(watch, now)
         self._run = watch.run.id if watch.run else None
-        self._tally, self._pace = LiveTotals(), Pace()
-        targets = watch.run.targets if watch.run else ()
-        self._targets = {target: LiveTotals(target) for target in range(len(targets))} if len(targets) > 1 else {}
-        self._wanted, self._busy, self._after = True, False, 0.0
+        self._pace = Pace()
         self.latest: int | None = None
         """The answer that became final last."""
 
     @property
     def totals(self) -> Totals | None:
-        """The run as far as one knows."""
-        return self._tally.totals
+        """The run in numbers."""
+        return self._watch.totals
 
     @property
-    def targets(self) -> dict[int, Totals]:
-        """Each target as far as one knows, where there are several."""
-        return {target: tally.totals for target, tally in self._targets.items() if tally.totals is not None}
+    def columns(self) -> Mapping[Column, Totals]:
+        """Each prompt and target in numbers, where there are several."""
+        columns = self._watch.columns
+        return columns if len(columns) > 1 else {}
 
     def rate(self) -> float | None:
         """How many answers became final per second lately; asked twice a second."""
@@ -69,38 +209,14 @@ class RunCounter:
         self._pace.note(self._now(), final_count(totals), run.status == "running")
         return self._pace.rate()
 
-    def note(self, pulse: StoreChange) -> None:
-        """Something changed."""
-        self._wanted = True
-        if pulse.run or pulse.reload:
-            self._after = 0.0
-        for tally in (self._tally, *self._targets.values()):
-            tally.note(pulse.rows)
-        self.latest = next((row.id for row in reversed(pulse.rows) if row.status in FINAL), self.latest)
-
-    def soon(self) -> None:
-        """Count as soon as it can be."""
-        self._wanted, self._after = True, 0.0
-
-    def due(self) -> bool:
-        """Whether a count is to begin now."""
-        return self._run is not None and self._wanted and not self._busy and self._now() >= self._after
+    def note(self, change: StoreChange) -> None:
+        super().note(change)
+        self.latest = next((row.id for row in reversed(change.rows) if row.status in FINAL), self.latest)
 
     async def count(self) -> bool:
-        """Count; says whether the numbers are those of the run on screen now."""
-        self._wanted, self._busy = False, True
-        begun = time.perf_counter()
-        try:
-            count_of_run = await asyncio.to_thread(self._watch.count)
-        finally:
-            self._busy = False
-            self._after = self._now() + max(_LEAST, _SHARE * (time.perf_counter() - begun))
-        if count_of_run is None or count_of_run.run != self._run or not self._watch.counted(count_of_run):
-            return False
-        self._tally.counted(count_of_run.totals, count_of_run.seq, count_of_run.first_pass)
-        for target, totals in count_of_run.targets.items():
-            self._targets[target].counted(totals, count_of_run.seq, count_of_run.first_pass)
-        return True
+        """Count; returns whether the numbers are those of the run on screen now."""
+        count_of_run = await self._read(self._watch.count)
+        return count_of_run is not None and count_of_run.run == self._run and self._watch.counted(count_of_run)
 
 
 _TICK = 0.5
@@ -156,11 +272,9 @@ class ResultsTable(Pane):
         yield from (self._head, self._lines, self._filter)
 
     def on_mount(self) -> None:
-        """From now on some things go by the clock."""
         self.set_interval(_TICK, self._tick)
 
     def focus_lines(self) -> None:
-        """The keys belong to the answers, or to the filter while one types it."""
         if self._filter.display:
             self._filter.focus_line()
         else:
@@ -236,7 +350,7 @@ class ResultsTable(Pane):
             measures = measure_phrases(figures.means) if known and figures and rateless(known) else ()
             causes = figures.causes if figures else ()
             against, rate = self._baseline.against, self._numbers.rate()
-            numbers_now = RunNumbers(known, self._numbers.targets, rate, against, causes, measures)
+            numbers_now = RunNumbers(known, self._numbers.columns, rate, against, causes, measures)
             numbers = totals_rows(run, numbers_now, self._now(), width, max(4, self.size.height // 6))
             columns = layout(width, run, self._several, self._shift)
             crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
@@ -352,7 +466,7 @@ class ResultsTable(Pane):
             self._show_arranged(order, ids, at, to_top=to_top, again=again)
 
     async def _arrange_at_once(self, order: AnswerOrder, at: int | None = None) -> None:
-        """The same for who types: of many answers first those that are found without reading all texts."""
+        """Rearrange while typing: of many answers, first those found without reading all texts."""
         self._order_requests += 1
         request, run = self._order_requests, self._shown[:1]
         self._arranging += 1
@@ -385,7 +499,7 @@ class ResultsTable(Pane):
         else:
             self._redraw(self._first() if gone or to_top else wanted)
 
-    # -- where one is
+    # -- the current place
 
     def _to_head(self, way: int) -> None:
         """Above the first answer are the lines of the targets."""
@@ -418,7 +532,7 @@ class ResultsTable(Pane):
             self._look_at(key)
 
     def _is_read_elsewhere(self) -> bool:
-        """Whether one reads the answer in view in another pane, from which it is not to vanish with its row."""
+        """Whether the answer is open in another pane, where it stays when its row goes."""
         return self.watching.answer is not None and not (self._lines.has_focus or self._filter.display)
 
     def _look_at(self, key: Hashable) -> None:

@@ -1,42 +1,59 @@
-"""The head of the results: how far a run is and what it cost, what passed per target, and why it stopped."""
+"""The head of the results: progress, cost and pass rates of a run, why it stopped, and its workers."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, overload
 
-from tui_evals.compare.statistics import percent, wilson
-from tui_evals.present.causes import cause_line
-from tui_evals.present.columns import cell_width, told_apart
-from tui_evals.present.figures import duration
-from tui_evals.present.pace import pace_parts, wait_sentence
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from tui_evals.compare.statistics import percent
+from tui_evals.present.answers import cause_line
+from tui_evals.present.columns import GAP, cell_width, elide, fit_columns, told_apart
+from tui_evals.present.columns import Column as TableColumn
+from tui_evals.present.figures import counted, duration
+from tui_evals.present.gates import gate_texts
 from tui_evals.present.runs import (
+    Column,
     Cost,
     judging_sentence,
+    line_names,
     open_phrases,
     overshoot_sentence,
+    pace_parts,
     rejudged_sentence,
     run_budget,
     run_cost,
     run_duration,
     stop_reason,
+    wait_sentence,
 )
-from tui_evals.present.status import FINAL, final_count, rateless, run_look, status_counts
-from tui_evals.store.records import AnswerRow, AnswerStatus, FailureCause, RunRow, Totals
+from tui_evals.present.status import final_count, rateless, run_look, status_counts
+from tui_evals.store.records import AnswerStatus, FailureCause, RunRow, Totals, WorkerRow, WorkerState
+from tui_evals.store.workers import WorkerTotals, worker_totals
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style
+from tui_evals.tui.desk import Command, Commands, Desk
+from tui_evals.tui.rows import Piece, Row, Rows, Style, fit, paragraph, row, tone_style
+from tui_evals.tui.watch import Watch
+from tui_evals.tui.widgets.dialogs import Dialog
+from tui_evals.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from tui_evals.compare.baseline import AgainstBaseline
+
 
 TREND = "trend"
 """The key of the lines that open how the runs before did."""
 
 _STUCK = 30.0
+_GATES = 4
+"""Lines for gates."""
+_WORST_GATES = ("not met", "not decided", "met")
 _TARGETS = 4
-"""Lines for targets where nobody says how many there is room for."""
+"""Lines for columns where the room is not known."""
 _NAME = 24
 """Cells of the longest name of a target or a baseline."""
 _TONES: Mapping[str, Style] = {"better": "pass", "worse": "fail"}
@@ -45,111 +62,30 @@ _MONEY_LEAST, _MONEY_AT = 44, 60
 _AFTER_ERRORS: tuple[AnswerStatus, ...] = ("partial", "unjudged", "scored", "answered", "running", "pending")
 
 
-class LiveTotals:
-    """Totals that go on between two counts of the whole run, or of one target, which take long for a large one."""
-
-    def __init__(self, target: int | None = None) -> None:
-        self._target = target
-        self._counted: Totals | None = None
-        self._seq = 0
-        self._later: dict[int, AnswerRow] = {}
-        self._added = _Added()
-        self._exact = False
-        self._known: Totals | None = None
-        """What they come to together, until something changes."""
-
-    def counted(self, totals: Totals, seq: int, first_pass: bool) -> None:
-        """A count that held at a sequence number; only in the first pass does an answer become final but once."""
-        self._counted, self._seq, self._exact = totals, seq, not first_pass
-        self._later = {key: row for key, row in self._later.items() if row.seq > seq}
-        self._added = _Added()
-        for answer in self._later.values():
-            self._added.add(answer, 1)
-        self._known = None
-
-    def note(self, rows: Iterable[AnswerRow]) -> None:
-        """Answers that changed."""
-        for answer in rows:
-            mine = self._target is None or answer.target == self._target
-            if mine and answer.status in FINAL and answer.seq > self._seq:
-                if (before := self._later.get(answer.id)) is not None:
-                    self._added.add(before, -1)
-                self._later[answer.id] = answer
-                self._added.add(answer, 1)
-                self._known = None
-
-    @property
-    def totals(self) -> Totals | None:
-        """The run as far as one knows."""
-        counted_totals = self._counted
-        if counted_totals is None or self._exact or not self._later:
-            return counted_totals
-        if self._known is None:
-            self._known = self._together(counted_totals)
-        return self._known
-
-    def _together(self, counted_totals: Totals) -> Totals:
-        added = self._added
-        counts = added.counts
-        left = counted_totals.pending + counted_totals.running + counted_totals.answered - len(self._later)
-        answered = min(counted_totals.answered, max(left, 0))
-        running = min(counted_totals.running, max(left, 0) - answered)
-        return replace(
-            counted_totals,
-            pending=max(left, 0) - answered - running,
-            running=running,
-            answered=answered,
-            passed=counted_totals.passed + counts["pass"],
-            failed=counted_totals.failed + counts["fail"],
-            partial=counted_totals.partial + counts["partial"],
-            errored=counted_totals.errored + counts["error"],
-            unjudged=counted_totals.unjudged + counts["unjudged"],
-            scored=counted_totals.scored + counts["scored"],
-            cost=counted_totals.cost + added.cost,
-            unpriced=counted_totals.unpriced + added.unpriced,
-        )
-
-
-@dataclass(slots=True)
-class _Added:
-    """What came after a count, kept in sums: between two counts of a large run there are thousands of answers."""
-
-    counts: Counter[AnswerStatus] = field(default_factory=Counter)
-    cost: float = 0.0
-    unpriced: int = 0
-
-    def add(self, row: AnswerRow, times: int) -> None:
-        """An answer more, or one less where `times` is -1."""
-        self.counts[row.status] += times
-        if not row.from_cache:
-            self.cost += times * (row.cost or 0.0)
-            self.unpriced += times * (row.cost is None and not row.code and not row.scripted)
-
-
 @dataclass(frozen=True, slots=True)
 class RunNumbers:
     """What is known of a run in numbers now."""
 
     totals: Totals | None = None
     """All of it; None before the first count."""
-    targets: Mapping[int, Totals] = field(default_factory=dict)
-    """Each target, by position."""
+    columns: Mapping[Column, Totals] = field(default_factory=dict)
+    """Each prompt and target, where there are several."""
     rate: float | None = None
     """Answers per second."""
     against: AgainstBaseline | None = None
     causes: Sequence[FailureCause] = ()
     measures: Sequence[str] = ()
-    """What stands in the place of the pass rate where nothing can fail."""
+    """What is in the place of the pass rate where nothing can fail."""
 
 
 def totals_rows(run: RunRow, known: RunNumbers, now: float, width: int, room: int = _TARGETS) -> list[Row]:
     """How far it is and what it cost, what passed per target, then why answers are missing, why it stopped, gates.
 
-    Each has its place, whatever the numbers are. Where there is no room for all targets, a line says how many are left.
+    Each has its place, whatever the numbers are. Where there is no room for all columns, a line says how many are left.
     """
     return [
         _progress_row(run, known, now, width),
-        *_target_rows(run, known, width, room),
+        *_column_rows(run, known, width, room),
         *_why_rows(run, known, now, width),
     ]
 
@@ -219,18 +155,19 @@ def _progress_words(run: RunRow, totals: Totals, cost: Cost, pace: Sequence[str]
     return words._replace(begins=begins)
 
 
-def _target_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[Row]:
-    """A line for each target: its name, its rate, what that is against the baseline, and what became of its answers."""
+def _column_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[Row]:
+    """A line for each prompt and target: name, rate, difference from the baseline, counts of its answers."""
     if known.totals is None or not run.targets:
         return [Row()]
-    by_target = known.targets or {0: known.totals}
-    shown = list(by_target)[: room if len(by_target) <= room else max(room - 1, 1)]
-    totals = [by_target[target] for target in shown]
-    told = told_apart(run.targets, min(max(width // 5, 6), _NAME))
-    names = [told[target] for target in shown]
+    columns = known.columns or {(0, 0): known.totals}
+    shown = list(columns)[: room if len(columns) <= room else max(room - 1, 1)]
+    totals = [columns[column] for column in shown]
+    names_of_all = line_names(run)
+    told = told_apart(tuple(names_of_all[column] for column in shown), min(max(width // 5, 6), _NAME))
+    names = list(told)
     wide = max(map(cell_width, names))
-    rates = [_rate(run, known, one) for one in totals]
-    notes = [_baseline_note(known.against, target) for target in shown]
+    rates = [_rate(known, one) for one in totals]
+    notes = [_baseline_note(known.against, column) for column in shown]
     # Shorter words before fewer of them: the counts first, then what is said of the baseline.
     for worded, form in ((True, 0), (False, 0), (False, 1), (False, 2), (False, 3)):
         texts = [note.texts[min(form, len(note.texts) - 1)] for note in notes]
@@ -244,8 +181,8 @@ def _target_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[
         cells += [column[place] for column in counts]
         padded = (_padded(cell, size) for cell, size in zip(cells, used, strict=True))
         rows.append(join_fitting(([cell] for cell in padded if cell.text), width)._replace(key=TREND))
-    if left := len(by_target) - len(shown):
-        rows.append(row((f"and {left} more targets: ", "dim"), (f"tui-evals show {run.key}", "key")))
+    if left := len(columns) - len(shown):
+        rows.append(row((f"and {left} more columns: ", "dim"), (f"tui-evals show {run.key}", "key")))
     return rows
 
 
@@ -257,12 +194,12 @@ def _widest(texts: Sequence[str]) -> int:
     return max(map(cell_width, texts), default=0)
 
 
-def _rate(run: RunRow, known: RunNumbers, totals: Totals) -> str:
-    """The share that passes with its interval, or what stands in its place where nothing can fail."""
-    judged = totals.passed + totals.failed
-    if (interval := wilson(totals.passed, judged)) is not None:
-        return f"{percent(totals.passed / judged)} ({100 * interval.low:.0f}–{100 * interval.high:.0f})"
-    return " · ".join(known.measures) if rateless(totals) and len(run.targets) == 1 else ""
+def _rate(known: RunNumbers, totals: Totals) -> str:
+    """The share that passes with its interval, or what is in its place where nothing can fail."""
+    if (rate := totals.pass_rate) is not None and (ends := rate.interval) is not None:
+        items = "" if rate.items == rate.answers else f" of {counted(rate.items, 'item')}"
+        return f"{percent(rate.value)}{items} ({100 * ends.low:.0f}–{100 * ends.high:.0f})"
+    return " · ".join(known.measures) if rateless(totals) and len(known.columns) < 2 else ""
 
 
 class _Note(NamedTuple):
@@ -271,9 +208,9 @@ class _Note(NamedTuple):
     tone: Style = ""
 
 
-def _baseline_note(against: AgainstBaseline | None, target: int) -> _Note:
-    """What a target is against the baseline."""
-    test = against.targets.get(target) if against else None
+def _baseline_note(against: AgainstBaseline | None, column: Column) -> _Note:
+    """What a column is against the baseline."""
+    test = against.columns.get(column) if against else None
     if against is None or (test is None and not against.itself):
         return _Note(("",))
     if test is None:
@@ -287,7 +224,7 @@ def _baseline_note(against: AgainstBaseline | None, target: int) -> _Note:
 def _count_columns(totals: Sequence[Totals], worded: bool) -> list[list[Piece]]:
     """What became of the answers of each target, a column for each status that any of them has.
 
-    Of what there is no room for, answers that nobody could judge are missed least.
+    Unjudged answers are left out first.
     """
     columns = list(zip(*map(status_counts, totals), strict=True))
     fixed = () if all(map(rateless, totals)) else ("pass", "fail")
@@ -317,8 +254,20 @@ def _why_rows(run: RunRow, known: RunNumbers, now: float, width: int) -> Iterato
     for line in (waits, "" if waits else stuck, over, rejudged_sentence(run)):
         if line:
             yield row(fit(line, width, "warn"))
-    if run.verdict:
+    yield from _gate_rows(run, width)
+
+
+def _gate_rows(run: RunRow, width: int) -> Iterator[Row]:
+    """Each gate with its verdict and figure, and why it is not met; the worst first where they are many."""
+    if run.verdict and not run.gates:
         yield row(fit(f"gates {run.verdict}", width, "" if run.verdict.startswith("met") else "error"))
+    ordered = sorted(gate_texts(run.gates), key=lambda gate: _WORST_GATES.index(gate.look.word))
+    for gate in ordered[:_GATES]:
+        words = Piece(f"{gate.look.text}  ", tone_style(gate.look.tone))
+        more = "  ".join(filter(None, (gate.name, gate.figure, gate.why)))
+        yield join_fitting([[words, fit(more, max(width - cell_width(words.text), 1))]], width)
+    if (left := len(ordered) - _GATES) > 0:
+        yield row((f"and {left} more gates: ", "dim"), (f"tui-evals show {run.key}", "key"))
 
 
 def _stuck(run: RunRow, now: float) -> str:
@@ -340,3 +289,165 @@ def join_fitting(groups: Iterable[Sequence[Piece]], width: int) -> Row:
         pieces += group
         used += size
     return Row(tuple(pieces))
+
+
+STATES: Mapping[WorkerState, tuple[str, Style]] = {
+    "silent": ("◌", "warn"),
+    "alive": ("●", "pass"),
+    "gone": ("○", "dim"),
+}
+"""In the order of the list: those one wonders about come first."""
+
+_ORDER = {state: number for number, state in enumerate(STATES)}
+_NUMBERS = ("cells", "calls/s", "calls", "errors", "last heard")
+"""The most important first."""
+_STATE = max(map(len, STATES)) + 2
+_LEAST_NAME = 8
+
+
+def workers_line(totals: WorkerTotals, width: int, hint: str = "") -> Row:
+    """All workers of a run, with as much as fits; last the key that lists them."""
+    counts: dict[WorkerState, int] = {"alive": totals.alive, "silent": totals.silent, "gone": totals.gone}
+    state, *others = [state for state in counts if counts[state]] or ["gone"]
+    glyph, style = STATES[state]
+    word = "" if state == "alive" else f" {state}"
+    groups = [[Piece(f"{glyph} {worker_totals(counts[state], 'worker')}{word}", style)]]
+    if totals.alive or totals.silent:
+        rate = f"{totals.rate:,.0f}" if totals.rate >= 100 else f"{totals.rate:.1f}"
+        groups += [[Piece(worker_totals(totals.cells, "cell"))], [Piece(f"{rate}/s")]]
+    else:
+        groups.append([Piece(worker_totals(totals.calls, "call"))])
+    groups.append([Piece(f"! {worker_totals(totals.errors, 'error')}", "error" if totals.errors else "dim")])
+    groups += [[Piece(f"{STATES[other][0]} {counts[other]:,} {other}", "warn")] for other in others]
+    groups += [[Piece(hint, "key"), Piece(" lists them", "dim")]] if hint else []
+    return join_fitting(groups, width)
+
+
+def worker_columns(workers: Sequence[WorkerRow], width: int, now: float) -> list[TableColumn]:
+    """What of each worker is told in a width, the columns as wide as what is in them."""
+    told = [_cells(worker, now) for worker in workers]
+
+    def wanted(by: str) -> int:
+        return max((cell_width(safe_line(cells[by].text, width)) for cells in told), default=0)
+
+    numbers = (
+        TableColumn(word, word, max(wanted(word), len(word)) if wanted(word) else 0, -place, right=True)
+        for place, word in enumerate(_NUMBERS)
+    )
+    name = TableColumn("worker", "worker", max(wanted("worker"), 6), 1, _LEAST_NAME, rest=True)
+    return fit_columns((TableColumn("state", "state", _STATE, 2), name, *numbers), width)
+
+
+def heading(columns: Sequence[TableColumn]) -> Row:
+    """The words above the columns of the list."""
+    return _line({column.by: Piece(column.word, "dim") for column in columns}, columns)
+
+
+class WorkerRows(Sequence[Row]):
+    """The list; each row is made when it comes into view."""
+
+    def __init__(self, workers: Sequence[WorkerRow], width: int, now: float) -> None:
+        self._workers = sorted(workers, key=lambda worker: (_ORDER[worker.state], worker.name))
+        self._columns = worker_columns(workers, width, now)
+        self._now = now
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    @overload
+    def __getitem__(self, number: int) -> Row: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Row]: ...
+    def __getitem__(self, number: int | slice) -> Row | list[Row]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        return _line(_cells(self._workers[number], self._now), self._columns)
+
+
+def _cells(worker: WorkerRow, now: float) -> dict[str, Piece]:
+    """What there is to tell of a worker, by the column it stands in."""
+    glyph, style = STATES[worker.state]
+    return {
+        "state": Piece(f"{glyph} {worker.state}", style),
+        "worker": Piece(worker.name.partition("://")[2] or worker.name),
+        "cells": Piece(f"{worker.cells:,}"),
+        "calls/s": Piece(f"{worker.rate:,.1f}"),
+        "calls": Piece(f"{worker.calls:,}"),
+        "errors": Piece(f"{worker.errors:,}", "error" if worker.errors else ""),
+        "last heard": Piece(duration(max(now - worker.seen, 0.0)) if worker.state != "alive" else ""),
+    }
+
+
+def _line(cells: Mapping[str, Piece], columns: Sequence[TableColumn]) -> Row:
+    pieces: list[Piece] = []
+    for column in columns:
+        text, style = cells[column.by]
+        text = elide(text, column.width) if column.by == "worker" else text
+        pieces += [Piece(" " * GAP)] * bool(pieces) + [fit(text, column.width, style, right=column.right)]
+    return Row(tuple(pieces))
+
+
+def no_workers_rows(width: int) -> list[Row]:
+    """What is shown where no worker is known."""
+    message = "None is known: this run has not heard of any worker."
+    return [*paragraph(message, width, "dim")]
+
+
+_LOOK = 0.1
+
+
+class WorkersDialog(Dialog[None]):
+    """A list that stays current: the watch polls the store, and this checks whether it found changes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,M", "leave", "back", show=False)]
+
+    def __init__(self, watch: Watch, now: Callable[[], float] = time.time) -> None:
+        super().__init__("workers of the run on screen", "j k scroll · g G top and bottom · esc back")
+        self._watch = watch
+        self._now = now
+        self._drawn: Sequence[WorkerRow] = watch.crew.rows
+
+    def body(self) -> list[Widget]:
+        self._head = Lines(choosing=False, id="crew")
+        self._head.can_focus = False
+        self._head.show(self._above)
+        self._list = Lines(choosing=False, classes="tall")
+        self._list.show(self._rows)
+        return [self._head, self._list]
+
+    def on_mount(self) -> None:
+        self.set_interval(_LOOK, self._look)
+
+    def _above(self, width: int) -> Rows:
+        return [workers_line(self._watch.crew.totals, width), heading(self._columns(width))]
+
+    def _columns(self, width: int) -> list[TableColumn]:
+        return worker_columns(self._watch.crew.rows, width, self._now())
+
+    def _rows(self, width: int) -> Rows:
+        return WorkerRows(self._watch.crew.rows, width, self._now()) or no_workers_rows(width)
+
+    def _look(self) -> None:
+        rows = self._watch.crew.rows
+        if rows is not self._drawn:
+            self._drawn = rows
+            self._head.show(self._above)
+            self._list.show(self._rows)
+
+
+def why_no_workers(desk: Desk) -> str | None:
+    """No run, or one without workers."""
+    if desk.watching.run is None:
+        return "no run is on screen: 6 lists runs"
+    if desk.watching.crew.rows:
+        return None
+    shared = desk.watching.run.config.get("terms", {}).get("cluster") is not None
+    return "no worker has said anything yet" if shared else "this run has no workers: it is executed by one process"
+
+
+def open_workers(desk: Desk) -> None:
+    """The list, over what is on screen."""
+    desk.push_screen(WorkersDialog(desk.watching))
+
+
+COMMANDS: Commands = {"workers": Command(open_workers, why_no_workers)}

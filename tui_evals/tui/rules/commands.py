@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tui_evals.tui.dataset_files import why_none_open
 from tui_evals.tui.desk import Command, Commands, Desk
+from tui_evals.tui.opening import why_none_open
 
 _SCREEN = "rules"
 
@@ -12,7 +12,7 @@ def open_rules(desk: Desk) -> None:
     """Show the rules; the screen stays as it was left."""
     if not desk.is_screen_installed(_SCREEN):
         # Imported when it is wanted, because it would hold up every first picture.
-        from .screen import RulesScreen
+        from tui_evals.tui.rules.screen import RulesScreen
 
         desk.install_screen(RulesScreen(desk), _SCREEN)
     desk.push_screen(_SCREEN)

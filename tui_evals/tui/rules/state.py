@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tui_evals.datasets.item_names import names_in_run
 from tui_evals.datasets.paths import CannotEdit, set_at
 from tui_evals.datasets.prompts import prompt_name
-from tui_evals.generate.folder import RECORD, GenerationFolder
-from tui_evals.generate.shapes import (
+from tui_evals.generate.folder import (
+    RECORD,
+    GenerationFolder,
     Rule,
     Test,
     TestRule,
@@ -161,13 +162,9 @@ def _rule_facts(facts: Mapping[str, Any]) -> TestRule:
 
 
 def names_of(items: Iterable[object]) -> list[str]:
-    """How a run calls each item: by its testId where that is the only one of its kind."""
+    """How a run names each item."""
     names = [item.get("testId") if isinstance(item, dict) else None for item in items]
-    times = Counter(name for name in names if isinstance(name, str))
-    return [
-        name if isinstance(name, str) and name and times[name] == 1 else f"#{number}"
-        for number, name in enumerate(names, 1)
-    ]
+    return names_in_run([name if isinstance(name, str) else None for name in names])
 
 
 def _case(name: str, item: object) -> RuleTest:

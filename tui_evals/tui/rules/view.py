@@ -1,8 +1,10 @@
-"""What the rules' screen shows: the list, one rule with its tests, news, and why something cannot be done."""
+"""The rules' screen without its keys: the lists, what can be done now, and edits of rules and tests."""
 
 from __future__ import annotations
 
+import asyncio
 import time
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -10,21 +12,62 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.widgets import Input
 
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.paths import CannotEdit
+from tui_evals.files import CannotSave
+from tui_evals.generate.folder import UnreadableFile
+from tui_evals.present.generations import progress_text
+from tui_evals.present.runs import command_wait_sentence
+from tui_evals.store.activities import ActivityRow
+from tui_evals.text.safe import safe_line
+from tui_evals.tui import editing as item_edits
 from tui_evals.tui.actions import Where
 from tui_evals.tui.desk import Desk
-from tui_evals.tui.feature_screen import FeatureScreen
-from tui_evals.tui.messages import Severity, StateChanged
+from tui_evals.tui.messages import CopyText, ItemShown, Severity, ShowPane, StateChanged
+from tui_evals.tui.pane import FeatureScreen
 from tui_evals.tui.rows import Rows, Style, paragraph
+from tui_evals.tui.rules.book import Columns, Rulebook, RuleRows, VerdictBoard, head_rows, no_rules, rule_rows
+from tui_evals.tui.rules.state import (
+    RuleLine,
+    RuleTexts,
+    deletion_words,
+    filter_rules,
+    texts_of,
+    with_rule,
+    with_rules,
+    with_text,
+    without_rule,
+    write_files,
+)
+from tui_evals.tui.runs.run_status import why_no_run
+from tui_evals.tui.runs.starting import start
 from tui_evals.tui.widgets.bar import Keys, Status
-from tui_evals.tui.widgets.focus import give_keys
+from tui_evals.tui.widgets.dialogs import AskLong, Confirm, Entry, Menu
+from tui_evals.tui.widgets.inputs import LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.widgets.pasting import LineInput
+from tui_evals.tui.workspace import Selection
 
-from .book import Rulebook
-from .generation import RegenerationProgress
-from .rates import VerdictBoard
-from .rows import Columns, RuleRows, head_rows, no_rules, rule_rows
-from .state import RuleLine, filter_rules
+
+@dataclass(slots=True)
+class Making:
+    """A generation for the open dataset, as the store has it."""
+
+    row: ActivityRow
+    editing: Editing
+    orders: int = 0
+    """How often it was told to stop here."""
+
+    @property
+    def live(self) -> bool:
+        """Whether it is being made."""
+        return self.row.is_live
+
+    @property
+    def title(self) -> str:
+        """What is made."""
+        title = self.row.request.get("title")
+        return title if isinstance(title, str) else "a generation of the command line"
+
 
 _ALWAYS = frozenset(("leave", "help"))
 _OF_RULE = frozenset(("edit", "tests", "inverse"))
@@ -73,13 +116,16 @@ def _of_rules(screen: RulesView, action: str) -> str | None:
     return None
 
 
-def news_lines(making: RegenerationProgress | None, book: Rulebook) -> list[tuple[str, Style]]:
+def news_lines(making: Making | None, book: Rulebook) -> list[tuple[str, Style]]:
     """What is to be said besides: something under way, files that differ, runs that cannot be read."""
     lines: list[tuple[str, Style]] = []
     if making is not None and making.live:
-        last = making.messages[-1] if making.messages else "starting"
-        seconds = time.monotonic() - making.began
-        lines.append((f"▸ making {making.remake.says}, {seconds:.0f} s · x stops it · {last}", "running"))
+        seconds = max(time.time() - making.row.created, 0)
+        lines.append(
+            (f"▸ making {making.title}, {seconds:.0f} s · x stops it · {progress_text(making.row)}", "running")
+        )
+        if making.row.wait is not None:
+            lines.append((command_wait_sentence(making.row.wait, time.time(), is_over=False), "warn"))
     elif book.differs:
         lines.append(("▲ rules.txt beside the dataset holds other rules; e, n, t and i ask which count", "warn"))
     if book.problem:
@@ -114,7 +160,7 @@ class RulesView(FeatureScreen):
         self.desk = desk
         self.workspace = desk.workspace
         self.book = Rulebook(self, desk.workspace, desk.watching, self.refresh_all)
-        self.making: RegenerationProgress | None = None
+        self.making: Making | None = None
         """What was made last for this project, or is being made."""
         self.cursor_target: object = None
         """The rule the cursor goes to once it is there."""
@@ -251,10 +297,6 @@ class RulesView(FeatureScreen):
             # Behind what brings the cursor into view, so that the rule itself is read first.
             self.tests.call_after_refresh(self.tests.call_after_refresh, self.tests.scroll_home, animate=False)
 
-    def would_be_lost(self) -> str | None:
-        """What is being made and not yet in the dataset."""
-        return f"not made yet: {self.making.remake.says}" if self.making is not None and self.making.live else None
-
     def why_not(self, action: str) -> str | None:
         """What cannot be done now."""
         return why_not(self, action)
@@ -309,3 +351,198 @@ class RulesView(FeatureScreen):
         if self.is_current:
             self.away = True
             self.dismiss(None)
+
+
+_FILES = "here and in rules.txt"
+_INVERSE = "here and in inverse_rules.txt"
+
+
+# -- rules
+
+
+async def edit_rule(screen: RulesView, line: RuleLine) -> None:
+    """Write a rule anew."""
+    if not await files_agree(screen):
+        return
+    title = f"inverse of rule {line.rule.of}" if line.rule.inverse else f"rule {line.rule.of}"
+    shown, before = safe_line(line.rule.text), screen.book.sheet.texts
+    text = await screen.app.push_screen_wait(
+        AskLong(title, line.rule.text, check=lambda text: None if text == shown else _problem(before, line, text))
+    )
+    if text is None or text == shown:
+        return
+    message = f"{title} changed {_INVERSE if line.rule.inverse else _FILES}"
+    message += "; t makes its tests anew" if line.tests else ""
+    await apply_rules(screen, with_text(before, line.key, text), f"edit {title}", message)
+
+
+def _problem(texts: RuleTexts, line: RuleLine, text: str) -> str | None:
+    try:
+        with_text(texts, line.key, text)
+    except CannotEdit as problem:
+        return str(problem)
+    return None
+
+
+async def add_rule(screen: RulesView) -> None:
+    """Another rule at the end, with a plain one that inverts it."""
+    if not await files_agree(screen):
+        return
+    before = screen.book.sheet.texts
+
+    def problem(text: str) -> str | None:
+        try:
+            with_rule(before, text)
+        except CannotEdit as problem:
+            return str(problem)
+        return None
+
+    text = await screen.app.push_screen_wait(AskLong("a new rule: what every output has to keep", "", check=problem))
+    if text is None:
+        return
+    after = with_rule(before, text)
+    number = len(after.output)
+    message = f"rule {number} and a plain inverse added; i has a better one written, t its tests"
+    if not before.paired:
+        message = f"rule {number} added {_FILES}; t makes its tests"
+    await apply_rules(screen, after, f"new rule {number}", message, at=(False, number))
+
+
+async def remove_rule(screen: RulesView, line: RuleLine) -> None:
+    """Delete a rule, once it has been said what becomes of its tests."""
+    if not await files_agree(screen):
+        return
+    before = screen.book.sheet.texts
+    try:
+        after = without_rule(before, line.key)
+    except CannotEdit as problem:
+        screen.tell(str(problem), "warn")
+        return
+    name = f"rule {line.rule.of}" if not line.rule.inverse else f"the inverse of rule {line.rule.of}"
+    turned = screen.book.sheet.line((True, line.rule.of)) if before.paired else None
+    tests = len(line.tests) + (len(turned.tests) if turned is not None else 0)
+    text = f"“{safe_line(line.rule.text, 200)}”" + (" and the rule that inverts it go" if turned else " goes")
+    text += f", {_FILES}. {deletion_words(tests)}"
+    if await screen.app.push_screen_wait(Confirm(f"Delete {name}?", text, "delete")):
+        await apply_rules(screen, after, f"delete {name}", f"{name} deleted {_FILES}; u brings it back")
+
+
+async def apply_rules(screen: RulesView, after: RuleTexts, what: str, says: str, at: object = None) -> None:
+    """Have the files and the dataset hold other rules, as one step that undo takes back."""
+    book, workspace = screen.book, screen.workspace
+    sheet, editing, data = book.sheet, workspace.editing, workspace.data
+    try:
+        await asyncio.to_thread(write_files, book.origin.folder, sheet.texts, after, sheet.most)
+        changed = await asyncio.to_thread(with_rules, data, sheet, after)
+    except (CannotSave, CannotEdit, UnreadableFile) as problem:
+        screen.tell(str(problem), "error")
+        return
+    if workspace.editing is not editing or workspace.data is not data:
+        screen.tell("the dataset was changed meanwhile; do it again", "warn")
+        return
+    workspace.apply(changed, what)
+    screen.cursor_target = at
+    screen.changed()
+    screen.tell(says)
+
+
+async def files_agree(screen: RulesView) -> bool:
+    """Whether the files beside the dataset hold its rules; where they do not, ask which ones count."""
+    book = screen.book
+    await book.settled()
+    files, own = book.origin.texts, book.sheet.texts
+    if not book.differs or files is None:
+        return True
+    entries = [
+        Entry("files", "those of the files", "they come into the dataset; u takes that back"),
+        Entry("own", "those of the dataset", "they are written into rules.txt and inverse_rules.txt"),
+    ]
+    choice = await screen.app.push_screen_wait(
+        Menu("the files beside the dataset hold other rules: which count?", entries)
+    )
+    if choice == "own":
+        try:
+            await asyncio.to_thread(write_files, book.origin.folder, files, own, book.sheet.most)
+        except (CannotSave, UnreadableFile) as problem:
+            screen.tell(str(problem), "error")
+        else:
+            screen.tell("the files hold the rules of the dataset now; go on")
+        book.touch()
+    elif choice == "files":
+        workspace = screen.workspace
+        workspace.apply(
+            await asyncio.to_thread(with_rules, workspace.data, book.sheet, files), "the rules of the files"
+        )
+        screen.changed()
+        screen.tell("the dataset holds the rules of the files now; go on")
+    return False
+
+
+async def after_step(screen: RulesView, step: str | None, before: RuleTexts, says: str) -> None:
+    """After undo or redo: the files go along, unless they held other rules anyway."""
+    book, workspace = screen.book, screen.workspace
+    if step is None:
+        return
+    after = texts_of(workspace.data)
+    if book.origin.texts == before and after != before:
+        try:
+            await asyncio.to_thread(write_files, book.origin.folder, before, after, book.sheet.most)
+        except (CannotSave, UnreadableFile) as problem:
+            screen.tell(str(problem), "error")
+    screen.changed()
+    screen.tell(f"{says}: {step}")
+
+
+# -- tests
+
+
+def open_test(screen: RulesView, position: int) -> None:
+    """Go to a test in the editor of items."""
+    desk = screen.desk
+    screen.workspace.where = ("items", position)
+    screen.leave()
+    for message in (ItemShown(), ShowPane("editor")):
+        desk.post_message(message)
+    desk.tell("7 goes back to the rules")
+
+
+def remove_test(screen: RulesView, position: int) -> None:
+    """Delete a test; undo brings it back, so nothing is asked."""
+    try:
+        message = item_edits.remove(screen.workspace, [position])
+    except CannotEdit as problem:
+        screen.tell(str(problem), "warn")
+        return
+    screen.changed()
+    screen.tell(message)
+
+
+async def run_tests(screen: RulesView, positions: tuple[int, ...] | None, says: str) -> None:
+    """Run tests by the form that says what it costs, and watch them."""
+    desk = screen.desk
+    if reason := why_no_run(desk):
+        screen.tell(reason, "warn")
+        return
+    if await start(desk, Selection(positions, says)):
+        screen.leave()
+
+
+async def copy_menu(screen: RulesView) -> None:
+    """Choose what goes to the clipboard."""
+    sheet, line, test = screen.book.sheet, screen.line, screen.test
+    parts: dict[str, str] = {}
+    if line is not None:
+        parts["rule"] = line.rule.text
+        other = sheet.line((not line.rule.inverse, line.rule.of))
+        parts["inverse"] = other.rule.text if other is not None else ""
+    if test is not None:
+        case = sheet.cases[test]
+        parts |= {"test": case.name, "input": case.question, "expected": case.expected}
+    parts["all rules"] = "\n".join((*sheet.texts.output, *sheet.texts.inverse))
+    entries = [
+        Entry(name, name, safe_line(text, 60), why_not="" if text else "there is none") for name, text in parts.items()
+    ]
+    chosen = await screen.app.push_screen_wait(Menu("copy", entries))
+    if chosen is not None:
+        screen.app.post_message(CopyText(parts[chosen], chosen))
+        screen.tell(f"{chosen} copied")

@@ -1,39 +1,74 @@
-"""A battle: a form, what it takes, and a page that fills as the command line fights it; the battles there were."""
+"""A battle in the workbench: the form, the price, the page that follows it, and the list of past battles."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any, ClassVar
 
-from tui_evals.interpreter import python_command
-from tui_evals.present.battles import asked_text, outcome_text, runs_of_battles, sides_text
-from tui_evals.present.runs import column_names
-from tui_evals.runs.approving import missing_of_targets
-from tui_evals.runs.store_path import DATABASE
-from tui_evals.store.battles import BattleRow, battles
+from textual.binding import Binding, BindingType
+
+from tui_evals.present.battles import (
+    BattleLine,
+    activity_line,
+    asked_text,
+    outcome_text,
+    plan_lines,
+    result_lines,
+    runs_lines,
+    runs_of_battles,
+    sides_text,
+    stopped_sentence,
+)
+from tui_evals.present.runs import Pace, command_wait_sentence
+from tui_evals.runs.approving import find_typed
+from tui_evals.runs.battle import (
+    BattlePlan,
+    BattleRequest,
+    BattleState,
+    StoredBattle,
+    about_battle,
+    battle_permissions,
+    plan_battle,
+    read_battle,
+    sides_of_runs,
+    store_unstored,
+)
+from tui_evals.runs.detach import DetachFailed, start_activity
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.project import Project
+from tui_evals.store.activities import (
+    ActivityRow,
+    Order,
+    activities,
+    activity,
+    drop_activity,
+    live_activities,
+    order_activity,
+    plan_activity,
+)
+from tui_evals.store.battles import BattleRow, BattleSide, battles
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, find_target
-from tui_evals.tui.approving import NOT_AGREED, approve
+from tui_evals.targets.config import Settings
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import FightBattle
-from tui_evals.tui.rows import Row, row, wrapped
+from tui_evals.tui.permissions import NOT_AGREED, approve
+from tui_evals.tui.rows import Row, Style, row, wrapped
 from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu, Reading
 from tui_evals.tui.widgets.form import Faults, Field, Form, Values
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-_LOOK = 0.2
-"""Seconds after which it is looked whether more was printed."""
+_LOOK = 0.3
+"""Seconds between two looks at the store."""
+_REFUSED = (CannotPlan, ConfigurationError, DetachFailed, LookupError, StoreError)
 
 
 def fields_of(settings: Settings) -> tuple[Field, ...]:
@@ -45,146 +80,221 @@ def fields_of(settings: Settings) -> tuple[Field, ...]:
     )
 
 
-def arguments(wanted: FightBattle, between: str, values: Mapping[str, Any]) -> list[str]:
-    """The battle as the command line says it, perhaps between columns of a run."""
-    words = ["battle", *wanted.runs, "--judge", values["judge"]]
-    words += ["--columns", between] if between else []
-    words += ["--limit", str(values["pairs"])] if values.get("pairs") else []
-    return words + (["--max-cost", str(values["budget"])] if values.get("budget") else [])
-
-
 def _faults(values: Values) -> Faults:
     found = {name: "more than 0" for name in ("pairs", "budget") if values.get(name) is not None and values[name] <= 0}
     return found if values.get("judge") else {**found, "judge": "choose who judges; never one of those that answered"}
 
 
 async def begin(app: Desk, workspace: Workspace, wanted: FightBattle) -> None:
-    """Ask who judges, say what it takes, and let them fight; a page says where nothing was begun, and why."""
-    refused = await _fight(app, workspace, wanted)
+    """Ask who judges, show the price, start the battle; a page says why none was started."""
+    try:
+        refused = await _start(app, workspace, wanted)
+    except _REFUSED as problem:
+        refused = problem.reason if isinstance(problem, DetachFailed) else str(problem.args[0])
     if refused:
         app.push_screen(
             Reading("why no battle was begun", lambda width: [row(line) for line in wrapped(refused, width)])
         )
 
 
-async def _fight(app: Desk, workspace: Workspace, wanted: FightBattle) -> str | None:
+async def _start(app: Desk, workspace: Workspace, wanted: FightBattle) -> str:
+    """Start a battle and show it; why not, where a person refuses."""
     settings = workspace.settings
     begun = {"judge": settings.judge} if settings.judge else {}
     form = Form("battle", fields_of(settings), begun, check=_faults, done="say what it takes", says=wanted.why)
     values = await app.push_screen_wait(form)
     if values is None:
-        return None
-    try:
-        between = await asyncio.to_thread(_columns_in_numbers, workspace.database, wanted)
-    except (LookupError, StoreError) as problem:
-        return str(problem)
-    words = arguments(wanted, between, values)
-    process = _start(workspace, [*words, "--plan"], subprocess.PIPE)
-    printed, _ = await asyncio.to_thread(process.communicate)
-    said = printed.decode(errors="replace").strip()
-    if process.returncode:
-        return said
-    if await app.push_screen_wait(Confirm("battle", said, "lets them fight")) is not True:
-        return None
-    try:
-        judge = find_target(values["judge"], settings)
-        missing = await asyncio.to_thread(missing_of_targets, workspace.project(), [judge])
-    except ConfigurationError as problem:
-        return str(problem)
+        return ""
+    request, plan, project = await asyncio.to_thread(_plan, workspace, wanted, values)
+    asked = plan.battle.asked
+    if running := await asyncio.to_thread(_running, workspace.database, asked):
+        app.push_screen(BattlePage(app, asked, running))
+        return ""
+    if await app.push_screen_wait(Confirm("battle", "\n".join(plan_lines(plan)), "lets them fight")) is not True:
+        return ""
+    missing = await asyncio.to_thread(battle_permissions, request, project)
     if not await approve(app, missing, workspace.root):
         return NOT_AGREED
-    app.push_screen(BattlePage(workspace, words, values["judge"]))
-    return None
+    planned = partial(plan_activity, kind="battle", about=about_battle(asked), request=request.stored())
+    key = await app.writer.write(planned)
+    try:
+        await asyncio.to_thread(_start_process, workspace, key)
+    except DetachFailed:
+        await app.writer.write(partial(drop_activity, key=key))
+        raise
+    app.push_screen(BattlePage(app, asked, key))
+    return ""
 
 
-def _columns_in_numbers(database: Path, wanted: FightBattle) -> str:
-    """The columns as `--columns` takes them, by number, since their names may hold anything."""
-    if wanted.columns is None:
-        return ""
+def _plan(
+    workspace: Workspace, wanted: FightBattle, values: Mapping[str, Any]
+) -> tuple[BattleRequest, BattlePlan, Project]:
+    project = workspace.project()
+    with Reader(workspace.database) as reader:
+        runs = [reader.find_run(key) for key in wanted.runs]
+        if wanted.columns is None:
+            sides = sides_of_runs(runs)
+        else:
+            sides = tuple(BattleSide(runs[0].id, column) for column in wanted.columns)
+        judge = find_typed(values["judge"], workspace.settings)
+        request = BattleRequest(sides=sides, judge=judge, limit=values.get("pairs"), max_cost=values.get("budget"))
+        store_unstored(sides, reader, project)
+        return request, plan_battle(request, reader, project), project
+
+
+def _running(database: Path, asked: BattleRow) -> str:
+    """The key of the process that fights the same battle now; empty without one."""
     with Reader(database) as reader:
-        places = list(column_names(reader.find_run(wanted.runs[0])))
-    return ",".join(f"#{places.index(place) + 1}" for place in wanted.columns)
+        return next((one.key for one in activities(reader, "battle", about_battle(asked), 1) if one.is_live), "")
+
+
+def _start_process(workspace: Workspace, key: str) -> None:
+    with Reader(workspace.database) as reader:
+        planned = activity(reader, key)
+    start_activity(workspace.database, planned, workspace.root)
+
+
+# -- past and running battles
 
 
 async def choose_past(app: Desk, workspace: Workspace) -> None:
-    """List the battles there were, and show the result of the one that is chosen again."""
+    """List the battles of the store; the one that is chosen is shown, and followed while it is fought."""
     try:
-        past, runs = await asyncio.to_thread(_read_past, workspace.database)
+        past, runs, live = await asyncio.to_thread(_read_past, workspace.database)
     except StoreError as problem:
         app.tell(str(problem), "error")
         return
     entries = [
-        Entry(one.id, sides_text(one, runs), asked_text(one), f"{outcome_text(one)} {one.criteria}") for one in past
+        Entry(one.id, sides_text(one, runs), _about(one, live), f"{outcome_text(one)} {one.criteria}") for one in past
     ]
     menu = Menu("battles", entries, empty="there has been no battle yet; B begins one", does="shows it", whole=True)
     chosen = await app.push_screen_wait(menu)
     if chosen is not None:
-        judge = next(one.judge for one in past if one.id == chosen)
-        app.push_screen(BattlePage(workspace, ["battles", str(chosen)], judge, over=True))
+        asked = next(one for one in past if one.id == chosen)
+        running = live.get(about_battle(asked))
+        app.push_screen(BattlePage(app, asked, running.key if running is not None else ""))
 
 
-def _read_past(database: Path) -> tuple[list[BattleRow], dict[int, RunRow]]:
+def _about(battle: BattleRow, live: Mapping[str, ActivityRow]) -> str:
+    running = live.get(about_battle(battle))
+    return asked_text(battle) if running is None else activity_line(f"▸ {battle.judge}", running, None)
+
+
+def _read_past(database: Path) -> tuple[list[BattleRow], dict[int, RunRow], dict[str, ActivityRow]]:
     with Reader(database) as reader:
         past = battles(reader)
-        return past, runs_of_battles(reader, past)
+        live = {one.about: one for one in live_activities(reader, "battle")}
+        return past, runs_of_battles(reader, past), live
 
 
-def _start(workspace: Workspace, words: Sequence[str], out: int | IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        python_command("-m", "tui_evals", *words),
-        cwd=workspace.root,
-        env={**os.environ, DATABASE: str(workspace.database)},
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+# -- the page of a battle
+
+_STYLES: Mapping[str, Style] = {"title": "title", "dim": "dim", "warn": "warn", "": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A battle as the store has it now."""
+
+    battle: StoredBattle
+    state: BattleState
+    running: ActivityRow | None
 
 
 class BattlePage(Reading):
-    """What the battle prints while it is fought; leaving ends it, and what was decided is kept.
+    """A battle as the store has it; it continues when the page or the workbench is closed."""
 
-    Of one that is over only the result is printed again.
-    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("x", "stop", "stop", show=False)]
 
-    def __init__(self, workspace: Workspace, words: Sequence[str], judge: str, *, over: bool = False) -> None:
-        super().__init__(f"battle · {judge} judges", self._printed)
-        if not over:
-            self._help = "j k scroll · esc ends it; what was decided is kept, and the same battle goes on"
-        self._waits = "the result is read…" if over else "the judge is asked…"
-        self._workspace = workspace
-        self._words = words
-        self._progress = f"{judge}: "
-        self._said: list[str] = []
+    def __init__(self, app: Desk, asked: BattleRow, key: str) -> None:
+        super().__init__(f"battle · {asked.judge} judges", self._rows)
+        if key:
+            self._help = "j k scroll · x stops it · esc back, the battle continues"
+        self._desk = app
+        self._asked = asked
+        self._key = key
+        self._seen: _Seen | None = None
+        self._problem = ""
+        self._pace = Pace()
+        self._orders = 0
 
     def on_mount(self) -> None:
-        """Fight."""
-        self.run_worker(self._fight(), group="battle", exit_on_error=False)
+        """Follow the battle."""
+        self.run_worker(self._follow(), group="battle", exit_on_error=False)
 
-    async def _fight(self) -> None:
-        with TemporaryFile() as out:
-            process = _start(self._workspace, self._words, out)
+    async def _follow(self) -> None:
+        while True:
             try:
-                over = False
-                while not over:
-                    await asyncio.sleep(_LOOK)
-                    over = process.poll() is not None
-                    self._take(os.pread(out.fileno(), os.fstat(out.fileno()).st_size, 0).decode(errors="replace"))
-            finally:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGINT)
-                    # What is in flight is let finish; nobody waits for it, and it leaves no zombie.
-                    threading.Thread(target=process.wait, daemon=True, name="end of a battle").start()
+                self._seen = await asyncio.to_thread(self._read)
+            except (LookupError, StoreError) as problem:
+                self._problem = str(problem.args[0])
+            seen = self._seen
+            running = seen.running if seen is not None else None
+            if running is not None:
+                self._pace.note(time.monotonic(), running.done)
+            self.query_one(Lines).show(self._rows)
+            if self._problem or running is None or not running.is_live:
+                self.say("j k scroll · esc back")
+                return
+            await asyncio.sleep(_LOOK)
 
-    def _take(self, printed: str) -> None:
-        """Of the lines that say how far it is only the last stays."""
-        lines = printed.splitlines()
-        steps = [line for line in lines if line.startswith(self._progress)]
-        said = [line for line in lines if line not in steps[:-1]]
-        if said != self._said:
-            self._said = said
-            self.query_one(Lines).show(self._printed)
+    def _read(self) -> _Seen:
+        with Reader(self._desk.workspace.database) as reader:
+            running = activity(reader, self._key) if self._key else None
+            battle = self._seen.battle if self._seen is not None else read_battle(reader, self._asked)
+            return _Seen(battle, battle.state(reader), running)
 
-    def _printed(self, width: int) -> list[Row]:
-        said = self._said or [self._waits]
-        return [row(part) for line in said for part in (wrapped(line, width) or [""])]
+    async def action_stop(self) -> None:
+        """Let open calls finish; pressed again, end now."""
+        running = self._seen.running if self._seen is not None else None
+        if running is None or not running.is_live:
+            self.say("nothing is asked here; esc goes back", wrong=True)
+            return
+        self._orders += 1
+        order: Order = "stop" if self._orders == 1 and running.control != "stop" else "abort"
+        try:
+            await self._desk.writer.write(partial(order_activity, key=self._key, order=order))
+        except StoreError as problem:
+            self.say(str(problem), wrong=True)
+            return
+        self.say("it ends when open calls have their answer; x again ends it now" if order == "stop" else "it ends now")
+
+    def _rows(self, width: int) -> list[Row]:
+        seen = self._seen
+        if seen is None:
+            return [row(line) for line in wrapped(self._problem or "reading the battle…", width)]
+        lines = [] if self._key else _past_lines(self._asked)
+        due = len(seen.battle.due(seen.state.matches))
+        if seen.running is None or not seen.running.is_live:
+            lines += runs_lines(seen.battle.runs, seen.battle.duels, self._asked.judge, due, width)
+        else:
+            lines += runs_lines(seen.battle.runs, seen.battle.duels, self._asked.judge, seen.running.total, width)
+        if seen.running is not None:
+            lines += self._progress_lines(seen.running, seen.state)
+        if seen.running is None or not seen.running.is_live:
+            lines += result_lines(seen.state, width)
+        if self._problem:
+            lines.append(BattleLine(self._problem, "warn"))
+        return [
+            row((part, _STYLES[line.tone]))
+            for line in lines
+            for part in ([line.text] if line.fitted else wrapped(line.text, width) or [""])
+        ]
+
+    def _progress_lines(self, running: ActivityRow, state: BattleState) -> list[BattleLine]:
+        if running.status == "planned" or not running.total:
+            lines = [BattleLine("the judge is asked…")] if running.is_live else []
+        else:
+            lines = [BattleLine(activity_line(self._asked.judge, running, self._pace.rate()))]
+        if running.wait is not None:
+            lines.append(BattleLine(command_wait_sentence(running.wait, time.time(), is_over=False), "warn"))
+        if running.status == "interrupted":
+            why = running.message or "its process is gone"
+            lines.append(BattleLine(stopped_sentence(why), "warn"))
+        elif running.status == "finished" and running.total and (why := state.why_undecided):
+            lines.append(BattleLine(f"{self._asked.judge} gave not a single verdict: {why}", "warn"))
+        return lines
+
+
+def _past_lines(asked: BattleRow) -> list[BattleLine]:
+    return [BattleLine(f"battle {asked.id} · {asked_text(asked)}", "title"), BattleLine(asked.criteria, "dim")]

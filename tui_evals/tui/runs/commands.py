@@ -6,8 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tui_evals.tui.desk import Command, Commands, Desk
-
-from .refusals import why_no_pause, why_no_rerun, why_no_run, why_no_stop
+from tui_evals.tui.runs.run_status import why_no_pause, why_no_rerun, why_no_run, why_no_stop
 
 
 def _starting(name: str) -> Callable[[Desk], Coroutine[Any, Any, None]]:

@@ -1,36 +1,250 @@
-"""Pane 6, the runs: the list, loaded away from the screen, and what can be done with a run."""
+"""Pane 6, the runs: the list, edits of a run, the search in all answers."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from textual import events
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
+from tui_evals.present.answers import preview_text
+from tui_evals.present.figures import counted
+from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.database import StoreError
-from tui_evals.store.records import RunRow
+from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.lookup import author_here, clear_baseline, set_baseline
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.messages import CompareRuns, FightBattle, LabelRun, OpenRun, Place, ShowBattles, ShowTrend
+from tui_evals.tui.messages import (
+    CompareRuns,
+    FightBattle,
+    LabelRun,
+    OpenRun,
+    Place,
+    ShowBattles,
+    ShowTrend,
+    StatusMessage,
+)
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.rows import Rows
-from tui_evals.tui.store_writer import StoreWriter
+from tui_evals.tui.runs.rows import (
+    PAGE,
+    ChosenRuns,
+    ListedRun,
+    RunHistory,
+    RunList,
+    RunRows,
+    about_lines,
+    choose_runs,
+    empty_lines,
+    find_listed_run,
+)
 from tui_evals.tui.watch import StoreChange, Watch
-from tui_evals.tui.widgets.focus import give_keys
+from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu
+from tui_evals.tui.widgets.inputs import LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.widgets.pasting import LineInput
-from tui_evals.tui.workspace import Workspace
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
-from . import edits
-from .edits import AskEdit, ask_baseline, ask_deletion, ask_name, ask_note, ask_tags, carry_out
-from .history import PAGE, ChosenRuns, ListedRun, RunHistory, RunList, find_listed_run
-from .rows import RunRows, about_lines, empty_lines
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
+
+
+class RunEdit(NamedTuple):
+    """A change of a run that somebody wants."""
+
+    step: Callable[[Writer], None]
+    says: str
+
+
+AskEdit = Callable[[App[Any], RunRow], Awaitable[RunEdit | None]]
+
+
+async def ask_name(app: App[Any], run: RunRow) -> RunEdit | None:
+    """Another name."""
+    entered = await app.push_screen_wait(Ask("Name of the run", run.name, check=_name_problem, keeps=True))
+    name = entered.strip() if entered is not None else run.name
+    return (
+        None if name == run.name else RunEdit(lambda writer: writer.edit(run.id, name=name), f"the run is named {name}")
+    )
+
+
+async def ask_tags(app: App[Any], run: RunRow) -> RunEdit | None:
+    """Other tags."""
+    hint = "words with spaces or commas between them"
+    text = await app.push_screen_wait(Ask(f"Tags of {run.name}", " ".join(run.tags), hint=hint, keeps=True))
+    if text is None or (tags := tags_of(text)) == run.tags:
+        return None
+    message = f"{run.name} is tagged {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{run.name} has no tags now"
+    return RunEdit(lambda writer: writer.edit(run.id, tags=tags), message)
+
+
+async def ask_note(app: App[Any], run: RunRow) -> RunEdit | None:
+    """Another note."""
+    entered = await app.push_screen_wait(Ask(f"Note on {run.name}", run.note, keeps=True))
+    note = entered.strip() if entered is not None else run.note
+    if note == run.note:
+        return None
+    message = f"the note on {run.name} is kept" if note else f"{run.name} has no note now"
+    return RunEdit(lambda writer: writer.edit(run.id, note=note), message)
+
+
+async def ask_deletion(app: App[Any], run: RunRow) -> RunEdit | None:
+    """No run at all, once it has been said what goes with it."""
+    answers = f"its {run.total:,} answers" if run.total != 1 else "its answer"
+    text = f"{run.name} ({run.key}), {answers}, their scores and what people said of them are deleted for good."
+    if not await app.push_screen_wait(Confirm(f"Delete {run.name}?", text, "delete")):
+        return None
+    return RunEdit(lambda writer: writer.delete_run(run), f"{run.name} ({run.key}) is deleted")
+
+
+def why_no_baseline(listed: ListedRun) -> str | None:
+    """Why nothing can be measured against a run; a baseline can always be taken back."""
+    run = listed.run
+    if listed.baseline:
+        return None
+    if run.status != "finished":
+        return f"{safe_line(run.name, 60)} is {run.status}: what it has not answered would be missing from comparisons"
+    judged = listed.totals is None or listed.judged
+    return None if judged else f"{safe_line(run.name, 60)} has no answer that was judged, so nothing compares with it"
+
+
+def ask_baseline(dataset: str, already: bool, database: Path) -> AskEdit:
+    """Measure the runs of a dataset against this one, or against none where it is its baseline already."""
+
+    async def asking(app: App[Any], run: RunRow) -> RunEdit | None:
+        if already:
+            message = f"{safe_line(dataset, 60)} has no baseline now"
+            return RunEdit(lambda writer: clear_baseline(writer, dataset), message)
+        message = f"{safe_line(run.name, 60)} is the baseline of {safe_line(dataset, 60)} now. "
+        message += await asyncio.to_thread(_drops_shown, database, run)
+        return RunEdit(lambda writer: set_baseline(writer, dataset, run.id, author_here()), message)
+
+    return asking
+
+
+def _drops_shown(database: Path, run: RunRow) -> str:
+    """What drop the items of a baseline can show."""
+    # Imported when it is wanted, because comparing would hold up every first picture.
+    from tui_evals.compare.baseline import baseline_sentences
+
+    with Reader(database) as reader:
+        return safe_line(" ".join(baseline_sentences(reader, run)))
+
+
+async def carry_out(app: App[Any], writer: StoreWriter, run: RunRow, asking: AskEdit) -> StatusMessage | None:
+    """Ask for a change and write it; what is to be said then, or None when nobody wants it any more."""
+    edit = await asking(app, run)
+    if edit is None:
+        return None
+    try:
+        await writer.write(edit.step)
+    except (StoreError, LookupError) as problem:
+        return StatusMessage(str(problem), "error")
+    return StatusMessage(edit.says)
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """The tags a person typed, each once, with or without the sign before them."""
+    words = (word.lstrip("#") for word in re.split(r"[\s,]+", text))
+    return tuple(dict.fromkeys(word for word in words if word))
+
+
+def _name_problem(text: str) -> str | None:
+    return None if text.strip() else "A run needs a name."
+
+
+_NO_RUN = "there is no run here yet: r starts one"
+FindRun = Callable[[int | None], RunRow | None]
+
+
+def why_not(
+    action: str, listed: ListedRun | None, runs: RunList, chosen: Callable[[], ChosenRuns | None]
+) -> str | None:
+    """Nothing can be done with no run, nor compared with only one."""
+    if listed is None:
+        return _NO_RUN
+    if action == "baseline":
+        return why_no_baseline(listed)
+    if action not in ("compare", "battle") or chosen() is not None:
+        return None
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.present.comparisons import why_alone
+
+    return f"{why_alone(listed.run, runs.others(listed.run.id))}: mark other runs with space"
+
+
+def runs_to_compare(
+    here: RunRow | None, runs: RunList | None, marks: Sequence[int], known: FindRun
+) -> ChosenRuns | None:
+    """The runs to compare: the marked ones, or this one with its baseline, its parent, or the one before."""
+    marked = [run for run in map(known, marks) if run is not None]
+    if here is None or runs is None:
+        return choose_runs(None, marked, None, None, ())
+    return choose_runs(here, marked, known(runs.baseline_of(here.id)), known(here.parent), runs.others(here.id))
+
+
+_MOST = 300
+"""Answers that are listed; of more than that nobody reads on without another word."""
+
+Found = tuple[AnswerRow, RunRow]
+
+
+def answers_with(database: Path, text: str) -> list[Found]:
+    """The latest answers of all runs that a filter lets through, each with its run; FilterError, StoreError."""
+    where = parse_filter(text)
+    with Reader(database) as reader:
+        rows = reader.search(where, _MOST)
+        runs = {number: reader.run(number) for number in {row.run for row in rows}}
+    return [(row, runs[row.run]) for row in rows]
+
+
+async def find_answer(app: App[object], database: Path, before: str) -> tuple[str, tuple[int, int] | None]:
+    """What was searched for, and the run and the answer that were chosen; StoreError if the store cannot be read."""
+    hint = "words that stand in an answer or its item, or a filter: status:fail score:<0.5 id:refund"
+    text = await app.push_screen_wait(Ask("find answers of all runs", before, hint=hint, check=_problem))
+    if text is None or not text.strip():
+        return before, None
+    found = await asyncio.to_thread(answers_with, database, text)
+    chosen = await app.push_screen_wait(
+        Menu(_title(found, text), _entries(found), empty="no answer of any run fits", does="opens run and answer")
+    )
+    return text, chosen
+
+
+def _title(found: Sequence[Found], text: str) -> str:
+    latest = "the latest " if len(found) == _MOST else ""
+    return f"{latest}{counted(len(found), 'answer')} with “{safe_line(text, 40)}”"
+
+
+def _entries(found: Sequence[Found]) -> list[Entry]:
+    return [
+        Entry(
+            (run.id, row.id),
+            f"{run.name} {run.key} · {row.name}",
+            f"{ANSWER_LOOKS[row.status].text}  {preview_text(row)}",
+        )
+        for row, run in found
+    ]
+
+
+def _problem(text: str) -> str | None:
+    try:
+        parse_filter(text)
+    except FilterError as problem:
+        return str(problem)
+    return None
+
 
 _PACE = 2.0  # seconds
 
@@ -254,11 +468,11 @@ class RunsPane(Pane):
         """Nothing can be done with no run, nor compared with only one."""
         if action in ("filter", "search", "battles") or self._runs is None:
             return None
-        return edits.why_not(action, self._listed(), self._runs, self.chosen)
+        return why_not(action, self._listed(), self._runs, self.chosen)
 
     def chosen(self) -> ChosenRuns | None:
         """The runs to compare."""
-        return edits.runs_to_compare(self.run_row(), self._runs, self._marks, self._known)
+        return runs_to_compare(self.run_row(), self._runs, self._marks, self._known)
 
     def do_compare(self) -> None:
         """Compare runs."""
@@ -280,7 +494,7 @@ class RunsPane(Pane):
         """Measure the runs of the dataset against this one, or against none."""
         listed = self._listed()
         if listed is not None:
-            await self._edit(ask_baseline(listed.dataset, listed.baseline))
+            await self._edit(ask_baseline(listed.dataset, listed.baseline, self.watching.database))
 
     def do_label(self) -> None:
         """Label answers of the run blind."""
@@ -296,8 +510,6 @@ class RunsPane(Pane):
     async def do_search(self) -> None:
         """Find answers of all runs, and go to the one that is chosen."""
         # Imported when it is wanted, because it would hold up every first picture.
-        from .search import find_answer
-
         try:
             self._searched, chosen = await find_answer(self.app, self.watching.database, self._searched)
         except StoreError as problem:

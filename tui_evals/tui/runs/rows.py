@@ -1,22 +1,202 @@
-"""The list of runs: a header with the trend of each suite, a row for each run, and a few lines about one of them."""
+"""The list of runs: read with its totals as seldom as possible, and shown as rows."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, overload
 
+from tui_evals.compare.sides import asked_part
 from tui_evals.compare.statistics import percent
 from tui_evals.present.columns import GAP, Column, Names, cell_width, fit_columns, names_of
 from tui_evals.present.figures import age
 from tui_evals.present.runs import change_lines, progress, run_cost, stop_reason
-from tui_evals.present.status import rateless, run_look, short_counts, waiting_count
+from tui_evals.present.status import LIVE, rateless, run_look, short_counts, waiting_count
+from tui_evals.store.lookup import baselines, dataset_key
+from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style, wrapped
 
-from .history import ListedRun, RunList
+if TYPE_CHECKING:
+    from tui_evals.compare.trend import OpponentKind
+
+
+PAGE = 200
+"""Runs that are fetched at first, and that come to it when one reaches the end."""
+
+_PATIENCE = 0.3  # seconds of counting before what is known so far is shown
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run, and its totals once they have been counted."""
+
+    run: RunRow
+    totals: Totals | None
+    dataset: str = ""
+    """The name by which its dataset has a baseline."""
+    baseline: bool = False
+    """Somebody chose it to measure the other runs of its dataset against."""
+    rates: tuple[float, ...] = ()
+    """The pass rate of each prompt and target that has one."""
+    partial: bool = False
+    """It asked only some items of its dataset."""
+
+    @property
+    def judged(self) -> int:
+        """How many answers passed or failed."""
+        return self.totals.passed + self.totals.failed if self.totals else 0
+
+    @property
+    def rate(self) -> float | None:
+        """The pass rate; None where there are several columns, which are never pooled."""
+        return self.rates[0] if len(self.rates) == 1 else None
+
+    @property
+    def live(self) -> bool:
+        """Whether somebody is executing it."""
+        return self.run.status in LIVE
+
+    @property
+    def suite(self) -> str:
+        """What it is listed under: its suite, else the name of its file."""
+        return self.run.suite or self.run.source.replace("\\", "/").rstrip("/").rpartition("/")[2] or "no dataset"
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    """Some of the runs, the latest first."""
+
+    listed: tuple[ListedRun, ...] = ()
+    more: bool = False
+    """There are earlier ones."""
+    counted: bool = True
+    """All totals are known; else load it again, which goes on where this ended."""
+    baselines: tuple[tuple[str, int], ...] = ()
+    """The run that the others of a dataset are measured against, for those that have one."""
+
+    def get(self, number: Hashable) -> ListedRun | None:
+        """The run with a number, if it is here."""
+        return next((listed for listed in self.listed if listed.run.id == number), None)
+
+    def others(self, number: int) -> Iterator[RunRow]:
+        """The runs of the same dataset, the latest first."""
+        here = self.get(number)
+        return (listed.run for listed in self.listed if here and listed.dataset == here.dataset)
+
+    def baseline_of(self, number: int) -> int | None:
+        """The run that this one is measured against, by its number."""
+        here = self.get(number)
+        return dict(self.baselines).get(here.dataset) if here else None
+
+
+class _Counted(NamedTuple):
+    """A run in numbers, and the state it was read in."""
+
+    mark: Hashable
+    totals: Totals
+    rates: tuple[float, ...]
+    partial: bool
+
+
+class RunHistory:
+    """Loads runs for a list; the totals of a run that is over are counted once for each of its scoring passes."""
+
+    def __init__(self, database: Path, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._root = root
+        self._clock = clock
+        self._known: dict[int, _Counted] = {}
+
+    def load(self, limit: int = PAGE, text: str = "") -> RunList:
+        """The latest runs with these words, for a thread of its own: one call at a time; StoreError if it cannot."""
+        with Reader(self._database) as reader:
+            seq = reader.seq()
+            rows = reader.runs(limit + 1, text=text)
+            chosen = {one.source: one.run for one in baselines(reader)}
+            until = self._clock() + _PATIENCE
+            # Runs without any numbers go first, or those that go on would keep them waiting for ever.
+            order = sorted(rows[:limit], key=lambda row: row.id in self._known)
+            known = {row.id: self._read(reader, row, seq, until) for row in order}
+        keys = {source: dataset_key(source, self._root, self._root) for source in {row.source for row in rows}}
+        listed = tuple(
+            ListedRun(
+                row,
+                counted.totals if counted else None,
+                keys[row.source],
+                chosen.get(keys[row.source]) == row.id,
+                counted.rates if counted else (),
+                bool(counted and counted.partial),
+            )
+            for row in rows[:limit]
+            for counted in (known[row.id],)
+        )
+        return RunList(listed, len(rows) > limit, all(one.totals is not None for one in listed), tuple(chosen.items()))
+
+    def _read(self, reader: Reader, row: RunRow, seq: int, until: float) -> _Counted | None:
+        # The heartbeat tells the scoring pass that has just begun from the one that is over.
+        mark = (row.status, row.scoring_pass, row.rejudgings, row.heartbeat, seq if row.status in LIVE else 0)
+        known = self._known.get(row.id)
+        if (known is not None and known.mark == mark) or self._clock() > until:
+            return known
+        rates = (totals.pass_rate for totals in reader.totals_by(row.id, "column").values())
+        counted = _Counted(
+            mark,
+            reader.totals(row.id),
+            tuple(rate.value for rate in rates if rate),
+            asked_part(reader, row) is not None,
+        )
+        self._known[row.id] = counted
+        return counted
+
+
+def find_listed_run(number: int | None, runs: RunList | None, reader: Reader) -> RunRow | None:
+    """The run with a number, from a shelf if it is there; None if there is none, or not any more."""
+    listed = runs.get(number) if runs else None
+    try:
+        return listed.run if listed else None if number is None else reader.run(number)
+    except LookupError:
+        return None
+
+
+class ChosenRuns(NamedTuple):
+    """Runs to compare, the earliest first, and why these."""
+
+    runs: tuple[RunRow, ...]
+    why: str
+
+
+_WHAT: Mapping[OpponentKind, str] = {"baseline": "its baseline", "parent": "its parent", "before": "the run before"}
+
+
+def choose_runs(
+    here: RunRow | None,
+    marked: Sequence[RunRow],
+    baseline: RunRow | None,
+    parent: RunRow | None,
+    others: Iterable[RunRow],
+) -> ChosenRuns | None:
+    """The marked runs, the one here beside a single marked one, or else beside what a run alone is compared with."""
+    if len(marked) > 1:
+        return ChosenRuns(_in_order(marked), f"the {len(marked)} marked runs beside each other")
+    if here is None:
+        return None
+    for run in marked:
+        if run.id != here.id:
+            return ChosenRuns(_in_order((here, run)), f"{here.key} beside the marked run, {run.key}")
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.compare.trend import default_opponent
+
+    other = default_opponent(here, baseline, parent, others)
+    return ChosenRuns((other[0], here), f"{here.key} beside {_WHAT[other[1]]}, {other[0].key}") if other else None
+
+
+def _in_order(runs: Sequence[RunRow]) -> tuple[RunRow, ...]:
+    return tuple(sorted(runs, key=lambda run: run.id))
+
 
 BASELINE = "⚑ baseline"
 """What stands beside the run that the others of its dataset are measured against."""
@@ -80,12 +260,18 @@ class RunRows(Sequence[Row]):
 
 
 def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
-    """The header of a suite: its name and how its last finished runs went, the oldest left, baselines flagged."""
+    """The header of a suite: its name and how its last finished runs went, the oldest left, baselines flagged.
+
+    A partial run is a hollow point: its rate is of other items.
+    """
     # Imported when it is wanted, because it would hold up every first picture.
-    from tui_evals.compare.trend import draw_bars
+    from tui_evals.compare.trend import HOLLOW, draw_bars
 
     finished = [one for one in runs if one.run.status == "finished" and one.rate is not None]
-    line = "".join(BASELINE[0] * one.baseline + draw_bars([one.rate]) for one in reversed(finished[:_TREND]))
+    line = "".join(
+        BASELINE[0] * one.baseline + (HOLLOW if one.partial else draw_bars([one.rate]))
+        for one in reversed(finished[:_TREND])
+    )
     room = max(width - len(line) - 2, 1)
     return row(fit(name, room, "title"), " ", (line, "accent"), " ", ground="title")
 
@@ -160,23 +346,30 @@ def _signs(listed: ListedRun) -> str:
 
 
 def _rate_piece(listed: ListedRun) -> Piece:
-    """The share that passed; of a run that goes on its progress is told instead, for its rate may still be anything."""
+    """The pass rate, or those of several columns from lowest to highest; a live run shows its progress instead."""
     if listed.totals is None:
         return Piece("…", "dim")
     if listed.live:
         return Piece("")
+    if len(listed.rates) > 1:
+        low, high = min(listed.rates), max(listed.rates)
+        return Piece(percent(low, 0) if low == high else f"{percent(low, 0).removesuffix(' %')}–{percent(high, 0)}")
     style: Style = "dim" if listed.rate is None else "pass" if listed.rate == 1 else "fail" if listed.rate < 0.5 else ""
     return Piece("–" if listed.rate is None else percent(listed.rate, 0), style)
 
 
 def _counts(totals: Totals | None) -> str:
-    """How many of all answers passed, or how many are there yet."""
+    """How many judged answers pass and how many answers have no verdict, or how many are there yet."""
     if totals is None:
         return ""
     waiting = waiting_count(totals)
     if rateless(totals):
         return short_counts(totals)
-    return f"({totals.total - waiting}/{totals.total})" if waiting else f"({totals.passed}/{totals.total})"
+    if waiting:
+        return f"{totals.total - waiting}/{totals.total} done"
+    judged = totals.passed + totals.failed
+    missing = totals.total - judged - totals.scored
+    return f"{totals.passed}/{judged} pass" + (f", {missing} not judged" if missing else "")
 
 
 def _tags_and_targets(run: RunRow) -> str:

@@ -12,48 +12,38 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.discover import prompt_files
-from tui_evals.datasets.document import Document
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES, prompt_name
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.estimates import estimate_sentence, why_think_twice
 from tui_evals.present.figures import counted
 from tui_evals.present.runs import destination_lines, stop_reason
+from tui_evals.project_files import resolved
 from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
-from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
-from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
+from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.evaluator_checks import Obstacle, Unjudgeable, obstacles_of
+from tui_evals.runs.plan import CannotPlan, MissingJudge
 from tui_evals.runs.project import Project
-from tui_evals.runs.start import (
-    Job,
-    PreparedRun,
-    RunRequest,
-    demand_errors,
-    estimate_again,
-    judged_again,
-    prepare,
-    rerun_items,
-    some_judged_again,
-    stored_job,
-)
-from tui_evals.store.baselines import dataset_key
+from tui_evals.runs.rescoring import RescoreRequest, estimate_rescore, prepare_rescore
+from tui_evals.runs.start import Job, PreparedRun, RunRequest, demand_errors, prepare, rerun_items, stored_job
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import parse_filter
+from tui_evals.store.lookup import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import RunDefaults, Settings, find_target
 from tui_evals.targets.sweep import Sweep, read_sweep
-from tui_evals.text.money import money
-from tui_evals.tui.approving import NOT_AGREED, approve
+from tui_evals.text.measures import money
 from tui_evals.tui.chosen_answers import ChosenAnswers, items_of
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
+from tui_evals.tui.permissions import NOT_AGREED, STORE_UNUSED, approve, approve_store
 from tui_evals.tui.rows import row, wrapped
+from tui_evals.tui.runs.run_status import why_no_run
 from tui_evals.tui.widgets.dialogs import Confirm, Reading
 from tui_evals.tui.widgets.form import DONE, LEAVE, Faults, Field, Form, Values
 from tui_evals.tui.workspace import Selection
-
-from .refusals import why_no_run
 
 WITHOUT = "without judges"
 UNJUDGED = "unjudged too"
@@ -409,10 +399,12 @@ async def _execute_apart(
 async def _approved(app: Desk, work: PreparedRun | Job) -> bool:
     """Whether somebody agrees to what a run would do."""
     missing = await asyncio.to_thread(work.missing_permissions)
-    if await approve(app, missing, work.project.root):
-        return True
-    app.tell(NOT_AGREED, "warn")
-    return False
+    if not await approve(app, missing, work.project.root):
+        app.tell(NOT_AGREED, "warn")
+        return False
+    if work.terms.use_cache and not await approve_store(app, work.project):
+        app.tell(STORE_UNUSED, "warn")
+    return True
 
 
 def _refused(app: Desk, why: str) -> None:
@@ -463,7 +455,7 @@ def _prepare_again(run: RunRow, items: Iterable[int], project: Project) -> Prepa
 
 def source_of(run: RunRow, root: Path) -> Path:
     """The file a run's dataset came from."""
-    return (root / run.source).resolve()
+    return resolved(root / run.source)
 
 
 def run_values(run: RunRow) -> dict[str, Any]:
@@ -515,7 +507,8 @@ async def rescore(app: Desk) -> None:
             dataset = editing.document.file
     judging = editing.document if editing is not None and dataset is not None else None
     try:
-        job, cost, obstacles = await asyncio.to_thread(lambda: _estimate_judging(run, app.workspace.project(), judging))
+        request = RescoreRequest(dataset=judging, allow_unjudged=True)
+        job, cost, obstacles = await asyncio.to_thread(_estimate_judging, run, app.workspace.project(), request)
     except REFUSALS as problem:
         _refused(app, str(problem))
         return
@@ -538,7 +531,8 @@ async def _rescore_chosen(app: Desk, run: RunRow, chosen: ChosenAnswers) -> None
         app.tell(f"{chosen.says} lie too far apart to be named one by one; show them by a filter instead", "warn")
         return
     try:
-        job, cost, obstacles = await asyncio.to_thread(_estimate_judging_some, run, app.workspace.project(), chosen)
+        request = RescoreRequest(answers=frozenset(chosen.ids), allow_unjudged=True)
+        job, cost, obstacles = await asyncio.to_thread(_estimate_judging, run, app.workspace.project(), request)
     except REFUSALS as problem:
         _refused(app, str(problem))
         return
@@ -548,20 +542,12 @@ async def _rescore_chosen(app: Desk, run: RunRow, chosen: ChosenAnswers) -> None
         await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
 
 
-def _estimate_judging_some(
-    run: RunRow, project: Project, chosen: ChosenAnswers
-) -> tuple[Job, Estimate, tuple[Obstacle, ...]]:
-    with Reader(project.store) as reader:
-        job = some_judged_again(run, chosen.ids, reader, project, allow_unjudged=True)
-        return job, estimate_again(job.plan, reader.rows(chosen.ids)), obstacles_of(job.plan)
-
-
 def _estimate_judging(
-    run: RunRow, project: Project, dataset: Document | None
+    run: RunRow, project: Project, request: RescoreRequest
 ) -> tuple[Job, Estimate, tuple[Obstacle, ...]]:
     with Reader(project.store) as reader:
-        job = judged_again(run, reader, project, dataset=dataset, allow_unjudged=True)
-        return job, estimate_again(job.plan, reader.all_rows(run.id)), obstacles_of(job.plan)
+        job = prepare_rescore(run, request, reader, project)
+        return job, estimate_rescore(job, reader), obstacles_of(job.plan)
 
 
 def _turns(item: Any) -> int:
@@ -587,7 +573,7 @@ async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
 
 def _spent(database: Path, run: int) -> float:
     with Reader(database) as reader:
-        return reader.spent(run)[0] + reader.may_cost(run) + reader.reserved(run)
+        return reader.spent(run) + reader.may_cost(run) + reader.reserved(run)
 
 
 async def pause(app: Desk) -> None:

@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import interval_percent, percent
-from tui_evals.compare.trend import finished_runs, pass_rate_trend
-from tui_evals.present.figures import local_time
+from tui_evals.compare.sides import Part
+from tui_evals.compare.statistics import percent
+from tui_evals.compare.trend import HOLLOW, Trend, finished_runs, pass_rate_trend
+from tui_evals.figures import Figure
+from tui_evals.present.columns import told_apart
+from tui_evals.present.figures import interval_text, local_time
 from tui_evals.present.runs import Cost, run_cost
-from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.database import StoreError
+from tui_evals.store.lookup import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.rows import Row, fit, row, wrapped
+from tui_evals.tui.runs.rows import BASELINE
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.workspace import Workspace
 
-from .rows import BASELINE
-
 _MOST = 50
 _DATE, _RATE, _ENDS, _COST = 17, 8, 15, 10
+_NAME = 12
 _BAR = 12
 """The fewest cells in which a bar can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrendRun:
-    """A run of the dataset: how it did and what it cost."""
+    """A run of the dataset in one of its columns: how it did, and what all of it cost."""
 
     run: RunRow
-    rate: Rate
-    cost: Cost
+    rate: Figure | None
+    cost: Cost | None
+    """None in the further columns of a run."""
     baseline: bool
+    column: str = ""
+    """Its name where the runs have several."""
+    part: Part | None = None
+    """How much of the dataset it asked, unless that is all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,8 @@ class TrendPage:
             return [row((line, "dim")) for line in wrapped("No run of this dataset is finished yet.", width)]
         rows = [row(line) for sentence in self.sentences for line in wrapped(sentence, width)]
         note = "█ to the low end of the 95 % interval, ▓ to the rate, ░ to the high end, · to 100 %; oldest run first."
+        if any(one.part for one in self.runs):
+            note += f" {HOLLOW} is a partial run, with the items it asked: it is in no sentence above."
         rows += [row(), *(trend_line(one, width) for one in self.runs), row()]
         return rows + [row((line, "dim")) for line in wrapped(note, width)]
 
@@ -66,23 +76,27 @@ def trend_line(one: TrendRun, width: int) -> Row:
     left -= ends + cost
     name = left // 2 if left >= 2 * _BAR else 0
     flag = BASELINE[0] if one.baseline else " "
+    about = " · ".join(filter(None, (one.part.text if one.part else "", one.column, f"{one.run.name} {one.run.key}")))
+    told = one.part.text if one.part and not name else interval_text(one.rate)
     return row(
         fit(local_time(one.run.created), _DATE, "dim"),
-        fit(rate_bar(one.rate, left - name - 3), left - name - 3, "accent"),
+        fit(rate_bar(one.rate, left - name - 3, hollow=one.part is not None), left - name - 3, "accent"),
         (f" {flag} ", "accent"),
-        fit(percent(one.rate.share), _RATE, "strong"),
-        fit(interval_percent(one.rate.interval), ends, "dim"),
-        fit(one.cost.short, cost),
-        fit(f"{one.run.name} {one.run.key}", name, "dim"),
+        fit(percent(one.rate.value if one.rate else None), _RATE, "strong"),
+        fit(told, ends, "dim"),
+        fit(one.cost.short if one.cost else "", cost),
+        fit(about, name, "dim"),
     )
 
 
-def rate_bar(rate: Rate, width: int) -> str:
-    """A rate and its interval as a bar of which the whole width is all; empty where nothing was judged."""
-    share, ends = rate.share, rate.interval
-    if share is None or ends is None:
+def rate_bar(rate: Figure | None, width: int, *, hollow: bool = False) -> str:
+    """A rate and its interval as a bar of which the whole width is all; of a partial run a hollow point at its rate."""
+    if rate is None or rate.interval is None:
         return ""
-    low, middle, high = (round(width * part) for part in (ends.low, share, ends.high))
+    low, middle, high = (round(width * part) for part in (rate.interval.low, rate.value, rate.interval.high))
+    if hollow:
+        at = min(middle, width - 1)
+        return " " * at + HOLLOW + " " * (width - at - 1)
     return "█" * low + "▓" * (middle - low) + "░" * (high - middle) + "·" * (width - high)
 
 
@@ -108,14 +122,20 @@ def read_trend(database: Path, root: Path, dataset: str) -> TrendPage:
         sentences = [
             f"{one.column}: {one.sentence}" if several else one.sentence for one in trend.first_and_last(reader, runs)
         ]
-        listed = tuple(
-            TrendRun(
-                run,
-                rate,
-                run_cost(reader.totals(run.id), reader.spent(run.id)[1]),
-                chosen is not None and chosen.run == run.id,
-            )
-            for run, rate in zip(runs, trend.rates, strict=True)
-        )
+        listed = [
+            one
+            for place, run in enumerate(runs)
+            for one in _lines_of(reader, run, place, trend, chosen is not None and chosen.run == run.id)
+        ]
     alone = ("A trend takes two runs or more.",) if len(runs) == 1 else ()
-    return TrendPage(listed, (*sentences, *alone))
+    return TrendPage(tuple(listed), (*sentences, *alone))
+
+
+def _lines_of(reader: Reader, run: RunRow, place: int, trend: Trend, baseline: bool) -> Iterator[TrendRun]:
+    """A line for each column of a run, the first with what the run cost."""
+    cost, several = run_cost(reader.totals(run.id)), len(trend.figures) > 1
+    short = dict(zip(trend.figures, told_apart(tuple(trend.figures), _NAME), strict=True))
+    rates = [(short[name], own[place]) for name, own in trend.figures.items() if own[place] is not None] or [("", None)]
+    for number, (name, rate) in enumerate(rates):
+        own = cost if number == 0 else None
+        yield TrendRun(run, rate, own, baseline, name if several else "", trend.parts[place])

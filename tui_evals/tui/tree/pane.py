@@ -1,39 +1,109 @@
-"""Pane 1, the dataset: marks, edits and folds over the tree of its items."""
+"""Pane 1, the dataset: marks, edits, categories, tags and folds over the tree of its items."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import BindingType
 
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.tui import item_edits
+from tui_evals.datasets.steps import item_tags, set_on_items, tag_items
+from tui_evals.text.safe import safe_line
+from tui_evals.tui import editing
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.item_copies import copy_menu, copyable_values
+from tui_evals.tui.editing import copy_menu, copyable_values, edit_whole_items
 from tui_evals.tui.messages import OpenDataset, Place, ShowPane, WritePrompt
-from tui_evals.tui.widgets.filter_line import FilterLine
-from tui_evals.tui.widgets.focus import give_keys
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.tree.rows import DATASET, NO_CATEGORY, Key, category_of, parent_row
+from tui_evals.tui.tree.view import TreeView, is_unit
+from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
+from tui_evals.tui.widgets.inputs import FilterLine, give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
+from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection, Workspace
 
-from . import tags as tagging
-from .outline import DATASET, Key, category_of, parent_row
-from .rows import NO_CATEGORY
-from .tags import ask_category, ask_tags
-from .view import TreeView, is_unit
+
+def categorise(workspace: Workspace, items: Sequence[int], category: str) -> str:
+    """Put items into a category, or into none when it is empty."""
+    name = category.strip()
+    message = _items_name(workspace, items)
+    data = set_on_items(workspace.data, items, "category", lambda _: name or None)
+    workspace.apply(data, f"category of {message}")
+    return f"{message}: category {name}" if name else f"{message}: no category"
+
+
+def common_tags(workspace: Workspace, items: Sequence[int]) -> list[str]:
+    """The tags that all of the items have, in the order of the first; one with a comma cannot be typed in a list."""
+    first, *rest = (item_tags(workspace.items[number], number) for number in items)
+    return [tag for tag in first if "," not in tag and all(tag in other for other in rest)]
+
+
+def set_tags(workspace: Workspace, items: Sequence[int], before: Sequence[str], after: Sequence[str]) -> str:
+    """Give items these tags in place of those they had in common; each keeps its others."""
+    message = _items_name(workspace, items)
+    workspace.apply(tag_items(workspace.data, items, after, before), f"tags of {message}")
+    return f"{message}: " + (f"tagged {', '.join(after)}" if after else "common tags taken away")
+
+
+def _items_name(workspace: Workspace, items: Sequence[int]) -> str:
+    return f"{len(items)} items" if len(items) > 1 else f"item {workspace.name_of(items[0])}"
+
+
+_NONE = ("none",)
+
+
+async def ask_category(pane: Pane, items: Sequence[int]) -> str | None:
+    """A category of the dataset, another one, or none as an empty text; None when one thinks better of it."""
+    known = frozenset(map(category_of, pane.workspace.items))
+
+    def another(text: str) -> Entry | None:
+        name = text.strip()
+        return Entry(name, name, "another category") if name and name not in known else None
+
+    entries, empty = _categories(pane.workspace, items), "no item has a category yet; type the name of one"
+    choice = await pane.app.push_screen_wait(Menu(_heading("category", items), entries, empty=empty, typed=another))
+    if choice is None:
+        return None
+    return "" if choice == _NONE else str(choice)
+
+
+def _categories(workspace: Workspace, items: Sequence[int]) -> list[Entry]:
+    counts = Counter(category_of(item) for item in workspace.items)
+    counts.pop("", None)
+    entries = [Entry(name, name, f"{count} item{'s' * (count != 1)}") for name, count in sorted(counts.items())]
+    if any(category_of(workspace.items[number]) for number in items):
+        entries.append(Entry(_NONE, "no category", "take it away"))
+    return entries
+
+
+async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[str]] | None:
+    """The tags that the items had in common and those that they are to have; None when one thinks better of it."""
+    before = common_tags(pane.workspace, items)
+    spelled = {safe_line(tag).strip(): tag for tag in before}
+    hint = "separate tags by commas"
+    if len(items) > 1:
+        hint = f"tags that all {len(items)} have in common, separated by commas"
+    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), ", ".join(spelled), hint=hint, keeps=True))
+    if entered is None:
+        return None
+    words = [word.strip() for word in entered.split(",")]
+    return before, [spelled.get(word, word) for word in words if word]
+
+
+def _heading(what: str, items: Sequence[int]) -> str:
+    return f"{what} of {len(items)} item{'s' * (len(items) != 1)}"
 
 
 class FoldingTree(TreeView):
-    """A tree of which one hides and finds parts."""
+    """A tree whose parts can be folded and filtered."""
 
     _came_from: Key = DATASET
-    """Where one was when one began to type a filter."""
+    """The current place from before a filter was typed."""
 
     def do_unfold(self) -> None:
-        """Show what is below the row; when it is shown, go there."""
         key = self.cursor_key
         if key[:1] == ("open",):
             return
@@ -46,7 +116,6 @@ class FoldingTree(TreeView):
             self._lines.to_row(row)
 
     def do_fold(self) -> None:
-        """Hide what is below the row; when there is nothing to hide, go to the row it belongs to."""
         key = self.cursor_key
         if key[:1] == ("open",):
             return
@@ -59,14 +128,12 @@ class FoldingTree(TreeView):
         return parent_row(key, self.workspace.items, self._shape.by_category)
 
     def do_group(self) -> None:
-        """Group the items by category, or not."""
         self._shape.by_category = not self._shape.by_category
         self.sync()
         if self._shape.by_category and not any(map(category_of, self.workspace.items)):
             self.say("no item has a category yet; C gives it one")
 
     async def do_filter(self) -> None:
-        """Type a filter; what it looks at is read meanwhile, away from the screen's thread."""
         self._came_from = self.workspace.where
         self._filter.begin(self._shape.words)
         shape, items = self._shape, self.workspace.items
@@ -74,7 +141,7 @@ class FoldingTree(TreeView):
         await asyncio.to_thread(shape.item_keys.of_all, items)
 
     def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
-        """Show at once what fits; one stays on an item that does, else goes to the first."""
+        """Show at once what fits; the cursor stays on an item that does, else goes to the first."""
         event.stop()
         shape = self._shape
         if event.text == shape.words or not self._filter.display:
@@ -88,14 +155,14 @@ class FoldingTree(TreeView):
             self._be(where)
         self.sync()
 
-    def on_filter_line_given(self, event: FilterLine.Given) -> None:
+    def on_filter_line_submitted(self, event: FilterLine.Submitted) -> None:
         """Back to the rows; the filter stays until escape."""
         event.stop()
         self._filter.display = False
         give_keys(self._lines)
 
     def escape(self) -> bool:
-        """Take the filter off; one stays on the item, or where one was before a filter that nothing fits."""
+        """Take the filter off; the cursor stays on the item, or returns to the place before the filter."""
         if not (self._filter.display or self._shape.filtered):
             return False
         if not self._shape.shown and self.workspace.where == DATASET:
@@ -126,7 +193,6 @@ class TreePane(FoldingTree):
         super().action_act(name)
 
     def why_not(self, action: str) -> str | None:
-        """Why an action cannot be done now."""
         if self.workspace.editing is None:
             return NO_DATASET_OPEN
         key = self.cursor_key
@@ -144,7 +210,6 @@ class TreePane(FoldingTree):
         return None
 
     def selection(self) -> Selection | None:
-        """The marked items, or what the cursor is on: all, a category, an item."""
         space, key = self.workspace, self.cursor_key
         if space.editing is None:
             return None
@@ -166,7 +231,7 @@ class TreePane(FoldingTree):
         return list(chosen.items or ()) if chosen else []
 
     def _several_items(self) -> list[int]:
-        """The marked items or those of the category; none where an action is about where one is."""
+        """The marked items or those of the category; none where an action is about the current place."""
         key = self.cursor_key
         return sorted(self.workspace.marks) or self._shape.members(key)
 
@@ -198,7 +263,6 @@ class TreePane(FoldingTree):
             self._lines.to_key(self._shape.after(key))
 
     def do_mark_all(self) -> None:
-        """Mark every item that is shown; when they all are, none."""
         self._toggle(list(self._shape.shown))
 
     def _toggle(self, items: list[int]) -> None:
@@ -210,7 +274,6 @@ class TreePane(FoldingTree):
         self.sync()
 
     def escape(self) -> bool:
-        """Take the filter off, else the marks."""
         if super().escape():
             return True
         marked = bool(self.workspace.marks)
@@ -220,59 +283,46 @@ class TreePane(FoldingTree):
     # -- editing
 
     def do_new(self) -> None:
-        """A new item after this one, or at the end of the category, to be written at once."""
         if members := self._shape.members(self.cursor_key):
             self._be(("items", members[-1]))
-        if self._edit(lambda: item_edits.new_item(self.workspace)):
+        if self._edit(lambda: editing.new_item(self.workspace)):
             self.post_message(WritePrompt())
 
     def do_new_turn(self) -> None:
-        """A new turn after this one, to be written at once."""
-        if self._edit(lambda: item_edits.new_turn(self.workspace)):
+        if self._edit(lambda: editing.new_turn(self.workspace)):
             self._shape.unfold(self.workspace.where[:2])
             self.sync()
             self.post_message(WritePrompt())
 
     def do_duplicate(self) -> None:
-        """A copy of the marked items, of a category's, or of the turn or item one is in."""
-        self._edit(lambda: item_edits.duplicate(self.workspace, self._several_items()))
+        self._edit(lambda: editing.duplicate(self.workspace, self._several_items()))
 
     def do_remove(self) -> None:
-        """Delete the marked items, a category's, or where one is; undo brings them back, so nothing is asked."""
-        self._edit(lambda: item_edits.remove(self.workspace, self._several_items()))
+        """Delete the marked items, a category's, or the current place; undo brings them back, so nothing is asked."""
+        self._edit(lambda: editing.remove(self.workspace, self._several_items()))
 
     def do_down(self) -> None:
-        """Move the items, or the turn, one place on."""
-        self._edit(lambda: item_edits.move(self.workspace, 1, self._several_items()))
+        self._edit(lambda: editing.move(self.workspace, 1, self._several_items()))
 
     def do_up(self) -> None:
-        """Move the items, or the turn, one place back."""
-        self._edit(lambda: item_edits.move(self.workspace, -1, self._several_items()))
+        self._edit(lambda: editing.move(self.workspace, -1, self._several_items()))
 
     def do_conversation(self) -> None:
-        """A conversation of a single prompt, or back."""
-        self._edit(lambda: item_edits.conversation(self.workspace))
+        self._edit(lambda: editing.conversation(self.workspace))
 
     async def do_whole(self) -> None:
-        """Edit all of the items in $EDITOR."""
-        # Imported when it is wanted, because it would hold up every first picture.
-        from tui_evals.tui.whole_items import edit_whole_items
-
         await edit_whole_items(self, self._chosen())
 
     async def do_copy(self) -> None:
-        """Copy the marked items, a category's, or something of where one is."""
         await copy_menu(self, copyable_values(self.workspace, self._several_items()))
 
     async def do_category(self) -> None:
-        """Put the items into a category that one chooses or types."""
         items = self._chosen()
         name = await ask_category(self, items)
         if name is not None:
-            self._edit(lambda: tagging.categorise(self.workspace, items, name))
+            self._edit(lambda: categorise(self.workspace, items, name))
 
     async def do_tags(self) -> None:
-        """Give the items tags."""
         items = self._chosen()
         try:
             tags = await ask_tags(self, items)
@@ -280,7 +330,7 @@ class TreePane(FoldingTree):
             self.say(str(problem), "warn")
             return
         if tags is not None:
-            self._edit(lambda: tagging.set_tags(self.workspace, items, *tags))
+            self._edit(lambda: set_tags(self.workspace, items, *tags))
 
     # -- going on
 

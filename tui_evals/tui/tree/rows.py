@@ -1,21 +1,317 @@
-"""The dataset tree as rows, and the page of a project in which no dataset is open."""
+"""The dataset tree as rows: its shape with folds and filter, and the page of a project without a dataset."""
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Generic, TypeVar, overload
 
-from tui_evals.datasets.problems import Problem
-from tui_evals.present.columns import Names
+from tui_evals.datasets.merging import splice
+from tui_evals.datasets.paths import Problem
+from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
+from tui_evals.runs.selection import ItemFilter, SearchedItem, searched_item
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
-from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, wrapped
+from tui_evals.tui.rows import Piece, Row, Style, fit, paragraph, row, status_piece, wrapped
 
-from .outline import DATASET, Key, RowKeys, name_of, turn_count
+Key = tuple[str | int, ...]
+
+DATASET: Key = ()
+
+
+class RowKeys(Sequence[Key]):
+    """The keys of the rows from top to bottom, each made when it is asked for: an edit need not make thousands."""
+
+    def __init__(self, entries: Sequence[int | str], turns: Sequence[int] | None) -> None:
+        self._entries = entries
+        """The items by number and the headers of categories by name."""
+        self.has_turns = turns is not None
+        self._ends = [] if turns is None else list(accumulate(1 + turns[one] for one in _as_numbers(entries, turns)))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else len(self._entries)
+
+    @overload
+    def __getitem__(self, number: int) -> Key: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Key]: ...
+
+    def __getitem__(self, number: int | slice) -> Key | list[Key]:
+        if isinstance(number, slice):
+            return [self[place] for place in range(*number.indices(len(self)))]
+        if not self._ends:
+            return _entry_key(self._entries[number])
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        place = bisect_right(self._ends, number)
+        turn = number - self._start(place) - 1
+        key = _entry_key(self._entries[place])
+        return key if turn < 0 else (*key, "turns", turn)
+
+    def _start(self, place: int) -> int:
+        return place if not self._ends else self._ends[place - 1] if place else 0
+
+    def row_of(self, key: Hashable) -> int | None:
+        """The number of the row with a key; None where there is none."""
+        if not isinstance(key, tuple) or len(key) not in (2, 4) or key[0] not in ("items", "category"):
+            return None
+        try:
+            place = self._entries.index(key[1])
+        except ValueError:
+            return None
+        row = self._start(place) + (key[3] + 1 if len(key) == 4 else 0)
+        return row if row < len(self) and self[row] == key else None
+
+
+def _entry_key(entry: int | str) -> Key:
+    return ("category" if isinstance(entry, str) else "items", entry)
+
+
+def _as_numbers(entries: Sequence[int | str], turns: Sequence[int]) -> Iterator[int]:
+    """The items of entries; a header counts as the item behind all others, which has no turns."""
+    return (len(turns) - 1 if isinstance(entry, str) else entry for entry in entries)
+
+
+def row_keys(
+    turns: Sequence[int],
+    shown: Sequence[int],
+    folded: Collection[int] = (),
+    groups: Mapping[str, Sequence[int]] | None = None,
+    shut: Collection[str] = (),
+) -> RowKeys:
+    """The keys of items and their `turns` from top to bottom; with `groups`, a header before each of them."""
+    entries: list[int | str] = []
+    for name, members in (groups or {}).items():
+        entries.append(name)
+        entries += () if name in shut else members
+    if not any(turns):
+        return RowKeys(shown if groups is None else entries, None)
+    below = [*turns, 0]
+    for number in folded:
+        below[number] = 0
+    return RowKeys(shown if groups is None else entries, below)
+
+
+@dataclass(slots=True)
+class ItemMeasures:
+    """How many turns each item has and how names are written, brought up to date by what an edit changed."""
+
+    items: Sequence[Any] = ()
+    turns: list[int] = field(default_factory=list)
+    test_ids: list[str] = field(default_factory=list)
+    names: Names = AS_THEY_ARE
+
+    def follow(self, items: Sequence[Any]) -> None:
+        """Measure the items that are new."""
+        found = splice(self.items, items)
+        stop = found.start + len(found.removed)
+        self.turns[found.start : stop] = map(turn_count, found.added)
+        named = [_test_id(item) for item in found.added]
+        if named != self.test_ids[found.start : stop]:
+            self.test_ids[found.start : stop] = named
+            self.names = names_of(filter(None, self.test_ids))
+        self.items = items
+
+
+def _test_id(item: object) -> str:
+    name = item.get("testId") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def items_by_category(items: Sequence[Any], shown: Iterable[int]) -> dict[str, list[int]]:
+    """The items of each category in the order in which categories first appear, those of none last."""
+    groups: dict[str, list[int]] = {}
+    for number in shown:
+        groups.setdefault(category_of(items[number]), []).append(number)
+    rest = groups.pop("", None)
+    return groups if rest is None else {**groups, "": rest}
+
+
+def follow_items(numbers: frozenset[int], before: Sequence[Any], after: Sequence[Any]) -> frozenset[int]:
+    """Where items went that are still there; one that was changed stays at its position."""
+    if not numbers or before is after:
+        return numbers
+    there = {id(item): number for number, item in enumerate(after)}
+    moved = (there.get(id(before[number]), number) for number in numbers if number < len(before))
+    return frozenset(number for number in moved if number < len(after))
+
+
+def parent_row(key: Key, items: Sequence[Any], is_grouped: bool) -> Key:
+    """The row to go to from a row: from a turn its item, from an item its category, else the dataset."""
+    if len(key) > 2:
+        return key[:2]
+    if is_grouped and len(key) == 2 and key[0] == "items" and isinstance(key[1], int) and key[1] < len(items):
+        return ("category", category_of(items[key[1]]))
+    return DATASET
+
+
+Made = TypeVar("Made")
+
+
+class PerItem(Generic[Made]):
+    """What is worked out of an item once, kept next to the item so that no other can take its identity."""
+
+    def __init__(self, make: Callable[[object], Made]) -> None:
+        self._make = make
+        self._known: dict[int, tuple[object, Made]] = {}
+
+    def of_all(self, items: Sequence[object]) -> list[Made]:
+        """What it is for each of them; what is known of items that are gone is forgotten in time."""
+        if len(self._known) > 2 * len(items) + 1000:
+            self._known = {}
+        return [self(item) for item in items]
+
+    def __call__(self, item: object) -> Made:
+        """What it is for an item."""
+        known = self._known.get(id(item))
+        if known is None:
+            known = self._known[id(item)] = (item, self._make(item))
+        return known[1]
+
+
+def turn_count(item: object) -> int:
+    """How many turns an item has; 0 for a single prompt."""
+    turns = item.get("turns") if isinstance(item, dict) else None
+    return len(turns) if isinstance(turns, list) else 0
+
+
+def category_of(item: object) -> str:
+    """The category of an item, empty where it has none."""
+    category = item.get("category") if isinstance(item, dict) else None
+    return category if isinstance(category, str) else ""
+
+
+def name_of(item: object, number: int) -> str:
+    """How an item is called: its testId, else its position from 1."""
+    return _test_id(item) or f"#{number + 1}"
+
+
+@dataclass(slots=True)
+class TreeShape:
+    """What the pane itself knows; `shown`, `groups` and `keys` follow from it when it is laid over the items."""
+
+    by_category: bool = False
+    folded: frozenset[int] = frozenset()
+    shut: frozenset[str] = frozenset()
+    words: str = ""
+    statuses: Mapping[Hashable, AnswerStatus] = field(default_factory=dict)
+    """How the items did last, by their keys."""
+    searched: PerItem[SearchedItem] = field(default_factory=lambda: PerItem(searched_item))
+    item_keys: PerItem[Hashable] = field(default_factory=lambda: PerItem(item_key))
+    items: Sequence[Any] = ()
+    shown: Sequence[int] = ()
+    """The items that the filter lets through."""
+    wanted: ItemFilter = field(default_factory=lambda: ItemFilter(""))
+    looked_through: Sequence[Any] | None = None
+    """The items of which these were found."""
+    groups: Mapping[str, Sequence[int]] | None = None
+    keys: RowKeys = field(default_factory=lambda: RowKeys((), None))
+    measures: ItemMeasures = field(default_factory=ItemMeasures)
+
+    @property
+    def names(self) -> Names:
+        """How items are called here: by their testId, or by their number."""
+        names = self.measures.names
+        return replace(names, wanted=max(len(str(len(self.items))) + 1, names.wanted))
+
+    @property
+    def filtered(self) -> bool:
+        """Whether there is a filter."""
+        return bool(self.words.strip())
+
+    def mark(self) -> tuple[object, ...]:
+        """What tells one shape from another."""
+        return (self.by_category, self.folded, self.shut, self.words)
+
+    def follow(self, items: Sequence[Any]) -> None:
+        """Let what is folded go along with items that an edit moved."""
+        self.folded = follow_items(self.folded, self.items, items)
+        self.items = items
+
+    def filter(self, words: str) -> None:
+        """Show only the items that fit; FilterError says why that cannot be."""
+        self.wanted, self.words = ItemFilter(words), words
+        self._look_through()
+
+    def _look_through(self) -> None:
+        if not self.filtered:
+            self.shown, self.looked_through = range(len(self.items)), self.items
+            return
+        keys = self.item_keys.of_all(self.items) if self.wanted.asks_status else ()
+        searched = self.searched.of_all(self.items)
+        self.shown = self.wanted.numbers(searched, lambda number: self.statuses.get(keys[number]))
+        self.looked_through = self.items
+
+    def hides(self, item: int | None) -> bool:
+        """Whether the filter lets an item not through."""
+        if not self.filtered or item is None:
+            return False
+        place = bisect_left(self.shown, item)
+        return place >= len(self.shown) or self.shown[place] != item
+
+    def lay(self, items: Sequence[Any], keep: int | None) -> None:
+        """Find the rows for items as they are now; the item to keep is shown whatever the filter says."""
+        self.items = items
+        self.measures.follow(items)
+        if self.looked_through is not items or self.wanted.asks_status:
+            self._look_through()
+        shown = self.shown
+        if keep is not None and keep < len(items) and self.hides(keep):
+            shown = sorted([*shown, keep])
+        groups = items_by_category(items, shown) if self.by_category else {}
+        self.groups = groups if any(groups) else None
+        self.keys = row_keys(self.measures.turns, shown, self.folded, self.groups, self.shut)
+
+    def row_for(self, where: Key) -> Key:
+        """The row that stands for a place: its own, or the one it is folded into."""
+        number = where[1] if len(where) > 1 else None
+        if not isinstance(number, int) or number >= len(self.items):
+            return DATASET
+        category = category_of(self.items[number])
+        if self.groups is not None and category in self.shut:
+            return ("category", category)
+        return where[:2] if number in self.folded or len(where) < 4 else where[:4]
+
+    def after(self, key: Key) -> Key:
+        """The row below an item and its turns; the row itself where there is none."""
+        row = self.keys.row_of(key)
+        below = range(0 if row is None else row + 1, len(self.keys))
+        return next((other for number in below if len(other := self.keys[number]) < 4), key)
+
+    def members(self, key: Key) -> list[int]:
+        """The items of a category header, none for other rows."""
+        name = key[1] if len(key) == 2 and key[0] == "category" else None
+        return list((self.groups or {}).get(name, ())) if isinstance(name, str) else []
+
+    def fold(self, key: Key) -> bool:
+        """Hide what is below a row, below the dataset all turns; False when nothing was to be hidden."""
+        before = self.mark()
+        if key == DATASET:
+            self.folded = frozenset(number for number, item in enumerate(self.items) if turn_count(item))
+            self.shut = frozenset(self.groups or ())
+        elif isinstance(name := key[1], str):
+            self.shut |= {name}
+        elif len(key) == 2 and turn_count(self.items[name]):
+            self.folded |= {name}
+        return self.mark() != before
+
+    def unfold(self, key: Key) -> bool:
+        """Show what is below a row; False when nothing was hidden."""
+        before = self.mark()
+        if key == DATASET:
+            self.folded, self.shut = frozenset(), frozenset()
+        elif isinstance(name := key[1], str):
+            self.shut -= {name}
+        else:
+            self.folded -= {name}
+        return self.mark() != before
+
 
 _KEY = 8
 _WELCOME = "Welcome. There is no dataset in this folder yet."
@@ -29,8 +325,8 @@ def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
     if others:
         head = [row(("No dataset is open.", "strong")), row(), *dataset_rows(others, width)]
     else:
-        head = [row((line, "strong")) for line in wrapped(_WELCOME, width)]
-        head += [row(), *(row(line) for line in wrapped(_PURPOSE, width))]
+        head = [*paragraph(_WELCOME, width, "strong")]
+        head += [row(), *paragraph(_PURPOSE, width)]
     rows = [*head, row()]
     for key, message in _keys(bool(others)):
         first, *rest = wrapped(message, max(width - _KEY - 2, 10))
@@ -38,7 +334,7 @@ def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
         rows += [row(" " * (_KEY + 2), line) for line in rest]
     first, *rest = wrapped(_ELSEWHERE, width)
     rows += [row(), row((first[:1], "key"), (first[1:], "dim")), *(row((line, "dim")) for line in rest)]
-    return rows if others else [*rows, row(), *(row((line, "dim")) for line in wrapped(_LATER, width))]
+    return rows if others else [*rows, row(), *paragraph(_LATER, width, "dim")]
 
 
 def _keys(any_there: bool) -> tuple[tuple[str, str], ...]:
@@ -55,8 +351,8 @@ def _keys(any_there: bool) -> tuple[tuple[str, str], ...]:
 
 Counts = Mapping[Key, int]
 _STATUS = 10
-_BEGINNING = 28  # columns in which one can tell what an item asks
-_BESIDE_NAME = 18  # of them those that a long name leaves, with what stands before it
+_BEGINNING = 28  # columns enough to tell what an item asks
+_BESIDE_NAME = 18  # of them those that a long name leaves, with what is shown before it
 _PREVIEW = 400
 NO_CATEGORY = "no category"
 
@@ -154,7 +450,7 @@ class TreeRows(Sequence[Row]):
         return self._line(key, head, self._named + self._fold + 3, item, end)
 
     def _line(self, key: Key, head: tuple[Piece, ...], used: int, unit: object, end: Piece) -> Row:
-        """A row of what stands before the prompt, as much of the prompt as there is room for, problems and status."""
+        """A row of what is shown before the prompt, as much of the prompt as there is room for, problems and status."""
         count = self.tree.problems.get(key, 0)
         wrong = Piece(f" !{count}" if count else "", "error")
         text, style = preview(unit, whole=len(key) > 2 or key[1] in self.tree.folded)
@@ -200,7 +496,7 @@ def problem_counts(problems: Iterable[Problem]) -> Counts:
 def preview(unit: object, whole: bool = True) -> tuple[str, Style]:
     """The beginning of what an item or turn asks, on one line, and its style; without it where its turns follow."""
     if not isinstance(unit, dict):
-        return "no object; mend it in the file", "error"
+        return "no object; fix it in the file", "error"
     if isinstance(turns := unit.get("turns"), list):
         first = preview(turns[0])[0] if whole and turns else _name_or_description(unit)
         return " · ".join(filter(None, (f"{len(turns)} turn{'s' * (len(turns) != 1)}", first))), "dim"

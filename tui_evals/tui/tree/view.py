@@ -10,19 +10,26 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from tui_evals.datasets.editing import Editing
-from tui_evals.runs.item_filter import ItemFilter
+from tui_evals.runs.selection import ItemFilter
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import ItemStatuses, changed_answers, item_key, latest_of
 from tui_evals.tui.messages import ItemShown
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.store_writer import StoreWriter
+from tui_evals.tui.tree.rows import (
+    DATASET,
+    Key,
+    OtherDataset,
+    Tree,
+    TreeRows,
+    TreeShape,
+    columns_for,
+    first_page,
+    problem_counts,
+)
 from tui_evals.tui.watch import StoreChange, Watch
-from tui_evals.tui.widgets.filter_line import FilterLine
+from tui_evals.tui.widgets.inputs import FilterLine
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Workspace
-
-from .outline import DATASET, Key, TreeShape
-from .rows import OtherDataset, Tree, TreeRows, columns_for, first_page, problem_counts
+from tui_evals.tui.workspace import StoreWriter, Workspace
 
 _PACE = 1.0  # seconds between two looks at runs that are not on screen, and two searches for a status
 _HELP = 'words !not "two words" category:x tag:x id:MT-* status:fail'
@@ -73,7 +80,7 @@ class StatusLoader:
             self._latest.seq = pulse.seq  # all up to there was taken in, and need not be read again
 
     def _look_again(self) -> None:
-        """Nobody can end a thread that reads, which takes long for a large run: the next one waits for it."""
+        """A thread that reads cannot be ended, and takes long for a large run: the next one waits for it."""
         self._timer, self._missed = None, self._busy
         if not self._busy:
             self._begin()
@@ -133,14 +140,12 @@ class TreeView(Pane):
         self._files: tuple[tuple[Path, ...], list[Path]] = ((), [])
 
     def compose(self) -> ComposeResult:
-        """The rows, and below them the filter while it is typed."""
         yield self._lines
         yield self._filter
 
     # -- showing
 
     def sync(self) -> None:
-        """Show the dataset as it is now; the cursor follows where somebody else went."""
         space = self.workspace
         went = space.where != self._where
         self._where = space.where
@@ -162,7 +167,7 @@ class TreeView(Pane):
         self._entitle()
 
     def wanted_columns(self) -> int | None:
-        """As many as the names of the items need, beside the beginning of what they ask and how they did."""
+        """As many as the names of the items need, next to the beginning of what they ask and how they did."""
         items = self.workspace.items
         self._shape.measures.follow(items)
         return columns_for(self._shape.names.wanted) if items else None
@@ -269,10 +274,9 @@ class TreeView(Pane):
         return item_key(self.workspace.items[number]) if isinstance(number, int) else None
 
     def pulse(self, pulse: StoreChange) -> None:
-        """Answers came in."""
         self._statuses.pulse(pulse)
 
-    # -- where one is
+    # -- the current place
 
     @property
     def cursor_key(self) -> Key:
@@ -283,7 +287,7 @@ class TreeView(Pane):
         return self._shape.row_for(self.workspace.where)
 
     def _go(self) -> None:
-        """Be where the cursor is; where somebody else went meanwhile, the cursor is about to follow."""
+        """Make the cursor's place the current one, unless another pane changed it: then the cursor follows."""
         key, space = self.cursor_key, self.workspace
         moved = space.where == self._where and key != self._shape.row_for(self._where)
         if moved and is_unit(key) and space.editing is not None:
@@ -294,11 +298,10 @@ class TreeView(Pane):
         self.post_message(ItemShown())
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
-        """Where the cursor is, there one is."""
         event.stop()
         self._go()
 
 
 def is_unit(key: Hashable) -> bool:
-    """Whether a row is a place one can be in: the dataset, an item, a turn."""
+    """Whether a row is the dataset, an item or a turn."""
     return isinstance(key, tuple) and key[:1] in ((), ("items",))

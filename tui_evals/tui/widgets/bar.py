@@ -12,8 +12,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Action, footer_choice
 from tui_evals.tui.messages import Severity
 from tui_evals.tui.rows import wrapped
-
-from .lines import Lines
+from tui_evals.tui.widgets.lines import Lines
 
 _GLYPHS: dict[Severity, str] = {"info": "", "warn": "▲ ", "error": "✗ "}
 _MOST_LINES = 4
@@ -41,14 +40,13 @@ class Status(Static):
         self._show(self._said, kind)
 
     def rest(self, text: str) -> None:
-        """What stands here while nothing is said."""
+        """What is shown here while nothing is said."""
         if text != self._resting:
             self._resting = text
             if self._saying is None:
                 self._rest()
 
     def on_resize(self) -> None:
-        """The sentence takes more lines, or fewer."""
         self._fit()
 
     def _rest(self) -> None:
@@ -80,12 +78,11 @@ class Keys(Static):
     def offer(
         self, actions: Sequence[Action], why_not: Callable[[Action], str | None], *, typing: bool = False
     ) -> None:
-        """Show some of these actions, and the key that shows all; while one types, only keys that are no letters."""
+        """Show some of these actions, and the key that shows all; while you type, only keys that are no letters."""
         self._actions, self._why_not, self._typing = actions, why_not, typing
         self._show()
 
     def on_resize(self) -> None:
-        """There is room for more keys, or for fewer."""
         self._show()
 
     def _show(self) -> None:

@@ -16,13 +16,11 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
+from tui_evals.tui.actions import ALONE, MOVING, PLACES, PROSE, Action, Where, actions_at, key_names
 from tui_evals.tui.messages import StatusMessage
-from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, row, wrapped
-
-from .edit_area import EditArea
-from .focus import HOLDS_KEYS, give_keys
-from .lines import Lines
-from .pasting import LineInput
+from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, paragraph, row, wrapped
+from tui_evals.tui.widgets.inputs import HOLDS_KEYS, EditArea, LineInput, give_keys
+from tui_evals.tui.widgets.lines import Lines
 
 Outcome = TypeVar("Outcome")
 
@@ -39,11 +37,10 @@ class Dialog(ModalScreen[Outcome | None]):
         self._help = help
 
     def body(self) -> list[Widget]:
-        """What stands in the box."""
+        """What is in the box."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        """The box with its title in the frame and help below."""
         box = Vertical(*self.body(), Static(Content(safe(self._help)), classes="help"), classes="box")
         box.border_title = Content(safe_line(self._heading, 100))
         yield box
@@ -69,7 +66,7 @@ Check = Callable[[str], str | None]
 
 
 class Ask(Dialog[str]):
-    """One line of text; the answer is None when one has thought better of it.
+    """One line of text; the answer is None when it is cancelled.
 
     One that `keeps` is written into what is there already, so escape takes it, as in every box; others ask for what is
     needed to begin something, which escape does not.
@@ -87,16 +84,13 @@ class Ask(Dialog[str]):
         self._keeps = keeps
 
     def body(self) -> list[Widget]:
-        """The line to type in."""
         return [LineInput(self._value, id="line", select_on_focus=False)]
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say at once what is wrong."""
         problem = self._check(event.value) if self._check else None
         self.say(problem or self._help, wrong=problem is not None)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take it, if it can be taken."""
         self.action_take()
 
     def action_take(self) -> None:
@@ -136,9 +130,8 @@ class Confirm(Dialog[bool]):
         self._text = text
 
     def body(self) -> list[Widget]:
-        """The sentence."""
         lines = Lines(choosing=False, searching=False, classes="message")
-        lines.show(lambda width: [row(line) for line in wrapped(self._text, width)])
+        lines.show(lambda width: paragraph(self._text, width))
         return [lines]
 
     def action_yes(self) -> None:
@@ -155,7 +148,6 @@ class ConfirmPage(Confirm):
         self._maker = maker
 
     def body(self) -> list[Widget]:
-        """The page."""
         lines = Lines(choosing=False, searching=False, classes="tall")
         lines.show(self._maker)
         return [lines]
@@ -171,7 +163,6 @@ class Reading(Dialog[None]):
         self._maker = maker
 
     def body(self) -> list[Widget]:
-        """The rows."""
         lines = Lines(choosing=False, classes="tall")
         lines.show(self._maker)
         return [lines]
@@ -198,16 +189,13 @@ class AskLong(Dialog[str]):
         self._check = check
 
     def body(self) -> list[Widget]:
-        """The box, with what stands there now."""
         return [self._box]
 
     def on_mount(self) -> None:
-        """One writes from the start, at the end."""
         self._box.move_cursor(self._box.document.end)
         give_keys(self._box)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Say at once what is wrong."""
         event.stop()
         problem = self._check(self._box.text)
         self.say(problem or self._help, wrong=problem is not None)
@@ -240,7 +228,7 @@ class AskLong(Dialog[str]):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something to choose: its name, a word beside it, and more to read while the cursor is on it."""
+    """Something to choose: its name, a word next to it, and more to read while the cursor is on it."""
 
     key: Hashable
     """What is chosen; None for what is only there to be read."""
@@ -255,7 +243,7 @@ class Entry:
 
 
 _MOST = 300
-"""Entries that are listed at once; of more than that nobody chooses without typing another word."""
+"""Entries that are listed at once; more than that is not useful to scroll through."""
 
 
 class Menu(Dialog[Any]):
@@ -307,7 +295,6 @@ class Menu(Dialog[Any]):
         self._shown: list[Entry] = list(entries)
 
     def body(self) -> list[Widget]:
-        """A line to type in, the entries, and what there is to read about one."""
         self._lines = Lines(searching=False, id="entries", classes="tall whole" if self._whole else "tall")
         self._more = Lines(choosing=False, classes="more")
         self._more.display = any(entry.more for entry in self._entries)
@@ -317,7 +304,6 @@ class Menu(Dialog[Any]):
         return [*says, line, self._lines, self._more]
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Every word typed must stand in an entry."""
         self._words = event.value.casefold().split()
         found = zip(self._entries, self._texts, strict=True)
         self._shown = [entry for entry, text in found if all(word in text for word in self._words)]
@@ -331,7 +317,7 @@ class Menu(Dialog[Any]):
         """Show what there is to read about the entry under the cursor."""
         entry = self._entry(event.key)
         text = entry.more if entry else ""
-        self._more.show(lambda width: [row(line) for line in wrapped(text, width)])
+        self._more.show(lambda width: paragraph(text, width))
 
     def _entry(self, key: Hashable) -> Entry | None:
         return next((entry for entry in self._shown if entry.key == key), None)
@@ -340,7 +326,7 @@ class Menu(Dialog[Any]):
         shown = self._shown if len(self._shown) <= _MOST else self._shown[:_MOST]
         typed = len(shown[-1].name) if shown else 0  # what was typed stands last, and may be the longest
         column = min(max(self._longest, typed) + 2, width // 2)
-        rows = [row((line, "")) for line in wrapped(self._intro, width)] if self._intro and not self._words else []
+        rows = [*paragraph(self._intro, width)] if self._intro and not self._words else []
         group = ""
         for entry in shown:
             if entry.group != group:
@@ -366,7 +352,7 @@ class Menu(Dialog[Any]):
         return rows + [row(" " * (width - rest), (line, tone)) for line in more]
 
     def action_step(self, way: int) -> None:
-        """The keys of the list work while one types."""
+        """The keys of the list work while you type."""
         self._lines.action_step(way)
 
     def action_page(self, way: int) -> None:
@@ -392,12 +378,10 @@ class Menu(Dialog[Any]):
             self.dismiss(entry.key)
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """A double click takes too."""
         event.stop()
         self.action_take()
 
     def on_mount(self, event: events.Mount) -> None:
-        """One types from the start."""
         give_keys(self.query_one(Input))
 
 
@@ -408,3 +392,14 @@ def unread_menu(name: str, problem: str, *, file: bool = True) -> Menu:
         entries.append(Entry("file", "put it into a file", "below .evals/kept; the field stays as it was"))
     entries.append(Entry("drop", "drop it", "what you wrote is lost"))
     return Menu(f"{name} cannot be taken as it is", entries, says=problem)
+
+
+def help_menu(where: Where, why_not: Callable[[Action], str | None], *words: Entry) -> Menu:
+    """What a place is for, its keys, then those that work everywhere, or words that it uses."""
+    entries = []
+    for place in (where,) if where in ALONE else (where, "everywhere"):
+        for action in actions_at(place):
+            keys = "  ".join(key_names(action))
+            entries.append(Entry(action, keys, action.description, why_not=why_not(action) or "", group=PLACES[place]))
+    intro = f"{PROSE.get(where, '')} {MOVING}".strip()
+    return Menu(f"help · {PLACES[where]}", [*entries, *words], does="does it", intro=intro, whole=True)

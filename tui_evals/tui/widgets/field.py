@@ -14,17 +14,15 @@ from textual.widgets import Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.actions import Action, bindings
-
-from .edit_area import EditArea
-from .focus import HOLDS_KEYS, give_keys
-from .help_menu import help_menu
+from tui_evals.tui.widgets.dialogs import help_menu
+from tui_evals.tui.widgets.inputs import HOLDS_KEYS, EditArea, give_keys
 
 Then = Literal["done", "next", "previous", "save"]
 """What is wanted after the text was taken: nothing more, the field after or before, the file saved."""
 
 
 class FieldBox(Vertical):
-    """A text being edited: every change is told, and whoever opened it closes it once the text could be taken."""
+    """A text being edited: every change is posted, and the opener closes it once the text is accepted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("field")]
 
@@ -36,7 +34,7 @@ class FieldBox(Vertical):
             self.text = text
 
     class Ended(Message):
-        """One is done with it; the box stays until it is closed or begun anew."""
+        """The edit has ended; the box stays until it is closed or begun anew."""
 
         def __init__(self, text: str, then: Then) -> None:
             super().__init__()
@@ -51,7 +49,6 @@ class FieldBox(Vertical):
         self._told = ""
 
     def compose(self) -> ComposeResult:
-        """The text, and what is wrong with it."""
         yield self.area
         yield self._hint
 
@@ -78,7 +75,6 @@ class FieldBox(Vertical):
         self.display = False
 
     def focus_text(self) -> None:
-        """The keys belong to the text."""
         give_keys(self.area)
 
     def to_index(self, number: int) -> None:
@@ -87,10 +83,10 @@ class FieldBox(Vertical):
         self.area.move_cursor((len(before) - 1, len(before[-1])))
 
     def tell(self, text: str, *, wrong: bool = False) -> None:
-        """What is to be said beside the field while one types, over as many lines as it takes."""
+        """What is to be said next to the field while you type, over as many lines as it takes."""
         hint = Content(safe(text))
         if hint != self._hint.content:
-            self._hint.update(hint)  # lays out all of the screen, so not for what stands there already
+            self._hint.update(hint)  # lays out all of the screen, so not for what is shown there already
         self._hint.display = bool(text)
         self.set_class(wrong, "wrong")
         self._hint.set_class(wrong, "wrong")
@@ -100,7 +96,7 @@ class FieldBox(Vertical):
         return super()._size_updated(size, virtual_size, container_size, layout=False)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Tell who listens, but not of the text one began with."""
+        """Post the text, except for the one it began with."""
         event.stop()
         if self.display and self.text != self._told:
             self._told = self.text
@@ -109,46 +105,36 @@ class FieldBox(Vertical):
     # -- its part of the action table
 
     def action_act(self, name: str) -> None:
-        """Do an action of the table."""
         getattr(self, f"do_{name}")()
 
     def do_done(self) -> None:
-        """Take the text."""
         self._end("done")
 
     def do_next(self) -> None:
-        """Take the text and go on to the next field."""
         self._end("next")
 
     def do_previous(self) -> None:
-        """Take the text and go back to the field before."""
         self._end("previous")
 
     def do_save(self) -> None:
-        """Take the text and save the file."""
         self._end("save")
 
     def do_line(self) -> None:
-        """Begin a new line, where the text has several; a text of one line is taken."""
         if self.area.one_line:
             self._end("done")
         elif self.text:
             self.area.add_line()
 
     def do_zoom(self) -> None:
-        """Take all of the pane, or as much as the text needs."""
         self.toggle_class("whole")
 
     def do_undo(self) -> None:
-        """Take back what was typed last."""
         self.area.undo()
 
     def do_redo(self) -> None:
-        """Type it again."""
         self.area.redo()
 
     def do_help(self) -> None:
-        """The keys of the box; one that is chosen is pressed."""
         self.app.push_screen(help_menu("field", lambda action: None), self._press)
 
     def _press(self, chosen: object) -> None:

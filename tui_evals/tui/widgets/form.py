@@ -1,4 +1,4 @@
-"""A form as a list of fields: enter edits one, what is wrong stands beside it, and the last row does it."""
+"""A form as a list of fields: enter edits one, what is wrong stands next to it, and the last row does it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from textual.widgets import Input
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.rows import Row, fit, row, wrapped
-
-from .dialogs import AskLong, Dialog, Entry, Menu, unread_menu
-from .focus import HOLDS_KEYS, give_keys
-from .lines import Lines
-from .pasting import LineInput
+from tui_evals.tui.widgets.dialogs import AskLong, Dialog, Entry, Menu, unread_menu
+from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
+from tui_evals.tui.widgets.lines import Lines
 
 Kind = Literal["text", "number", "whole", "yes", "choice", "several", "json"]
 Values = Mapping[str, Any]
@@ -117,11 +115,9 @@ class Form(Dialog[dict[str, Any]]):
         return rows
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
-        """The field under the cursor explains itself."""
         self._lines.show(self._rows)
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """Edit a field, or do it."""
         event.stop()
         self.action_edit()
 
@@ -188,13 +184,11 @@ class Form(Dialog[dict[str, Any]]):
             self._write(one, "\n")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say at once what cannot be read."""
         if self._editing is not None and self._input.display:
             _, problem = read_value(self._editing.kind, event.value)
             self.say(problem or self._editing.about or self._help)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take what was typed, if it can be read."""
         self._take_line()
 
     def _take_line(self) -> bool:

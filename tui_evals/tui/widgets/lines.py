@@ -1,7 +1,8 @@
-"""The one list and viewer: rows drawn when they come into view, with a cursor, a search, and nothing kept per row."""
+"""The one list and viewer: rows drawn when they come into view, with a cursor and a search."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import ClassVar
@@ -18,12 +19,12 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Input
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import Ground, Piece, RowMaker, Rows
-
-from .focus import give_keys
-from .search import SearchLine
+from tui_evals.tui.messages import StatusMessage
+from tui_evals.tui.rows import Ground, Piece, RowMaker, Rows, rows_with_text
+from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
 
 _KEPT = 400
 """Drawn lines kept, some screens' worth."""
@@ -233,7 +234,7 @@ class Lines(ScrollView, can_focus=True):
         give_keys(self)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of a search that is not there belong to whoever else wants them."""
+        """Keys of a search that is closed are handled elsewhere."""
         if action == "search":
             return self._searching
         if action == "to_next":
@@ -270,11 +271,11 @@ class Lines(ScrollView, can_focus=True):
         return self.scrollable_content_region.width
 
     def on_resize(self, event: events.Resize) -> None:
-        """Rows are made for a width, so another width needs other rows; one sees the cursor in fewer of them too."""
+        """Rows are made for a width, so another width needs other rows; the cursor stays visible."""
         self._fit()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Some lines of the screen, in rows that fit though nobody told the size: not yet at the first picture, and
+        """Some lines of the screen, in rows that fit though the size is unknown: not yet at the first picture, and
         never where Textual finds another size while it places what has come into sight elsewhere.
         """
         self._fit()
@@ -376,7 +377,7 @@ class Lines(ScrollView, can_focus=True):
             base += self._styles_by_name(f"ground-{ground}")
         if lit:
             base += self._styles_by_name(f"cursor{'' if focused else '-blurred'}")
-        # Under the cursor a text has the cursor's colour, for its own may be that of the cursor's ground.
+        # Under the cursor a text has the cursor's color, for its own may be that of the cursor's ground.
         over = RichStyle(color=base.color, bgcolor=base.bgcolor, dim=False) if lit else RichStyle.null()
         segments = [
             Segment(safe_line(text), base + self._styles_by_name(style) + over if style else base)
@@ -388,7 +389,7 @@ class Lines(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(room, base).extend_cell_length(width, base)
 
     def _style(self, name: str) -> RichStyle:
-        """A style with its colours as they come out over the background, for a terminal knows no half of one."""
+        """A style with its colors as they come out over the background, for a terminal knows no half of one."""
         own = self.get_component_rich_style(f"lines--{name}", partial=True)
         whole = self.get_component_rich_style(f"lines--{name}")
         return own + RichStyle(color=own.color and whole.color, bgcolor=own.bgcolor and whole.bgcolor)
@@ -436,7 +437,7 @@ class Lines(ScrollView, can_focus=True):
         return super().allow_vertical_scroll or more
 
     def watch_show_vertical_scrollbar(self, shown: bool) -> None:
-        """The scrollbar begins where one has scrolled to without it."""
+        """The scrollbar begins at the position that was scrolled to without it."""
         if shown:
             self.vertical_scrollbar.position = self.scroll_y
 
@@ -452,11 +453,9 @@ class Lines(ScrollView, can_focus=True):
         return max(0, min(number, len(self._rows) - 1)) if len(self._rows) else 0
 
     def on_focus(self) -> None:
-        """The cursor is brighter where the keys go."""
         self.refresh_line(self.cursor)
 
     def on_blur(self) -> None:
-        """The cursor is dimmer where they do not."""
         self.refresh_line(self.cursor)
 
     def _nearest(self, number: int) -> int:
@@ -474,7 +473,7 @@ class Lines(ScrollView, can_focus=True):
         self.scroll_to_region(Region(0, number, 1, 1), animate=False, force=True, x_axis=False)
 
     def action_step(self, way: int) -> None:
-        """One row on; at the end somebody else may have the keys from there on."""
+        """One row down; at the end another widget may take the focus."""
         if not self.step(way) and self.beyond is not None:
             self.beyond(way)
 
@@ -518,3 +517,90 @@ class Lines(ScrollView, can_focus=True):
             self.to_row(number)
             if event.chain > 1:
                 self.action_choose()
+
+
+class SearchLine(LineInput):
+    """Searches rows, many of them away from the screen's thread; it is there while you type."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "end_search", "end", show=False)]
+
+    def __init__(self, lines: Lines) -> None:
+        super().__init__(placeholder="find", classes=f"filter {HOLDS_KEYS}", select_on_focus=False)
+        self._lines = lines
+        self._matches: list[int] = []
+        self._at = -1
+
+    def begin(self) -> None:
+        """Ask what to find."""
+        self.value = ""
+        self.display = True
+        give_keys(self)
+
+    def end(self) -> bool:
+        """Forget what was searched for; False when nothing was."""
+        if not (self.display or self.value):
+            return False
+        self.value, self._matches, self.display = "", [], False
+        self._lines.mark("")
+        self._lines.take_keys()
+        return True
+
+    def action_end_search(self) -> None:
+        """Escape leaves the line."""
+        self.end()
+
+    def again(self) -> None:
+        """The rows were made anew, if often the same ones."""
+        if self.value:
+            self._look("search", jump=self.display and self._at < 0)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._lines.mark(event.value)
+        self._at = -1
+        self._look("search", jump=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Back to the rows; what was found stays for n and N."""
+        event.stop()
+        self.display = False
+        self._lines.take_keys()
+        if event.value:
+            self._at = -1
+            self.workers.cancel_group(self, "search")
+            self._look("acts", jump=True)  # what is typed behind enter waits for it
+
+    def _tell(self) -> None:
+        if not self._matches:
+            self.post_message(StatusMessage(f"{self._named} does not stand here · esc ends it", "warn"))
+            return
+        count = len(self._matches)
+        here = f": {self._matches.index(self._at) + 1} of {count}" if self._at in self._matches else f": {count} lines"
+        self.post_message(StatusMessage(f"{self._named}{here} · n N · esc ends it"))
+
+    @property
+    def _named(self) -> str:
+        return f"“{safe_line(self.value, 40)}”"
+
+    def _look(self, group: str, *, jump: bool) -> None:
+        self.run_worker(self._find(jump), group=group, name="searching", exclusive=True, exit_on_error=False)
+
+    async def _find(self, jump: bool) -> None:
+        self._matches = await asyncio.to_thread(rows_with_text, self._lines.rows, self.value)
+        if self._at not in self._matches:
+            self._at = -1
+        if jump and self.value and (self._matches or not self.display):
+            self.go(1)
+
+    def go(self, way: int) -> None:
+        """To the next row that was found, wrapping at the end; from the current row after moving away."""
+        if not self._matches:
+            self._tell()
+            return
+        view = self._lines.view
+        start = self._at if self._at in view else view.start - 1 if way > 0 else view.start
+        later = [number for number in self._matches if (number > start if way > 0 else number < start)]
+        self._at = (later or self._matches)[0 if way > 0 else -1]
+        self._lines.to_match(self._at)
+        if not self.display:
+            self._tell()

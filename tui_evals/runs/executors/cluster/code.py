@@ -20,6 +20,7 @@ from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_
 from tui_evals.evaluators.libraries.metric import LibraryMetric
 from tui_evals.evaluators.registry import Registry, built_in, load_registry
 from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, code_digest, has_digest
+from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.targets.base import ConfigurationError
 
 _TRIES = 5
@@ -217,12 +218,11 @@ def _metric_file(name: str, path: Path, root: Path, metrics: Path | None) -> Fil
     if not is_utf8(path.name):
         raise _cannot_send(name, f"the name {path.name!r} is not UTF-8", "rename it")
     try:
-        with path.open("rb") as stream:
-            text = stream.read(MAX_BYTES + 1)
+        text = read_bytes(real, most=MAX_BYTES, follow_out=True)
+    except TooLarge:
+        raise _cannot_send(name, f"{path} is larger than 16 MB", "keep only the metric in it") from None
     except OSError as problem:
         raise CannotJudge("evaluatorLoadError", f"the metric {path} cannot be used: {problem}") from None
-    if len(text) > MAX_BYTES:
-        raise _cannot_send(name, f"{path} is larger than 16 MB", "keep only the metric in it")
     return {path.name: text}
 
 
@@ -242,7 +242,7 @@ def unpack_evaluators(parcel: Mapping[str, Any], folder: Path, environment: Mapp
     `environment` is the worker's own, because the sender of a parcel must not decide that it is trusted.
     """
     sent = read_parcel(parcel)
-    custom = {name: open_sealed(name, seal, f"{name}.py") for name, seal in sent.custom.items()}
+    custom = {name: open_sealed(name, seal, _main_file(name, seal)) for name, seal in sent.custom.items()}
     metrics = {name: open_sealed(name, seal, f"{name}{SUFFIX}") for name, seal in sent.metrics.items()}
     for name in [*custom, *metrics, *sent.broken, *sent.installed]:
         if why := _name_fault(name, is_code=name in custom):
@@ -257,6 +257,11 @@ def unpack_evaluators(parcel: Mapping[str, Any], folder: Path, environment: Mapp
     }
     kinds |= {name: _custom_evaluator(name, code, folder, environment) for name, code in custom.items()}
     return Registry({**installed.by_name, **kinds}, tuple(custom), installed.problems)
+
+
+def _main_file(name: str, seal: SealedFiles) -> str:
+    """The file of an evaluator that is called: Python, or else JavaScript."""
+    return f"{name}.js" if f"{name}.js" in seal.files and f"{name}.py" not in seal.files else f"{name}.py"
 
 
 def _name_fault(name: str, *, is_code: bool) -> str | None:

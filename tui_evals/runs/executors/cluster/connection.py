@@ -17,9 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.interpreter import SAFE_PATH, python_command
+from tui_evals.runs.executors.cluster.terms import (
+    ClusterTerms,
+    Host,
+    LocalWorkers,
+    Scheduler,
+    check_terms,
+    is_loopback,
+    parse_place,
+    read_hosts,
+)
 from tui_evals.targets.base import ConfigurationError
-
-from .terms import ClusterTerms, Host, LocalWorkers, Scheduler, check_terms, is_loopback, parse_place, read_hosts
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -147,7 +155,7 @@ async def _local_cluster(workers: int, environment: Mapping[str, str], trusting:
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=ABOVE_CRITICAL,
-            preload=["tui_evals.runs.executors.cluster.worker.preload"],
+            preload=["tui_evals.runs.executors.cluster.worker_preload"],
             env={**environment, **trust},
         )
         try:

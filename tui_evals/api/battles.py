@@ -1,0 +1,176 @@
+"""Battles from Python: a judge chooses between the answers of runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_evals.figures import Interval
+from tui_evals.present.battles import duel_sentence
+from tui_evals.present.grid import NoColumn, columns_meant
+from tui_evals.runs.activities import recorded_activity
+from tui_evals.runs.battle import (
+    NO_JUDGE,
+    BattleExecution,
+    BattlePlan,
+    BattleRequest,
+    BattleState,
+    about_battle,
+    battle_permissions,
+    note_decided,
+    plan_battle,
+    sides_of_runs,
+    store_unstored,
+)
+from tui_evals.runs.engine import Outcome
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.project import Project
+from tui_evals.store.battles import BattleSide
+from tui_evals.store.reader import Reader
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import NotApproved
+
+from .evaluating import project_of_run, wait_for
+from .given import TargetLike, configurations
+from .results import Run
+
+
+@dataclass(frozen=True, slots=True)
+class BattleDuel:
+    """The result between two runs, or between two columns of a run."""
+
+    left: str
+    right: str
+    """The ids of the runs."""
+    left_wins: int
+    right_wins: int
+    ties: int
+    undecided: int
+    """Pairs of answers without a verdict."""
+    win_rate: float | None
+    """The share of the right side; a tie counts half."""
+    interval: Interval | None
+    p: float
+    """The chance of such a difference between equals, corrected for the number of duels."""
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Battle:
+    """What a judge preferred."""
+
+    judge: str
+    criteria: str
+    duels: tuple[BattleDuel, ...]
+    elo: Mapping[str, float]
+    """The rating of each side, by its letter; empty without a verdict."""
+    cost: float
+    """What this call cost in US dollars."""
+
+
+class BattleStopped(Exception):
+    """A battle ended early; `battle` holds what was decided, and the same call continues it."""
+
+    def __init__(self, message: str, battle: Battle) -> None:
+        super().__init__(message)
+        self.battle = battle
+
+
+def battle(
+    *runs: str | Run,
+    judge: TargetLike | None = None,
+    columns: str | None = None,
+    criteria: str | None = None,
+    limit: int | None = None,
+    seed: int | None = None,
+    concurrency: int | None = None,
+    max_cost: float | None = None,
+    trust: bool = False,
+    project: str | Path | None = None,
+) -> Battle:
+    """Let a judge choose between the answers of 2 to 4 runs, each pair in both orders, and return the result.
+
+    `columns` names two columns of a single run instead, as in `"gpt,claude"`. `judge` is a name of the configuration, a
+    model, a function or a Target, and `criteria` what the better answer is better at. `limit` is the most pairs of two
+    runs, which `seed` draws. Verdicts are kept in the store, so the same battle asks nothing twice.
+
+    CannotPlan and ConfigurationError say what is wrong before anything is asked, BattleStopped why it ended early.
+    """
+    if not runs:
+        raise CannotPlan("name the runs of the battle")
+    here, _ = project_of_run(runs[0], None, None, project, trust=trust)
+    given = judge if judge is not None else here.settings.judge
+    if given is None:
+        raise ConfigurationError(NO_JUDGE)
+    ((config, ready),) = configurations([given], here.settings)
+    with Reader(here.store) as reader:
+        request = BattleRequest(
+            sides=_sides(reader, runs, columns),
+            judge=config,
+            criteria=criteria,
+            limit=limit,
+            seed=seed,
+            concurrency=concurrency,
+            max_cost=max_cost,
+            ready=ready,
+        )
+        store_unstored(request.sides, reader, here)
+        plan = plan_battle(request, reader, here)
+        if missing := battle_permissions(request, here):
+            raise NotApproved(missing, here.root)
+        if plan.caution:
+            warnings.warn(plan.caution, stacklevel=2)
+        outcome, spent = _executed(request, plan, reader, here)
+        found = _result(plan, plan.battle.state(reader), spent)
+    if not outcome.finished:
+        raise BattleStopped(f"the battle stopped: {outcome.message}", found)
+    return found
+
+
+def _sides(reader: Reader, runs: tuple[str | Run, ...], columns: str | None) -> tuple[BattleSide, ...]:
+    found = [reader.find_run(run.key if isinstance(run, Run) else run) for run in runs]
+    if columns is None:
+        return sides_of_runs(found)
+    if len(found) > 1:
+        raise CannotPlan(f"columns are a battle between two columns of one run, and {len(found)} runs were given")
+    try:
+        return tuple(BattleSide(found[0].id, column) for column in columns_meant(found[0], columns))
+    except NoColumn as problem:
+        raise CannotPlan(str(problem)) from None
+
+
+def _executed(request: BattleRequest, plan: BattlePlan, reader: Reader, here: Project) -> tuple[Outcome, float]:
+    """How asking the judge ended, and what it cost."""
+    with here.writer() as writer:
+        if not plan.due:
+            note_decided(plan, plan.battle.state(reader), writer)
+            return Outcome(True), 0.0
+        about = about_battle(plan.battle.asked)
+        with recorded_activity(reader, writer, "battle", about, request.stored()) as record:
+            execution = BattleExecution(request, plan, here, reader, writer, record)
+            if execution.caution:
+                warnings.warn(execution.caution, stacklevel=3)
+            return wait_for(execution.run()), execution.progress.cost
+
+
+def _result(plan: BattlePlan, state: BattleState, spent: float) -> Battle:
+    duels = []
+    for duel, own in zip(state.duels, state.tallies, strict=True):
+        left, right = (state.runs[place].key for place in duel.places)
+        duels.append(
+            BattleDuel(
+                left,
+                right,
+                *own.wins,
+                own.ties,
+                own.undecided,
+                own.share,
+                own.interval if own.share is not None else None,
+                own.test.adjusted,
+                duel_sentence(own, duel),
+            )
+        )
+    elo = {letter: rating.elo for letter, rating in zip("ABCD", state.ratings, strict=False)}
+    return Battle(plan.battle.asked.judge, plan.battle.asked.criteria, tuple(duels), elo, spent)

@@ -1,0 +1,143 @@
+"""Generating tests for a prompt from Python."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.discover import project_root
+from tui_evals.generate.execution import GenerationExecution, GenerationResult, Silence
+from tui_evals.generate.request import GenerationRequest, choose_steps, find_generation
+from tui_evals.generate.work import saved_options
+from tui_evals.runs.limits import Budget
+from tui_evals.runs.project import load_project
+from tui_evals.store.reader import Reader
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import NotApproved
+
+from .evaluating import wait_for
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedTests:
+    """The folder of a generation with what was written into it."""
+
+    folder: Path
+    dataset: Path | None
+    """The dataset to run; None where the steps end before it."""
+    rules: int
+    tests: int
+    cost: float
+    """What this call cost in US dollars."""
+    notes: tuple[str, ...] = ()
+    """What stopped nothing, but is worth knowing."""
+
+
+class GenerationStopped(Exception):
+    """A generation ended early; `tests` holds what was made, and the same call continues it."""
+
+    def __init__(self, message: str, tests: GeneratedTests) -> None:
+        super().__init__(message)
+        self.tests = tests
+
+
+class _Notes(Silence):
+    """Keeps the notes of a generation."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def tell(self, note: str) -> None:
+        """Keep a note."""
+        self.notes.append(note)
+
+
+def generate_tests(
+    prompt: str | Path,
+    target: str | None = None,
+    *,
+    judge: str | Sequence[str] = (),
+    baseline: str | None = None,
+    groundtruth: str | None = None,
+    groundtruth_judge: str | Sequence[str] = (),
+    out: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    until: str | None = None,
+    start_from: str | None = None,
+    concurrency: int | None = None,
+    max_cost: float | None = None,
+    use_cache: bool = True,
+    trust: bool = False,
+    project: str | Path | None = None,
+) -> GeneratedTests:
+    """Write rules, tests for each of them and a dataset for a prompt, as `tui-evals generate` does.
+
+    `prompt` is a prompt file, or the folder of an earlier generation, which is continued: a file that is there is kept.
+    `target` writes rules and tests, `baseline` tests without rules, `groundtruth` answers, `judge` reviews and
+    `groundtruth_judge` rates the answers. All are names of the configuration or models. `options` are those
+    of the command with underscores, as in `{"effort": "min", "tests_per_rule": 2}`. `until` is the last step, and
+    `start_from` the step that is taken again with all that follow.
+
+    CannotPlan, ConfigurationError and DatasetError say what is wrong, GenerationStopped why it ended early.
+    """
+    here = load_project(project_root(Path(project) if project is not None else Path.cwd()), trusting=trust)
+    request = GenerationRequest(
+        prompt=Path(prompt),
+        out=Path(out) if out is not None else None,
+        options=_checked(options or {}),
+        rules=target,
+        baseline=baseline,
+        groundtruth_by=groundtruth,
+        judges=_names(judge),
+        groundtruth_judges=_names(groundtruth_judge),
+        until=until,
+        from_step=start_from,
+        concurrency=concurrency,
+        max_cost=max_cost,
+        use_cache=use_cache,
+    )
+    found = find_generation(request, here)
+    if missing := found.permissions():
+        raise NotApproved(missing, here.root)
+    budget, listener = Budget(max_cost), _Notes()
+    work, note = found.open(budget)
+    if note:
+        warnings.warn(note, stacklevel=2)
+    with here.writer() as writer, Reader(here.store) as reader:
+        chosen = choose_steps(request, work)
+        execution = GenerationExecution(found, work, budget, reader, writer, listener=listener, chosen=chosen)
+        result = wait_for(execution.run())
+    made = _made(result, listener.notes)
+    if not result.ended.finished or result.ended.stopped is not None:
+        raise GenerationStopped(result.reason, made)
+    return made
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _checked(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options; ConfigurationError for one that is not known, or a value that cannot be."""
+    try:
+        known = saved_options(dict(options))
+    except ValueError as problem:
+        raise ConfigurationError(str(problem)) from None
+    if unknown := [name for name in options if name not in known]:
+        raise ConfigurationError(f"options: there is no {unknown[0]}; `tui-evals generate --help` lists them")
+    return known
+
+
+def _made(result: GenerationResult, notes: Sequence[str]) -> GeneratedTests:
+    work = result.work
+    return GeneratedTests(
+        folder=work.folder.path,
+        dataset=result.dataset,
+        rules=len([rule for rule in work.rules if not rule.inverse]),
+        tests=len(work.tests),
+        cost=result.spent,
+        notes=(*notes, *result.notes),
+    )

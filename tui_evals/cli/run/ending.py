@@ -1,0 +1,91 @@
+"""What a run ends with: missing answers, gates, the baseline, totals of columns, and result files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tui_evals.cli.output import Stop, colour, columns, is_output, say, write_file
+from tui_evals.datasets.discover import project_root
+from tui_evals.present.answers import cause_texts
+from tui_evals.present.gates import gate_lines, gate_texts
+from tui_evals.present.runs import Column, line_names, totals_sentence
+from tui_evals.reports.kinds import endings, kind_of, report_kind, write
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import CheckedGate, FailureCause, RunRow, Totals
+from tui_evals.text.safe import safe_line
+
+
+def say_causes(run: RunRow, causes: Sequence[FailureCause], most: int | None = None) -> None:
+    """Print each cause with what lists its answers, and its remedy below."""
+    for told in cause_texts(run, causes)[:most]:
+        say(f"{told.text} – `{told.command}`")
+        say(f"    {told.remedy}", dim=True)
+    if most is not None and len(causes) > most:
+        say(f"and {len(causes) - most} more causes; `tui-evals show {run.key}` lists all")
+
+
+def say_gates(gates: Sequence[CheckedGate]) -> None:
+    """Print each gate with its verdict and its figure, and what other rules say of one that is met."""
+    texts = gate_texts(gates)
+    for number, line in enumerate(gate_lines(gates, columns())):
+        say(line, dim=not number, fg=colour(texts[number - 1].look.tone) if number else None)
+    for text in texts:
+        if text.why and text.look.word == "met":
+            say(f"{text.name}: {text.why}")
+
+
+def write_results(
+    reader: Reader, runs: Sequence[RunRow], file: Path, kind: str | None = None, raw: bool = False
+) -> None:
+    """Write a run, or runs compared, as a report of the given kind or of the file's ending."""
+    kind = kind or kind_named(file)
+    if why := report_kind(kind).missing():
+        raise Stop(why)
+    if is_output(file) and not report_kind(kind).is_text:
+        raise Stop(f"a {kind} report is no text that could be printed; name a file with -o FILE")
+    write_report(file, write(kind, reader, runs, raw=raw))
+
+
+def write_report(file: Path, pieces: Iterable[str | bytes]) -> None:
+    """Write a report piece by piece to a file in a folder that need not be there, or end the command.
+
+    Answers are as private in it as in the store: a new file is its owner's alone, one that is there keeps its mode.
+    """
+    write_file(file, pieces, private=True, after="; -o names another place, the run is kept")
+
+
+def kind_named(file: Path) -> str:
+    """The kind of report that the ending of a file names, or the end of the command."""
+    kind = kind_of(file)
+    if kind is None:
+        raise Stop(f"{file}: the ending says what is written, and must be one of {endings()}")
+    if why := report_kind(kind).missing():
+        raise Stop(f"{file}: {why}")
+    return kind
+
+
+def say_columns(
+    run: RunRow, columns: Mapping[Column, Totals], measures: Mapping[Column, Sequence[str]], together: str
+) -> None:
+    """A line for each prompt and target, and one for all of them, which have no rate together."""
+    names, alone = line_names(run), len(columns) == 1
+    for column, totals in columns.items():
+        says = totals_sentence(run, totals, measures.get(column, ()), whole=alone)
+        say(f"{safe_line(names[column])}: {says}")
+    if not alone and columns:
+        say(f"all {len(columns)} columns: {together}")
+
+
+def baseline_lines(reader: Reader, run: RunRow) -> list[str]:
+    """For each column by how much it differs from the baseline, and whether that could be chance; none without one."""
+    # Imported when it is wanted, because a run need not wait for what compares.
+    from tui_evals.compare.baseline import BaselineComparison
+    from tui_evals.present.comparisons import baseline_phrases
+
+    against = BaselineComparison(project_root(Path.cwd())).measure(reader, run)
+    if against is None:
+        return []
+    name = safe_line(against.baseline.name, 40)
+    names = line_names(run)
+    return [f"{names[column]}: {baseline_phrases(test, name)[0]}" for column, test in against.columns.items()]

@@ -1,1 +1,0 @@
-"""The side of a clustered run that asks and judges."""

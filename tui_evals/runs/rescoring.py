@@ -1,0 +1,470 @@
+"""Judging the answers of a run again, as a difference to how they were judged: request, job and estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.document import Document
+from tui_evals.datasets.matrix import expanded
+from tui_evals.datasets.model import Dataset, Item, Turn
+from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
+from tui_evals.datasets.validate import CheckedDataset, dataset_of, document_of_data, rubric_of
+from tui_evals.evaluators.base import Evaluator, JudgingStopped
+from tui_evals.runs.approving import demand, find_typed, missing_permissions
+from tui_evals.runs.asking import RECIPE, PricedTarget, current_answer
+from tui_evals.runs.estimating import Estimate, estimate_judging
+from tui_evals.runs.evaluator_checks import check_judgeable
+from tui_evals.runs.judges import Judges
+from tui_evals.runs.limits import Budget
+from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.runs.project import Project
+from tui_evals.runs.readiness import check_roles, judge_configs, needed_judges, with_embedder
+from tui_evals.runs.scoring import judge, stored_evidence
+from tui_evals.runs.scoring_passes import ANEW, NAMED, is_named
+from tui_evals.runs.start import Job, dataset_to_ask, kept_embedder, stored_job, unchanged_target
+from tui_evals.runs.status import RECORDED, RUBRIC
+from tui_evals.runs.store_trouble import ShowWait, Storing, longest_wait
+from tui_evals.runs.target_opening import opened
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import LIVE_STATUSES, AnswerRecord, AnswerRow, CallRecord, RunRow, Wait
+from tui_evals.store.results import CacheKey
+from tui_evals.store.rows import EXPECTATION
+from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import TargetConfig
+from tui_evals.targets.permissions import Permission
+from tui_evals.text.templates import TemplateError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescoreRequest:
+    """How the answers of a run are to be judged again.
+
+    With a dataset, evaluators or a judge, only what these change is judged. Without them, but with answers or
+    evaluators named, those are judged again though nothing changed.
+    """
+
+    dataset: Document | None = None
+    """The dataset whose evaluators and expectations hold now."""
+    evaluators: Mapping[str, Mapping[str, Any]] | None = None
+    """Evaluators with their options instead of the dataset's defaults."""
+    judge: str | None = None
+    without_judges: bool = False
+    named: frozenset[str] = frozenset()
+    """The evaluators that are to judge, by key or name; the scores of all others stay."""
+    answers: frozenset[int] | None = None
+    """The answers that are to be judged, by their ids; all others keep their scores."""
+    use_cache: bool = True
+    """Whether what is known is kept: scores that hold, and replies in the cache."""
+    allow_unjudged: bool = False
+    own_evaluators: Mapping[str, type[Evaluator]] = field(default_factory=dict)
+    """Evaluators given as code, by name."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether something else is to judge than does now."""
+        return self.dataset is not None or self.evaluators is not None or bool(self.judge) or self.without_judges
+
+
+def prepare_rescore(run: RunRow, request: RescoreRequest, reader: Reader, project: Project) -> Job:
+    """A new scoring pass over answers of a run; CannotPlan, DatasetError or ConfigurationError says why not."""
+    job = stored_job(run, reader, project, request.own_evaluators)
+    if request.answers is not None and request.changes:
+        raise CannotPlan(
+            "--only and --items judge some answers again by what judges the run. Anything else judges all: leave out "
+            "--dataset, --evaluators, --judge and --without-judges, or --only and --items",
+            "arguments",
+        )
+    by_what_counts = request.answers is not None or bool(request.named)
+    job = _as_judged_now(job, request, reader) if by_what_counts else job
+    plan = replace(_judging_plan(job.plan, request, run, reader, project, by_what_counts), only_judging=True)
+    if request.named:
+        _check_named(plan, request.named, run)
+    plan.check_evaluators()
+    plan = with_embedder(plan, project.settings)
+    plan.check_judges()
+    check_roles(plan, project.settings)
+    if not request.allow_unjudged:
+        check_judgeable(plan)
+    return replace(
+        job,
+        run=replace(job.run, staged_pass=0),
+        plan=plan,
+        terms=replace(job.terms, max_cost=None, use_cache=job.terms.use_cache and request.use_cache),
+        judged=request.answers,
+        named=request.named,
+        anew=not request.use_cache or (by_what_counts and not request.changes),
+        notes=_rubric_notes(job.plan, plan),
+    )
+
+
+def _rubric_notes(before: Plan, now: Plan) -> tuple[str, ...]:
+    """That ratings mean something else, because the dataset as a whole decides their rubric."""
+    if before.rubric == now.rubric or now.without_judges:
+        return ()
+    known = {entry.key for entries, _ in before.evaluator_sets for entry in entries}
+    entries = {entry.key: entry for entries, _ in now.evaluator_sets for entry in entries if entry.key in known}
+    kinds = {key: now.registry.find(entry.evaluator) for key, entry in entries.items()}
+    rated = [key for key, kind in kinds.items() if kind.levelled and "rubric" not in entries[key].settings]
+    if not rated:
+        return ()
+    portable = "is one" if now.rubric == "m365" else "is not one"
+    return (
+        f"{', '.join(rated)}: rated by the rubric {now.rubric}, and by {before.rubric} before, because the dataset now "
+        f"{portable} that runevals takes as it is. Their option rubric sets one",
+    )
+
+
+def _judging_plan(
+    plan: Plan, request: RescoreRequest, run: RunRow, reader: Reader, project: Project, by_what_counts: bool
+) -> Plan:
+    """The plan with the dataset and the judge of a request."""
+    if request.dataset is not None or request.evaluators is not None:
+        judging = _judging_dataset(run, reader, plan, request)
+        dataset = judging.dataset
+        if request.named:
+            dataset = with_named(plan.dataset, dataset, request.named)
+        plan = replace(plan, dataset=dataset, rubric=rubric_of(judging.portable))
+    word = request.judge or (None if by_what_counts else project.settings.judge)
+    if word:
+        plan = replace(plan, judge=find_typed(word, project.settings))
+    return replace(plan, without_judges=request.without_judges or (plan.without_judges and not request.judge))
+
+
+def _as_judged_now(job: Job, request: RescoreRequest, reader: Reader) -> Job:
+    """A run by what judges it now, which a later pass may have changed."""
+    passes = reader.passes(job.run.id)
+    if job.run.scoring_pass < 2:
+        return job
+    terms = job.terms
+    judge = find_typed(request.judge, job.project.settings) if request.judge else None
+    return replace(by_pass(job, passes[-1].config, reader, judge), terms=terms)
+
+
+def _judging_dataset(run: RunRow, reader: Reader, plan: Plan, request: RescoreRequest) -> CheckedDataset:
+    """The dataset that was asked, with the evaluators that are to judge it now."""
+    dataset = request.dataset
+    if dataset is not None and request.evaluators is not None:
+        raise CannotPlan("give --dataset or --evaluators, not both", "arguments")
+    if dataset is None:
+        data = {**reader.snapshot(run.snapshot), "default_evaluators": dict(request.evaluators or {})}
+        dataset = document_of_data(data, Path(run.source))
+    judging = dataset_to_ask(dataset, expanded(dataset)[0], plan.registry)
+    if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.dataset.items]:
+        raise CannotPlan(
+            "the dataset has other items or turns than the run, so its evaluators do not fit its answers", "arguments"
+        )
+    return judging
+
+
+def _check_named(plan: Plan, names: Collection[str], run: RunRow) -> None:
+    """CannotPlan where an evaluator was named that judges nothing here."""
+    entries = {entry.key: entry for entries, _ in plan.evaluator_sets for entry in entries}
+    for name in sorted(names):
+        if not any(is_named(entry, (name,)) for entry in entries.values()):
+            known = ", ".join(entries) or "none"
+            raise CannotPlan(f"no evaluator {name!r} judges {run.key}. Its evaluators: {known}", "arguments")
+
+
+def with_named(before: Dataset, now: Dataset, names: Collection[str]) -> Dataset:
+    """A dataset of which only the named evaluators hold; all others are those of the dataset before."""
+
+    def merged(unit_before: Item | Turn, unit: Item | Turn) -> dict[str, Any]:
+        entries = [one for one in resolve_evaluators(before, unit_before) if not is_named(one, names)]
+        entries += [one for one in resolve_evaluators(now, unit) if is_named(one, names)]
+        return _options_by_key(entries)
+
+    none = Turn(prompt="-")
+    defaults = merged(none, none)
+
+    def judged_by(unit_before: Item | Turn, unit: Item | Turn) -> dict[str, Any]:
+        own = merged(unit_before, unit)
+        return {} if own == defaults else {"evaluators": own, "evaluators_mode": "replace"}
+
+    items = []
+    for item_before, item in zip(before.items, now.items, strict=True):
+        changes = judged_by(item_before, item)
+        if item.turns is not None and item_before.turns is not None:
+            pairs = zip(item_before.turns, item.turns, strict=True)
+            changes = {"turns": [_judged_by(turn, judged_by(turn_before, turn)) for turn_before, turn in pairs]}
+        items.append(_judged_by(item, changes))
+    return now.model_copy(update={"default_evaluators": defaults, "items": items})
+
+
+def _judged_by(unit: Any, changes: Mapping[str, Any]) -> Any:
+    kept = {name: value for name, value in unit.__dict__.items() if name not in ("evaluators", "evaluators_mode")}
+    return type(unit).model_construct(**{**kept, **changes})
+
+
+def _options_by_key(entries: Collection[EffectiveEvaluator]) -> dict[str, Any]:
+    return {entry.key: dict(entry.options) for entry in entries}
+
+
+def estimate_rescore(job: Job, reader: Reader) -> Estimate:
+    """What judging answers of a run again will take."""
+    rows = reader.all_rows(job.run.id) if job.judged is None else iter(reader.rows(job.judged))
+    use_cache, concurrency = job.terms.use_cache, job.terms.concurrency
+    asked = job.plan, job.project, job.run, rows, reader, job.kept(reader)
+    estimate = estimate_judging(*asked, use_cache=use_cache, concurrency=concurrency)
+    return replace(estimate, cautions=(*estimate.cautions, *job.notes))
+
+
+def judged_onwards(
+    run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
+) -> Job:
+    """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
+    config = reader.staged_pass(run)[0]
+    job = by_pass(stored_job(run, reader, project, own_evaluators), config, reader)
+    named, anew = frozenset(config.get(NAMED, ())), bool(config.get(ANEW))
+    return replace(job, terms=replace(job.terms, max_cost=None), named=named, anew=anew)
+
+
+def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader, judge: TargetConfig | None = None) -> Job:
+    """A run with what a scoring pass of it judges by, as the pass was stored; or with another judge."""
+    plan, project = job.plan, job.project
+    if kept.get("dataset"):
+        plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
+    if judge is None and kept["judge"]:
+        judge = unchanged_target(kept["judge"], project.settings, project.environment)
+    rubric = kept.get(RUBRIC, plan.rubric)
+    plan = replace(plan, judge=judge, without_judges=kept["without_judges"], rubric=rubric, only_judging=True)
+    plan = replace(plan, embedder=kept_embedder(kept, project.settings, project.environment))
+    plan.check_evaluators()
+    return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
+
+
+_JUDGED_BY = (*EXPECTATION, "evaluators_mode", "context", "response_format", "extensions")
+"""The fields of an item or turn that its answers are judged by; all others stay as they were when it was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejudging:
+    """Answers to one item with what is to judge them now; nothing is judged yet."""
+
+    job: Job
+    rows: tuple[AnswerRow, ...]
+    expected: Mapping[str, Any] | None
+    """What is expected now, where that is not what the run is judged by."""
+
+    def estimate(self, reader: Reader) -> Estimate:
+        """The calls it takes, and what they may cost."""
+        return estimate_rescore(replace(self.job, judged=frozenset(row.id for row in self.rows)), reader)
+
+    def missing_permissions(self) -> list[Permission]:
+        """What it would do that nobody has agreed to yet; no target is asked."""
+        plan, project = self.job.plan, self.job.project
+        return missing_permissions(project, replace(plan, targets=()), None, needed_judges(plan, project.settings))
+
+
+def prepare_rejudging(
+    run: RunRow,
+    rows: Sequence[AnswerRow],
+    reader: Reader,
+    project: Project,
+    dataset: Document | None = None,
+    place: int | None = None,
+) -> Rejudging:
+    """Find what judges answers to one item: the run's own, or a dataset in which the item now stands at a `place`.
+
+    CannotPlan or DatasetError says why they cannot be judged.
+    """
+    _check_rows(run, rows)
+    passes = reader.passes(run.id)
+    job = by_pass(stored_job(run, reader, project), passes[-1].config, reader)
+    number, expected = rows[0].item, None
+    if dataset is not None:
+        own = passes[-1].config.get("dataset") or run.snapshot
+        job, expected = _by_dataset(job, number, dataset, number if place is None else place, reader.snapshot(own))
+    plan = replace(job.plan, only=frozenset((number,)))
+    if plan.embedder is None:
+        plan = with_embedder(plan, project.settings)
+    plan.check_judges()
+    asks = bool(needed_judges(plan, project.settings))
+    if asks and run.status in LIVE_STATUSES:
+        raise CannotPlan(f"{run.key} is {run.status}, and its judge is asked where it is executed; wait for its end")
+    return Rejudging(job=replace(job, plan=plan, anew=dataset is None), rows=tuple(rows), expected=expected)
+
+
+def _check_rows(run: RunRow, rows: Sequence[AnswerRow]) -> None:
+    if RECORDED in run.config:
+        raise CannotPlan(f"{run.key} was made elsewhere, and its answers cannot be judged one by one")
+    if run.staged_pass:
+        raise CannotPlan(f"{run.key} is being judged again as a whole; `tui-evals resume {run.key}` ends that first")
+    for row in rows:
+        if row.code is not None or row.status in ("pending", "running", "answered", "error"):
+            why = "ended as an error" if row.code is not None else "is not there yet"
+            raise CannotPlan(f"the answer to {row.name} {why}, so that there is nothing to judge")
+
+
+def _by_dataset(
+    job: Job, number: int, dataset: Document, place: int, own: Mapping[str, Any]
+) -> tuple[Job, Mapping[str, Any] | None]:
+    """The job with one item judged as a dataset says now; and what that expects, None where it is the same."""
+    items = dataset.data.get("items") or []
+    now = items[place] if place < len(items) and isinstance(items[place], dict) else {}
+    asked = own["items"][number]
+    defaults = dataset.data.get("default_evaluators")
+    item = _judged_item(asked, now)
+    registry, plan = job.plan.registry, job.plan
+    alone = document_of_data({**own, "default_evaluators": defaults, "items": [item]}, dataset.file)
+    typed = dataset_of(alone, registry.catalogue, registry.own)
+    before = plan.dataset.items[number]
+    if len(typed.items[0].units) != len(before.units):
+        raise CannotPlan(f"{dataset.file.name} has other turns in this item than the run", "arguments")
+    judging = plan.dataset.model_copy(
+        update={
+            "default_evaluators": typed.default_evaluators,
+            "items": [*plan.dataset.items[:number], typed.items[0], *plan.dataset.items[number + 1 :]],
+        }
+    )
+    job = replace(job, plan=replace(plan, dataset=judging))
+    job.plan.check_evaluators()
+    if _same(judging, plan.dataset, number):
+        return job, None
+    return job, {"default_evaluators": defaults, "item": _expectation(item)}
+
+
+def _same(one: Dataset, other: Dataset, number: int) -> bool:
+    return one.default_evaluators == other.default_evaluators and one.items[number] == other.items[number]
+
+
+def _judged_item(asked: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """An item or turn as it was asked, with what its answers are judged by as it is now."""
+    item = {name: value for name, value in asked.items() if name not in _JUDGED_BY}
+    item |= {name: now[name] for name in _JUDGED_BY if name in now}
+    turns, current = asked.get("turns"), now.get("turns")
+    if isinstance(turns, list) and isinstance(current, list) and len(turns) == len(current):
+        item["turns"] = [_judged_item(*both) for both in zip(turns, current, strict=True)]
+    return item
+
+
+def _expectation(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What of an item or turn says what is expected of its answers."""
+    kept = {name: item[name] for name in EXPECTATION if item.get(name) is not None}
+    turns = item.get("turns")
+    return kept | ({"turns": [_expectation(turn) for turn in turns]} if isinstance(turns, list) else {})
+
+
+class NotStored(StoreError):
+    """Nothing more could be stored; what was paid for is kept, and the same command goes on."""
+
+
+class _Questions:
+    """The questions to judges, which wait while nothing can be stored."""
+
+    def __init__(self, judges: Collection[PricedTarget]) -> None:
+        self._gates = [judge.room.gate for judge in judges]
+
+    def hold_asking(self) -> None:
+        """Begin no question."""
+        for gate in self._gates:
+            gate.hold(True)
+
+    def go_on_asking(self) -> None:
+        """Begin questions again."""
+        for gate in self._gates:
+            gate.hold(False)
+
+    def stop(self) -> None:
+        """Begin no question any more, and give up what waits for its turn."""
+        for gate in self._gates:
+            gate.halt()
+
+
+async def rejudge(work: Rejudging, writer: Writer, show: ShowWait = lambda wait, is_over: None) -> list[AnswerRow]:
+    """Judge the answers, each stored in one transaction with its earlier scores kept; how they are now.
+
+    CannotPlan says why not; an answer before the one it happened to is judged. While nothing can be stored nothing is
+    asked, which `show` hears of; NotStored says what became of it in the end.
+    """
+    run, plan, project, terms = work.job.run, work.job.plan, work.job.project, work.job.terms
+    asked = needed_judges(plan, project.settings)
+    demand(project, replace(plan, targets=()), None, asked)
+    held = hold(run_lock(project.store, run.key)) if asked else nullcontext()
+    with held as lock, Reader(project.store) as reader:
+        if asked:
+            await writer.take_spilled(run)
+        budget = Budget(terms.max_cost)
+        if asked:
+            budget.of_run(run.id, reader, writer)
+        largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
+        opened_judges = {
+            name: opened(config, "judge", budget, project.environment, project.root, terms.concurrency)
+            for name, config in judge_configs(plan, project.settings).items()
+            if config in asked
+        }
+        for priced in opened_judges.values():
+            priced.largest_answer = largest.get(("judge", priced.config.name), 0)
+        judges = Judges(opened_judges, _Ledger(run, reader, writer), terms.use_cache)
+        storing = Storing(writer, project.store, run, lock, longest_wait(asked))
+        storing.watch(_Questions(opened_judges.values()), show)
+        try:
+            for row in work.rows:
+                await _rejudge_one(work, row, judges, reader, writer)
+        except (JudgingStopped, StoreError) as reason:
+            if storing.is_in_trouble or storing.is_lost:
+                storing.give_up()
+                raise NotStored(await storing.conclude()) from None
+            raise (CannotPlan(str(reason)) if isinstance(reason, JudgingStopped) else reason) from None
+        finally:
+            if storing.is_in_trouble and not storing.is_spilled:  # somebody does not want to wait
+                storing.give_up()
+                await storing.conclude()
+            for priced in opened_judges.values():
+                await priced.target.close()
+        writer.flush()
+        return reader.rows(row.id for row in work.rows)
+
+
+async def _rejudge_one(work: Rejudging, row: AnswerRow, judges: Judges, reader: Reader, writer: Writer) -> None:
+    run, plan = work.job.run, work.job.plan
+    item = plan.dataset.items[row.item].asking(row.repeat)
+    known = {
+        one.row.turn: one.answer
+        for one in reader.told(run, reader.window(run.id, row.pos - row.turn, row.turn + 1))
+        if one.answer is not None
+    }
+    current_answer.set(row.id)
+    try:
+        evidence = stored_evidence(plan, row, known)
+    except TemplateError as problem:
+        raise CannotPlan(str(problem)) from None
+    kept = work.job.kept(reader)
+    held = () if kept is None else kept.of([row]).get(row.id, ())
+    # What this very pass judged stays its own.
+    own = [replace(record, origin=0) if record.origin == run.scoring_pass else record for record in held]
+    judged = await judge(plan.evaluators(item, row.turn, judges.ask_of), evidence, plan, item, row.turn, own)
+    if not await writer.rejudge(row, run.scoring_pass, judged.records, judged.status, judged.score, work.expected):
+        raise CannotPlan(f"the answer to {row.name} changed meanwhile; judge it again")
+
+
+class _Ledger:
+    """Notes the calls of judges with the run whose answer they judge, and keeps their replies in the cache."""
+
+    def __init__(self, run: RunRow, reader: Reader, writer: Writer) -> None:
+        self._run, self._reader, self._writer = run, reader, writer
+
+    def called(self, record: CallRecord) -> None:
+        """Note one attempt."""
+        self._writer.call(record, self._run.id)
+
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Nobody watches it wait."""
+
+    def changed(self, target: str, changes: Sequence[str]) -> None:
+        """Note what is not sent as it stands."""
+        self._writer.changed(self._run.id, target, changes)
+
+    async def cached(self, key: str) -> AnswerRecord | None:
+        """What is kept under a key."""
+        kept = self._reader.cache_get(key)
+        return kept.answer if kept else None
+
+    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
+        """Keep a judge's reply."""
+        await self._writer.cache_put(CacheKey(key, str(RECIPE), target), record)

@@ -1,1 +1,0 @@
-"""Where the tools come from that the engine calls for an agent: Python functions of the project, and MCP servers."""

@@ -1,0 +1,647 @@
+"""The screen of a run as a grid: items by prompt and target, the answers under the cursor next to each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from tui_evals.present.answers import answer_reason, error_text, missing_text, shortened
+from tui_evals.present.columns import AS_THEY_ARE, Names, names_of, told_apart
+from tui_evals.present.grid import GridColumn, cell_look, cell_score, grid_columns, line_name, named_columns
+from tui_evals.present.runs import Column, rejudged_sentence
+from tui_evals.present.status import ANSWER_LOOKS, OVER, Look
+from tui_evals.store.database import StoreError
+from tui_evals.store.figures import GridLine, GridOrder, GridRow
+from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.tui.actions import Where, bindings
+from tui_evals.tui.answer_context import answer_as_text
+from tui_evals.tui.messages import CompareColumns, FightBattle, OpenRun, ShowPane
+from tui_evals.tui.pane import FeatureScreen
+from tui_evals.tui.rows import LazyRows, Piece, Row, Rows, Style, fit, paragraph, row, tone_style, wrapped
+from tui_evals.tui.watch import run_differs
+from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.dialogs import Entry, Menu
+from tui_evals.tui.widgets.inputs import FilterLine, give_keys
+from tui_evals.tui.widgets.lines import Lines
+
+_PAGE = 64
+_PAGES = 40
+_LONGEST = 8_000
+"""Characters of an answer that are shown below the grid; pane 5 has all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridView:
+    """Which rows are shown, and in which order."""
+
+    order: GridOrder = "plan"
+    text: str = ""
+
+    @property
+    def words(self) -> str:
+        """The order and the filter, for the title."""
+        named = {"plan": "", "disagreement": "disagreement first", "failures": "failures first"}
+        return " · ".join(part for part in (named[self.order], self.text) if part)
+
+
+def read_rows(database: Path, run: int, view: GridView) -> list[GridRow]:
+    """The rows of a run; FilterError says what is wrong with the filter."""
+    with Reader(database) as reader:
+        return reader.grid_rows(run, parse_filter(view.text) if view.text else None, view.order)
+
+
+def read_names(database: Path, run: int) -> Names:
+    """How the items of a run are called together."""
+    with Reader(database) as reader:
+        return names_of(reader.names(run))
+
+
+def read_columns(database: Path, run: RunRow) -> tuple[GridColumn, ...]:
+    """The columns of a run with their numbers."""
+    with Reader(database) as reader:
+        return grid_columns(reader, run)
+
+
+class CellPages:
+    """What is in the rows, fetched when they come into view; the latest forty pages are kept."""
+
+    def __init__(self, reader: Reader, run: int, rows: Sequence[GridRow]) -> None:
+        self._reader = reader
+        self._run = run
+        self.rows = rows
+        self._pages: dict[int, list[GridLine]] = {}
+
+    def line(self, number: int) -> GridLine:
+        """A row with what is in it."""
+        page = self._pages.get(number // _PAGE)
+        if page is None:
+            start = number // _PAGE * _PAGE
+            page = list(self._reader.grid_lines(self._run, self.rows[start : start + _PAGE]))
+            if len(self._pages) >= _PAGES:
+                self._pages.pop(next(iter(self._pages)))
+            self._pages[number // _PAGE] = page
+        return page[number % _PAGE]
+
+    def forget(self) -> None:
+        """Fetch again what is shown."""
+        self._pages.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerText:
+    """One of several answers next to each other."""
+
+    look: Look
+    repeat: int
+    reason: str
+    """Why it did not pass; empty where it did."""
+    text: str
+
+
+def read_texts(reader: Reader, run: RunRow, answers: Iterable[int]) -> dict[int, AnswerText]:
+    """What was said in these answers, and why they did not pass."""
+    rows = reader.rows(answers)
+    ids = [row.id for row in rows]
+    records, scores = reader.records(ids), reader.scores_of(ids, run.scoring_pass)
+    texts = {}
+    for one in rows:
+        record = records.get(one.id)
+        reason = "" if one.status == "pass" else answer_reason(error_text(record), scores.get(one.id, ()))
+        text = (answer_as_text(record) if record and not record.code else "") or missing_text(one, record)
+        texts[one.id] = AnswerText(ANSWER_LOOKS[one.status], one.repeat, reason, shortened(text, _LONGEST))
+    return texts
+
+
+_LEAST, _MOST = 15, 26
+"""Cells of a column."""
+_BESIDE = 50
+"""Cells that an answer needs next to another one."""
+_WORDS = len("95 % interval")
+_TURN = len(".10")
+_LEAST_NAME = 8
+_VERDICT = 10
+"""Cells of a status, so that the scores stand below each other."""
+_EDGE, _GAP, _MARK = "│", " │ ", "▪ "
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a width: from which on, how many, and how wide they and the names of items are."""
+
+    columns: tuple[GridColumn, ...]
+    cursor: int
+    marked: int | None
+    first: int
+    shown: int
+    name: int
+    cell: int
+    names: Names = AS_THEY_ARE
+    """How items are called."""
+
+    @property
+    def seen(self) -> range:
+        """The columns in sight."""
+        return range(self.first, self.first + self.shown)
+
+    def edge(self, number: int) -> Piece:
+        """What is shown before a column: a line on both sides of the one under the cursor."""
+        return Piece(_EDGE, "accent") if number in (self.cursor, self.cursor + 1) else Piece(" ")
+
+
+def layout(
+    width: int,
+    columns: tuple[GridColumn, ...],
+    cursor: int,
+    marked: int | None,
+    first: int,
+    names: Names = AS_THEY_ARE,
+) -> Layout:
+    """What fits a width so that the column under the cursor is in sight, from another one on only where it has to."""
+    name = max(_LEAST_NAME, min(max(names.wanted + _TURN, _WORDS), width // 4))
+    room = width - name - 1
+    shown = max(1, min(len(columns), room // (_LEAST + 1)))
+    first = min(first, cursor, len(columns) - shown)
+    first = max(first, cursor - shown + 1, 0)
+    return Layout(columns, cursor, marked, first, shown, name, max(1, min(_MOST, room // shown - 1)), names)
+
+
+def head_rows(shown: Layout) -> list[Row]:
+    """What is shown above the columns: names, rates, intervals, and what they cost in money and time."""
+    columns = [shown.columns[number] for number in shown.seen]
+    heads, *below = _headings(shown.columns, shown.cell - len(_MARK))
+    names = [(_MARK if number == shown.marked else "") + heads[number] for number in shown.seen]
+    hidden = "" if len(columns) == len(shown.columns) else _hidden(shown)
+    texts: Sequence[tuple[str, Sequence[str], Style]] = (
+        ("item", names, "strong"),
+        *(("prompt", [prompts[number] for number in shown.seen], "") for prompts in below),
+        ("passes", [column.rate_text for column in columns], ""),
+        ("95 % interval", [column.interval_text for column in columns], "dim"),
+        (hidden or "cost, latency", [column.spent_text for column in columns], "dim"),
+    )
+    return [_head_row(shown, *line) for line in texts]
+
+
+def _headings(columns: Sequence[GridColumn], width: int) -> list[list[str]]:
+    """The names above the columns, of a width: in one line, or the targets in one and the prompts below."""
+    if not columns[0].parts:
+        return [told_apart([column.short for column in columns], width)]
+    lines = []
+    for names in zip(*(column.parts for column in columns), strict=True):
+        once = list(dict.fromkeys(names))
+        heads = dict(zip(once, told_apart(once, width), strict=True))
+        lines.append([heads[name] for name in names])
+    return lines
+
+
+def _head_row(shown: Layout, word: str, texts: Sequence[str], style: Style) -> Row:
+    pieces = [fit(word, shown.name, "key" if word[:1] in "‹›" and word else "dim")]
+    for number, text in zip(shown.seen, texts, strict=True):
+        here = style == "strong" and number == shown.cursor
+        pieces += [shown.edge(number), fit(text, shown.cell, "accent" if here else style)]
+    return Row((*pieces, shown.edge(shown.seen.stop)), ground="title")
+
+
+def _hidden(shown: Layout) -> str:
+    """A note that more columns exist, and on which side."""
+    left = "‹ " if shown.first else ""
+    right = " ›" if shown.seen.stop < len(shown.columns) else ""
+    return f"{left or '› '}{shown.cursor + 1} of {len(shown.columns)}{right if left else ''}"
+
+
+class MatrixRows(LazyRows):
+    """The turns of a run as rows; each is made when it is looked at, so that any number of them opens at once."""
+
+    def __init__(self, pages: CellPages, shown: Layout) -> None:
+        self._pages = pages
+        self._shown = shown
+
+    def __len__(self) -> int:
+        return len(self._pages.rows)
+
+    def row_at(self, number: int) -> Row:
+        found = self._pages.rows[number]
+        try:
+            return _line_row(self._pages.line(number), self._shown)
+        except StoreError as problem:
+            return row(("! ", "error"), (str(problem), "error"), key=(found.item, found.turn))
+
+    def find(self, key: Hashable) -> int | None:
+        """The row of a turn."""
+        return next((number for number, one in enumerate(self._pages.rows) if (one.item, one.turn) == key), None)
+
+
+def _line_row(line: GridLine, shown: Layout) -> Row:
+    verdict = min(_VERDICT, shown.cell)
+    pieces = [Piece(shown.names.fit(line_name(line) or "deleted", shown.name))]
+    for number in shown.seen:
+        cell = line.cells.get(shown.columns[number].place)
+        pieces.append(shown.edge(number))
+        if cell is None:
+            pieces.append(Piece(" " * shown.cell))
+            continue
+        look, score = cell_look(cell), cell_score(cell)
+        pieces += [
+            fit(look.text, verdict, tone_style(look.tone)),
+            fit(f" {score}", shown.cell - verdict, "dim"),
+        ]
+    return Row((*pieces, shown.edge(shown.seen.stop)), (line.item, line.turn))
+
+
+def beside(width: int, count: int, cursor: int, marked: int | None) -> list[int]:
+    """Of so many columns those whose answers stand next to each other: under the cursor, marked, and what follows."""
+    after = [number % count for number in range(cursor, cursor + count)]
+    wanted = dict.fromkeys([cursor, *([] if marked is None else [marked]), *after])
+    return sorted(list(wanted)[: max(1, min(count, width // _BESIDE))])
+
+
+def text_rows(
+    line: GridLine, columns: Sequence[GridColumn], cursor: int, texts: Mapping[int, AnswerText], width: int
+) -> Rows:
+    """The answers of some columns to a turn next to each other."""
+    room = (width - len(_GAP) * (len(columns) - 1)) // len(columns)
+    blocks = [_block(line, column, number == cursor, texts, room) for number, column in enumerate(columns)]
+    rows = []
+    for pieces in zip_longest(*blocks, fillvalue=Piece("")):
+        parts: list[Piece] = []
+        for text, style in pieces:
+            parts += [fit(text, room, style), Piece(_GAP, "dim")]
+        rows.append(Row(tuple(parts[:-1])))
+    return rows
+
+
+def _block(line: GridLine, column: GridColumn, here: bool, texts: Mapping[int, AnswerText], room: int) -> list[Piece]:
+    """One answer: whose it is, what it came to and why, what was said."""
+    pieces = [Piece(column.name, "accent" if here else "strong")]
+    cell = line.cells.get(column.place)
+    found = None if cell is None else texts.get(cell.answer)
+    if cell is None or found is None:
+        return [*pieces, Piece("not asked" if cell is None else "deleted", "dim")]
+    repeat = f" · repeat {found.repeat + 1} of {cell.answers}" if cell.answers > 1 else ""
+    pieces.append(Piece(found.look.text + repeat, tone_style(found.look.tone)))
+    pieces += [Piece(part, "dim") for part in wrapped(found.reason, room)] if found.reason else []
+    return [*pieces, *(Piece(part) for part in wrapped(found.text, room))]
+
+
+def place_of(columns: Sequence[GridColumn], place: Column) -> int:
+    """The number of a column, 0 where it is not there."""
+    return next((number for number, column in enumerate(columns) if column.place == place), 0)
+
+
+_AGAIN = 2.0
+"""Seconds between two looks at a running run."""
+_TYPING_PAUSE = 0.1
+_HEAD = 5
+_NEED_CELL = frozenset(("read", "wide"))
+_ORDERS: Mapping[GridOrder, str] = {
+    "plan": "in the order of the plan",
+    "disagreement": "those first on which the columns disagree most",
+    "failures": "those first that failed in most columns",
+}
+_CSS = """
+MatrixScreen { layout: vertical; background: $background; }
+MatrixScreen #rows { height: 3fr; }
+MatrixScreen #texts { height: 2fr; border-top: solid $border-blurred; }
+MatrixScreen.full #head, MatrixScreen.full #rows { display: none; }
+MatrixScreen.full #texts { border: none; }
+"""
+
+
+class MatrixScreen(FeatureScreen):
+    """Shows a run column by column; escape goes back."""
+
+    where: ClassVar[Where] = "matrix"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("matrix")]
+    DEFAULT_CSS = _CSS
+
+    def __init__(self, database: Path, run: int, answer: int | None = None, names: Names | None = None) -> None:
+        """The cursor begins on an answer; names of items that are known need not be read."""
+        super().__init__()
+        self.database = database
+        self._number, self._answer = run, answer
+        self._reader: Reader | None = None
+        self._run: RunRow | None = None
+        self._columns: tuple[GridColumn, ...] = ()
+        self._names, self._named = names or AS_THEY_ARE, names is not None
+        self._pages: CellPages | None = None
+        self._view = self._wanted = GridView()
+        """What is shown, and what is to be: it may still be read while the next key comes."""
+        self._cursor, self._first = 0, 0
+        self._marked: int | None = None
+        self._version = -1
+        self._text_before = ""
+        """The filter from before the typing began, which escape brings back."""
+
+    def compose(self) -> ComposeResult:
+        """What is shown above the columns, the rows, the answers of one, and the keys."""
+        self.top = Lines(choosing=False, id="head")
+        self.top.can_focus = False
+        self.top.styles.height = _HEAD
+        self.lines = Lines(searching=False, id="rows")
+        self.texts = Lines(choosing=False, searching=False, id="texts")
+        self.entry = FilterLine()
+        yield from (self.top, self.lines, self.texts, self.entry)
+        yield Status()
+        yield Keys()
+
+    def on_mount(self) -> None:
+        self._say("Reading the run…")
+        give_keys(self.lines)
+        self.offer_keys()
+        self._read(self._view)
+        self.set_interval(_AGAIN, self._look_again)
+
+    def on_unmount(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    # -- reading
+
+    def _read(self, view: GridView, pause: float = 0.0) -> None:
+        self._wanted = view
+        reading = self._arrange(view, pause)
+        self.run_worker(reading, group="matrix", name="reading the matrix", exclusive=True, exit_on_error=False)
+
+    async def _arrange(self, view: GridView, pause: float) -> None:
+        """Show these rows in this order; what is shown above them is counted behind the first picture."""
+        await asyncio.sleep(pause)
+        try:
+            if self._reader is None:
+                self._open()
+            reading = asyncio.to_thread(read_rows, self.database, self._number, view)
+            if self._named:
+                rows = await reading
+            else:
+                naming = asyncio.to_thread(read_names, self.database, self._number)
+                rows, self._names = await asyncio.gather(reading, naming)
+                self._named = True
+        except (LookupError, FilterError, StoreError) as problem:
+            self._wanted = self._view
+            self.tell(str(problem), "error")
+            if self._pages is None:
+                self._say(f"The run cannot be shown: {problem}.", wrong=True)
+            return
+        if self._reader is None:  # the screen was left meanwhile
+            return
+        first = self._pages is None
+        self._pages, self._view = CellPages(self._reader, self._number, rows), view
+        self._draw(to_answer=first)
+        self.offer_keys()
+        if first:
+            self._count_soon()
+
+    def _open(self) -> None:
+        self._reader = Reader(self.database)
+        self._run = self._reader.run(self._number)
+        self._version = self._reader.data_version()
+        self._columns = named_columns(self._run)
+        self.top.styles.height = _HEAD + bool(self._columns and self._columns[0].parts)
+
+    def _count_soon(self) -> None:
+        self.run_worker(self._count(), group="counting", name="counting", exclusive=True, exit_on_error=False)
+
+    async def _count(self) -> None:
+        """The numbers above the columns."""
+        assert self._run is not None
+        columns = await asyncio.to_thread(read_columns, self.database, self._run)
+        if columns and self._columns:
+            here = self._columns[self._cursor].place
+            marked = None if self._marked is None else self._columns[self._marked].place
+            self._columns, self._cursor = columns, place_of(columns, here)
+            self._marked = None if marked is None else place_of(columns, marked)
+            self._draw()
+
+    def _look_again(self) -> None:
+        """While a run is running its cells change; its rows stay as they were put in order."""
+        before = self._run
+        if self._reader is None or before is None or self._pages is None:
+            return
+        try:
+            version = self._reader.data_version()
+            if version == self._version:
+                return
+            self._version = version
+            self._run = self._reader.run(self._number)
+        except (LookupError, StoreError) as problem:
+            self.tell(str(problem), "error")
+            return
+        if before.status in OVER and not run_differs(self._run, before):
+            return
+        self._pages.forget()
+        self._draw()
+        self._count_soon()
+
+    # -- drawing
+
+    def _say(self, text: str, wrong: bool = False) -> None:
+        """A sentence in place of the rows."""
+        self.lines.show(lambda width: paragraph(text, width, "error" if wrong else "dim"))
+
+    def _layout(self, width: int) -> Layout:
+        shown = layout(width, self._columns, self._cursor, self._marked, self._first, self._names)
+        self._first = shown.first
+        return shown
+
+    def _draw(self, *, to_answer: bool = False) -> None:
+        at = self._begin() if to_answer else None
+        self.top.show(self._head)
+        self.lines.show(self._rows, at=at)
+        self.texts.show(self._texts)
+
+    def _begin(self) -> tuple[int, int] | None:
+        """The row of the answer that the screen was opened from; its column is under the cursor."""
+        if self._answer is None or self._reader is None:
+            return None
+        for found in self._reader.rows([self._answer]):
+            self._cursor = place_of(self._columns, (found.prompt, found.target))
+            return found.item, found.turn
+        return None
+
+    def _head(self, width: int) -> Rows:
+        run = self._run
+        if run is None or not self._columns:
+            return []
+        count = len(self._pages.rows) if self._pages else 0
+        title = f"Matrix of {run.name} ({run.key}) · {count:,} {'row' if count == 1 else 'rows'}"
+        words = f" · {self._view.words}" if self._view.words else ""
+        going = "" if run.status in OVER else f" · {run.status}"
+        rejudged = f" · {sentence}" if (sentence := rejudged_sentence(run)) else ""
+        return [
+            row((title, "title"), (words, "accent"), (going, "running"), (rejudged, "warn")),
+            *head_rows(self._layout(width)),
+        ]
+
+    def _rows(self, width: int) -> Rows:
+        if self._pages is None:
+            return []
+        if self._pages.rows and self._columns:
+            return MatrixRows(self._pages, self._layout(width))
+        if self._view.text:
+            return [
+                *paragraph(f"No answer fits the filter {self._view.text}", width, "dim"),
+                row((" esc ", "key"), "takes it away"),
+            ]
+        return [row(("This run asks nothing.", "dim"))]
+
+    def _line(self) -> GridLine | None:
+        """The row under the cursor."""
+        pages = self._pages
+        if pages is None or not 0 <= self.lines.cursor < len(pages.rows):
+            return None
+        return pages.line(self.lines.cursor)
+
+    def _texts(self, width: int) -> Rows:
+        reader, run = self._reader, self._run
+        if reader is None or run is None or not self._columns:
+            return []
+        try:
+            line = self._line()
+            if line is None:
+                return []
+            numbers = beside(width, len(self._columns), self._cursor, self._marked)
+            columns = [self._columns[number] for number in numbers]
+            cells = [line.cells.get(column.place) for column in columns]
+            texts = read_texts(reader, run, [cell.answer for cell in cells if cell])
+        except StoreError as problem:
+            return [Row(), row((str(problem), "error"))]
+        return text_rows(line, columns, numbers.index(self._cursor), texts, width)
+
+    # -- messages
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        if event.lines is self.lines:
+            self.texts.show(self._texts)
+            self.texts.scroll_to(y=0, animate=False)
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        event.stop()
+        self.action_act("read")
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self._pages is not None:
+            self._draw()
+
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """Show only rows with an answer that it lets through, once typing pauses."""
+        event.stop()
+        if self.entry.display:
+            self._read(replace(self._wanted, text=event.text), _TYPING_PAUSE)
+
+    def on_filter_line_submitted(self, event: FilterLine.Submitted) -> None:
+        event.stop()
+        self._close_entry()
+        self._read(replace(self._wanted, text=event.text))
+
+    # -- doing
+
+    def why_not(self, action: str) -> str | None:
+        """What cannot be done before the run is read, or where there is nothing under the cursor."""
+        if action in ("leave", "help", "filter"):
+            return None
+        if self._pages is None:
+            return "the run is still being read"
+        if action in _NEED_CELL and not self._pages.rows:
+            return "there is no answer here"
+        if action == "left" and not self._cursor:
+            return "this is the first column"
+        if action == "right" and self._cursor >= len(self._columns) - 1:
+            return "this is the last column"
+        if action in ("compare", "battle"):
+            return self._why_no_comparison(action)
+        return None
+
+    def _why_no_comparison(self, action: str) -> str | None:
+        if len(self._columns) < 2:
+            key = "B" if action == "battle" else "="
+            return f"this run has only one column; {key} in the list of runs takes another run beside it"
+        if self._marked is None:
+            return "mark the column to compare with first: space marks the one under the cursor"
+        return "this is the marked column; go to another one" if self._marked == self._cursor else None
+
+    def do_left(self) -> None:
+        self._to_column(self._cursor - 1)
+
+    def do_right(self) -> None:
+        self._to_column(self._cursor + 1)
+
+    def _to_column(self, number: int) -> None:
+        self._cursor = number
+        self._draw()
+        self.offer_keys()
+
+    def do_mark(self) -> None:
+        self._marked = None if self._marked == self._cursor else self._cursor
+        self._draw()
+        self.offer_keys()
+
+    def do_compare(self) -> None:
+        if self._marked is not None:
+            pair = (self._columns[self._marked].place, self._columns[self._cursor].place)
+            self.app.post_message(CompareColumns(self._number, pair))
+
+    def do_battle(self) -> None:
+        if self._marked is not None and self._run is not None:
+            first, second = (self._columns[number] for number in (self._marked, self._cursor))
+            why = f"{first.name} and {second.name} of {self._run.key}, as they answered"
+            self.app.post_message(FightBattle([self._run.key], why, (first.place, second.place)))
+
+    async def do_sort(self) -> None:
+        entries = [Entry(order, order, what) for order, what in _ORDERS.items()]
+        order: GridOrder | None = await self.app.push_screen_wait(Menu("Sort by", entries))
+        if order is not None:
+            self._read(replace(self._wanted, order=order))
+
+    def do_filter(self) -> None:
+        self._text_before = self._wanted.text
+        self.entry.begin(self._text_before)
+
+    def do_read(self) -> None:
+        try:
+            line = self._line()
+        except StoreError as problem:
+            self.tell(str(problem), "error")
+            return
+        cell = None if line is None else line.cells.get(self._columns[self._cursor].place)
+        if cell is None:
+            self.tell("this column was not asked for this item", "warn")
+            return
+        self.app.post_message(OpenRun(self._number, cell.answer))
+        self.app.post_message(ShowPane("detail"))
+        self.dismiss(None)
+
+    def do_wide(self) -> None:
+        full = not self.has_class("full")
+        self.set_class(full, "full")
+        give_keys(self.texts if full else self.lines)
+
+    def do_down(self) -> None:
+        self.texts.scroll_relative(y=1, animate=False)
+
+    def do_up(self) -> None:
+        self.texts.scroll_relative(y=-1, animate=False)
+
+    def _close_entry(self) -> None:
+        self.entry.display = False
+        give_keys(self.lines)
+
+    def do_leave(self) -> None:
+        if self.entry.display:
+            self._close_entry()
+            self._read(replace(self._wanted, text=self._text_before))
+        elif self.has_class("full"):
+            self.do_wide()
+        elif self._wanted.text:
+            self._read(replace(self._wanted, text=""))
+        else:
+            self.dismiss(None)

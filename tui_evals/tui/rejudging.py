@@ -1,0 +1,104 @@
+"""Judges one answer again by the edited dataset, and shows the next failure."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from tui_evals.datasets.paths import DatasetError
+from tui_evals.datasets.validate import document_of_data
+from tui_evals.present.answers import rejudged_change
+from tui_evals.present.estimates import estimate_sentence
+from tui_evals.present.runs import column_names, command_wait_sentence
+from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.rescoring import Rejudging, prepare_rejudging, rejudge
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow, StoreWait
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import NotApproved
+from tui_evals.tui.answer_actions import answer_in_view, unit_of_answer
+from tui_evals.tui.answer_context import AnswerContext
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.permissions import NOT_AGREED, approve
+from tui_evals.tui.widgets.dialogs import Confirm
+
+_REFUSALS = (CannotPlan, ConfigurationError, DatasetError, NotApproved, StoreError, LookupError)
+
+
+async def rejudge_answer(pane: Pane) -> int | None:
+    """Judge the answer in view again by its dataset as it is edited; the next failure, where there is another one."""
+    case = await answer_in_view(pane)
+    place = None if case is None else await unit_of_answer(pane, case)
+    if case is None or place is None or not isinstance(place[1], int):
+        return None
+    watch, before = pane.watching, case.row
+    number = watch.number_of(before.id) or 0
+    try:
+        work, estimate = await asyncio.to_thread(_prepared, pane, case, place[1])
+        if not await _agreed(pane, work, estimate):
+            return None
+        pane.say(f"judging {before.name} again…")
+        (now,) = await asyncio.to_thread(_rejudged, pane, work)
+    except _REFUSALS as problem:
+        pane.say(str(problem), "warn")
+        return None
+    told = rejudged_change(before, now, work.expected is not None)
+    following = await _next_failure(pane, now, number)
+    pane.say(f"{told}; {_next_words(case.run, now, following)}")
+    return None if following is None else following.id
+
+
+def _rejudged(pane: Pane, work: Rejudging) -> list[AnswerRow]:
+    """The answers as they are judged now, stored by a writer that waits where nothing can be stored."""
+
+    def show(wait: StoreWait, is_over: bool) -> None:
+        sentence = command_wait_sentence(wait, time.time(), is_over=is_over)
+        pane.say(sentence, "info" if is_over else "warn")
+
+    with work.job.project.writer() as writer:
+        return asyncio.run(rejudge(work, writer, show))
+
+
+def _next_words(run: RunRow, judged: AnswerRow, following: AnswerRow | None) -> str:
+    """Which answer is next; of the same item it is told apart by who gave it."""
+    if following is None:
+        return "no other failure is left"
+    again = following.item == judged.item and len(run.targets) * len(run.prompts) > 1
+    whose = f" by {column_names(run)[following.prompt, following.target]}" if again else ""
+    return f"next: {following.name}{whose}"
+
+
+def _prepared(pane: Pane, case: AnswerContext, place: int) -> tuple[Rejudging, Estimate]:
+    """What is to judge the answer and what that takes, read off the screen's thread."""
+    workspace = pane.workspace
+    assert workspace.editing is not None
+    document = document_of_data(dict(workspace.data), workspace.editing.document.file)
+    with Reader(pane.watching.database) as reader:
+        run = reader.run(case.run.id)
+        work = prepare_rejudging(run, reader.rows([case.row.id]), reader, workspace.project(), document, place)
+        return work, work.estimate(reader)
+
+
+async def _agreed(pane: Pane, work: Rejudging, estimate: Estimate) -> bool:
+    """Whether it may be done: what judges cost is said before, and what needs a yes is asked for."""
+    if estimate.judge_calls:
+        says = estimate_sentence(estimate)
+        question = f"Judge the answer to {work.rows[0].name} again: {says}."
+        if await pane.app.push_screen_wait(Confirm("judge again", question, "do it")) is not True:
+            return False
+    if await approve(pane.app, await asyncio.to_thread(work.missing_permissions), pane.workspace.root):
+        return True
+    pane.say(NOT_AGREED, "warn")
+    return False
+
+
+async def _next_failure(pane: Pane, judged: AnswerRow, number: int) -> AnswerRow | None:
+    """The failure after an answer, which may have left the filtered list meanwhile."""
+    watch = pane.watching
+    if watch.run is None or watch.run.id != judged.run:
+        return None
+    place = watch.number_of(judged.id)
+    following = await watch.failure(number - 1 if place is None else place, 1)
+    return None if following in (None, judged.id) else next(iter(watch.reader.rows([following])), None)

@@ -1,0 +1,280 @@
+"""Where text is typed: focus, pasting, lines, text areas with JSON, and the filter line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Literal, get_args
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.message import Message
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS, FilterError, parse_filter
+from tui_evals.text.safe import changes_of, safe, safe_line
+from tui_evals.tui.messages import StatusMessage
+
+HOLDS_KEYS = "holds-keys"
+"""The class of a box or line that keeps the keys for as long as it is shown."""
+
+
+def give_keys(widget: Widget) -> None:
+    """Put the keys into a widget at once; `Widget.focus` would do it after the keys that are waiting already."""
+    widget.screen.set_focus(widget)
+
+
+def holder_of_keys(node: DOMNode) -> Widget | None:
+    """The open text box or line below a node."""
+    return next(
+        (one for one in node.query(f".{HOLDS_KEYS}") if all(up.display for up in one.ancestors_with_self)), None
+    )
+
+
+def return_keys(screen: Screen[object]) -> None:
+    """Focus the open text box again after a click or tab elsewhere.
+
+    The one rule that keeps a letter meant for a text from being taken for an action."""
+    if screen.focused is None or not screen.focused.has_class(HOLDS_KEYS):
+        holder = holder_of_keys(screen)
+        if holder is not None:
+            give_keys(holder)
+
+
+def fit_paste(text: str, *, one_line: bool = False) -> tuple[str, str]:
+    """A pasted text without what a terminal would obey, and a sentence about what that changed, if anything."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # terminals send the ends of lines as carriage returns
+    fit = safe(text)
+    sequences, spelt = changes_of(text)
+    changes = []
+    if sequences:
+        changes.append(f"without {_count(len(sequences), 'escape sequence')}")
+    if spelt:
+        changes.append(f"with {_count(len(spelt), 'character')} spelt out, such as {safe(spelt[0])}")
+    says = f"pasted {', '.join(changes)}" if changes else ""
+    return (" ".join(fit.split()) if one_line else fit), says
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
+class LineInput(Input):
+    """A line to type in; a paste of several lines becomes one, and tab takes what is written, as enter does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab,shift+tab", "submit", "take", show=False)]
+
+    def on_paste(self, event: events.Paste) -> None:
+        """In place of Textual's own, which lets through what a terminal obeys and drops all lines but the first."""
+        event.prevent_default()
+        event.stop()
+        text, says = fit_paste(event.text, one_line=True)
+        self.replace(text, *self.selection)
+        if says:
+            self.post_message(StatusMessage(says, "warn"))
+
+
+Token = Literal["key", "text", "number", "word"]
+TOKENS: tuple[Token, ...] = get_args(Token)
+
+_INDENT = "  "
+_STRING = r'"(?:[^"\\\n]|\\.)*'
+_TOKEN = re.compile(
+    rf'(?P<key>{_STRING}"(?=\s*:))|(?P<text>{_STRING}"?)|(?P<number>-?\b\d[\d.eE+-]*)|(?P<word>\b(?:true|false|null)\b)'
+)
+_TEXT = re.compile(rf'{_STRING}(?P<end>"?)')
+
+
+def tokens(line: str) -> Iterator[tuple[int, int, Token]]:
+    """Where the keys, texts, numbers and words of a line begin and end; no text goes over several lines."""
+    for match in _TOKEN.finditer(line):
+        kind = next(kind for kind in TOKENS if match[kind] is not None)
+        yield match.start(), match.end(), kind
+
+
+def new_line(before: str, after: str) -> tuple[str, str]:
+    """What enter puts before and after the cursor: in a text its escape, else a line that is indented as it must be."""
+    if _in_text(before):
+        return r"\n", ""
+    line = before.rpartition("\n")[2]
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    if not line.rstrip().endswith(("{", "[")):
+        return f"\n{indent}", ""
+    closes = after.lstrip(" ").startswith(("}", "]"))
+    return f"\n{indent}{_INDENT}", f"\n{indent}" if closes else ""
+
+
+def closes_block(before: str) -> bool:
+    """Whether a closing bracket typed here ends a block, and so belongs one step further left."""
+    line = before.rpartition("\n")[2]
+    return line.endswith(_INDENT) and not line.strip()
+
+
+def _in_text(before: str) -> bool:
+    """Whether the end of a text lies within a JSON text, whose closing quotation mark is still to come."""
+    line = before.rpartition("\n")[2]
+    return any(match.end() == len(line) and not match["end"] for match in _TEXT.finditer(line))
+
+
+class EditArea(TextArea):
+    """A text area without what a terminal would obey; with `one_line` it holds one line, whatever is pasted."""
+
+    # In place of Textual's ctrl+z, which suspends here; a terminal sends the same for ctrl+_ and ctrl+/.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+underscore", "undo", "undo", show=False)]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"edit-area--json-{token}" for token in TOKENS}
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        one_line: bool = False,
+        compact: bool = True,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(text, id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=compact)
+        self.cursor_blink = False
+        self.one_line = one_line
+        self.json = False
+        """Whether what is written is JSON."""
+
+    def on_paste(self, event: events.Paste) -> None:
+        """What is pasted takes the place of what is selected; what had to be changed in it is said."""
+        event.prevent_default()
+        event.stop()
+        if self.read_only:
+            return
+        text, says = fit_paste(event.text, one_line=self.one_line)
+        self.replace(text, *self.selection, maintain_selection_offset=False)
+        if says:
+            self.post_message(StatusMessage(f"{says}; e edits a field in $EDITOR, which takes it as it is", "warn"))
+
+    def on_key(self, event: events.Key) -> None:
+        """Enter goes to the parent where it cannot add a line; a text never begins with a line break."""
+        if event.key == "enter" and (self.one_line or not self.text):
+            event.prevent_default()
+        elif event.key == "enter" and self.json:
+            event.prevent_default()
+            event.stop()
+            self.add_line()
+        elif event.character in ("}", "]") and self.json and closes_block(self._before()):
+            row, column = self.cursor_location
+            self.delete((row, column - 2), (row, column))
+
+    def add_line(self) -> None:
+        """Begin a new line in place of what is selected; in JSON it is indented, and spelled within a text."""
+        start, end = sorted(self.selection)
+        ahead, behind = "\n", ""
+        if self.json:
+            ahead, behind = new_line(self._before(), self.get_text_range(end, self.document.end))
+        self.replace(ahead + behind, start, end, maintain_selection_offset=False)
+        if behind:
+            row, _ = self.cursor_location
+            self.move_cursor((row - 1, len(ahead) - 1))
+
+    def _before(self) -> str:
+        """The text up to the cursor, or up to what is selected."""
+        return self.get_text_range((0, 0), min(self.selection))
+
+    def _refresh_scrollbars(self) -> None:
+        """While a layout is due, which looks again, there is no telling whether the text will fit."""
+        if not self._layout_required:
+            super()._refresh_scrollbars()
+
+    def get_line(self, line_index: int) -> Text:
+        """A line as it is drawn."""
+        line = super().get_line(line_index)
+        if self.json:
+            for start, end, token in tokens(line.plain):
+                style = self.get_component_rich_style(f"edit-area--json-{token}", partial=True)
+                line.stylize(style, start, end)
+        return line
+
+
+_SHOWN = ("score", "latency", "first_token", "cost")
+"""Keys whose values look otherwise than words; the second time is written like the first."""
+HELP = (
+    f"{' '.join(SHOWN_WORDS)} score:<50 latency:>2s cost:>0.01 "
+    f'{" ".join(f"{key}:" for key in FILTER_KEYS if key not in _SHOWN)} !not "words" any*'
+)
+
+
+class FilterLine(Vertical):
+    """Hidden until you type; what is typed is told where it can be read, and given with enter."""
+
+    def __init__(self, read: Callable[[str], object] = parse_filter, help: str = HELP) -> None:
+        super().__init__()
+        self._read = read
+        self._help = help
+
+    class Typed(Message):
+        """A filter that can be read, of which more may follow."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Submitted(Message):
+        """A filter that can be read; an empty one lets everything through."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def compose(self) -> ComposeResult:
+        self.display = False
+        self.styles.height = "auto"
+        self._hint = Static(classes="hint")
+        self._hint.styles.height = "auto"
+        self._hint.styles.max_height = 6
+        self._input = LineInput(id="filter", classes=HOLDS_KEYS, select_on_focus=False)
+        yield from (self._hint, self._input)
+
+    def begin(self, text: str) -> None:
+        """Type, from a filter on that holds already."""
+        self._input.value = safe_line(text)
+        self._input.select_all()
+        self._say(None)
+        self.display = True
+        give_keys(self._input)
+
+    def focus_line(self) -> None:
+        give_keys(self._input)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say at once what is missing, which is no fault yet while you type, or else tell it."""
+        event.stop()
+        problem = self._problem(event.value)
+        self._say(problem)
+        if problem is None:
+            self.post_message(self.Typed(event.value.strip()))
+
+    @property
+    def readable(self) -> str | None:
+        """What is in the line; None where it cannot be read."""
+        return None if self._problem(self._input.value) else self._input.value.strip()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        problem = self._problem(event.value)
+        if problem is None:
+            self.post_message(self.Submitted(event.value.strip()))
+        else:
+            self._say(problem, wrong=True)
+
+    def _say(self, problem: str | None, *, wrong: bool = False) -> None:
+        self._hint.set_class(wrong, "wrong")
+        self._hint.update(Content(safe_line(problem or self._help, 500)))
+
+    def _problem(self, text: str) -> str | None:
+        try:
+            self._read(text)
+        except FilterError as problem:
+            return str(problem)
+        return None
