@@ -232,8 +232,8 @@ def test_nothing_is_printed_but_through_the_output_module():
                 assert name not in printers, f"{file}:{node.lineno} prints; use tui_evals.cli.output"
 
 
-STARTERS = {"external_editor.py", "external_pager.py"}
-"""The modules of the workbench that lend the terminal to another program."""
+STARTERS = {"external_programs.py"}
+"""The module of the workbench that lends the terminal to another program."""
 _OWN_LOG = "workbench.log"
 """The workbench writes into it why it failed."""
 

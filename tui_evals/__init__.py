@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tui_evals.datasets.paths import DatasetError
     from tui_evals.evaluators.base import Evaluator, Evidence, Score
     from tui_evals.imports.base import ImportFailed, ImportResult
+    from tui_evals.runs.errors import CannotPlan
     from tui_evals.runs.estimating import Estimate
-    from tui_evals.runs.plan import CannotPlan
     from tui_evals.targets.base import ConfigurationError, Reply, Request, Target, TargetError
     from tui_evals.targets.permissions import NotApproved
 
@@ -87,11 +87,11 @@ _MODULES = {
     "api.rescoring": ("rescore", "estimate_rescore"),
     "api.results": ("Run", "Answer"),
     "datasets.model": ("Dataset", "Item", "Turn"),
-    "datasets.problems": ("DatasetError",),
+    "datasets.paths": ("DatasetError",),
     "evaluators.base": ("Evaluator", "Evidence", "Score"),
     "imports.base": ("ImportResult", "ImportFailed"),
     "runs.estimating": ("Estimate",),
-    "runs.plan": ("CannotPlan",),
+    "runs.errors": ("CannotPlan",),
     "targets.base": ("Target", "Request", "Reply", "TargetError", "ConfigurationError"),
     "targets.permissions": ("NotApproved",),
     "bench": (

@@ -2,7 +2,7 @@
 
 from tui_evals.api.bench import TestRun, TestSuite
 from tui_evals.api.bench_scorers import Category, Scorer, ScoreResult
-from tui_evals.runs.suite_runs import (
+from tui_evals.runs.suite_cases import (
     ArthurError,
     ArthurInternalError,
     ArthurUserError,

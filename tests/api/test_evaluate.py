@@ -16,7 +16,7 @@ import tui_evals
 from tui_evals import Dataset, EveryCallFailed, Item, Reply, RunStopped, aevaluate, evaluate, resume
 from tui_evals.api.functions import evaluator_of
 from tui_evals.datasets.paths import DatasetError
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.server import hanging_up
 from tui_evals import CannotPlan, EveryCallFailed, GatesNotMet, RunStopped, TargetError, evaluate, gate
+from tui_evals.store.baselines import set_baseline
 from tui_evals.store.database import open_store
-from tui_evals.store.lookup import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 

@@ -17,8 +17,8 @@ from unittest.mock import AsyncMock, patch
 
 from tests.store.helpers import judged, new_run, said
 from tests.tui.story import Person, at_the_workbench, write
+from tui_evals.store.baselines import set_baseline
 from tui_evals.store.database import open_store
-from tui_evals.store.lookup import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer

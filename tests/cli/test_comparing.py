@@ -15,7 +15,7 @@ from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import compare
 from tui_evals.compare.verdicts import difference_sentence
-from tui_evals.store.lookup import set_baseline
+from tui_evals.store.baselines import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 

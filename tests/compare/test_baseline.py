@@ -10,8 +10,8 @@ from tests.store.helpers import judged, new_run, said
 from tui_evals.compare.baseline import BaselineComparison
 from tui_evals.compare.runs import read_comparison
 from tui_evals.present.comparisons import baseline_phrases
+from tui_evals.store.baselines import clear_baseline, set_baseline
 from tui_evals.store.database import open_store
-from tui_evals.store.lookup import clear_baseline, set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer

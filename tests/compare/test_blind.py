@@ -16,7 +16,7 @@ from tui_evals.compare.blind import (
     draw_sample,
     labelling_parts,
 )
-from tui_evals.store.lookup import author_here
+from tui_evals.store.baselines import author_here
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord
 

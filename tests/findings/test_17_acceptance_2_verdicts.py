@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.compare.helpers import answer, run
 from tests.present.rows import totals
 from tui_evals.present.gates import gates_event
-from tui_evals.runs.gates import GateResults, Gates, check_gates
+from tui_evals.runs.gate_options import Gates
+from tui_evals.runs.gates import GateResults, check_gates
 from tui_evals.runs.status import status_of
 from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import ScoreRecord, Totals

@@ -11,7 +11,7 @@ import pytest
 from tests.findings.answered_yes import dataset, run_dataset
 from tests.reports.written import report_text
 from tests.tui.story import at_the_workbench
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.runs.rescoring import prepare_rejudging, rejudge
 from tui_evals.store import housekeeping

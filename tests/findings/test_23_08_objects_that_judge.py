@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tui_evals import ConfigurationError, evaluate
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 
 ITEMS = [{"prompt": "hello", "expected_response": "HELLO", "context": "greetings"}]
 

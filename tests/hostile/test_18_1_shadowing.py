@@ -15,8 +15,8 @@ import tui_evals
 from tests import warm
 from tui_evals.evaluators import sandbox
 from tui_evals.interpreter import import_from_project, python_command
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.executors.cluster import connection
-from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig
 from tui_evals.targets.function import named_function
@@ -31,19 +31,19 @@ SHADOWS = (
 )
 ITEM = {"prompt": "hello", "expected_response": "hello", "evaluators": {"Includes": {}}, "evaluators_mode": "replace"}
 STARTERS = {
-    "cli/lookup/terminal.py": "run",
+    "cli/doctor.py": "run",
     "evaluators/child/main.py": "fork",
     "evaluators/isolation.py": "run",
+    "evaluators/javascript_engine.py": "Popen",
     "evaluators/libraries/listing.py": "run",
     "evaluators/libraries/worker.py": "Popen",
     "evaluators/sandbox.py": "create_subprocess_exec",
     "runs/detach.py": "Popen",
-    "store/backups.py": "Popen",
+    "store/upkeep.py": "Popen",
     "targets/command.py": "subprocess_exec",
     "targets/function.py": "run",
     "targets/worker.py": "Popen",
-    "tui/answer/external_pager.py": "run",
-    "tui/external_editor.py": "run",
+    "tui/external_programs.py": "run",
 }
 """Every module that starts a process. One that is new has to be looked at: is what it starts a Python of ours?"""
 MAY_START = re.compile(r"executable|subprocess|\bos\s*\.\s*(exec|spawn|posix_spawn|popen|system|fork)")

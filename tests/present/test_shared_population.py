@@ -18,7 +18,7 @@ from tui_evals.compare.runs import read_comparison
 from tui_evals.compare.sides import EVALUATORS, FORM_KEY, judges_calls
 from tui_evals.evaluators import limits
 from tui_evals.runs.scoring import FORMAT_KEY
-from tui_evals.store.lookup import set_baseline
+from tui_evals.store.baselines import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.charts import chart_rows

@@ -11,7 +11,8 @@ import pytest
 
 from tests.cli.helpers import Shell
 from tests.present.test_every_figure import Course, interval
-from tui_evals.runs.gates import Gates, check_gates
+from tui_evals.runs.gate_options import Gates
+from tui_evals.runs.gates import check_gates
 
 OPEN = ("pending", "running", "answered")
 

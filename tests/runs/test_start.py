@@ -16,7 +16,7 @@ from tests.cli.helpers import Shell
 from tests.server import hanging_up
 from tui_evals import evaluate
 from tui_evals.datasets.document import load
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.runs.selection import ItemSelection, items_in_run
 from tui_evals.runs.start import RunRequest, execute, prepare, rerun_items, stored_job

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.store.helpers import cells, new_run
+from tui_evals.store.baselines import baseline_of, baselines, clear_baseline, dataset_key, set_baseline
 from tui_evals.store.database import StoreError
-from tui_evals.store.lookup import baseline_of, baselines, clear_baseline, dataset_key, set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
-from tui_evals.store import database, ledger, schema
-from tui_evals.store.database import StoreError, StoreLock, connect, open_store
+from tui_evals.store import ledger, schema, store_lock
+from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import alive, hold, run_lock
+from tui_evals.store.store_lock import StoreLock
 from tui_evals.store.upkeep import check
 from tui_evals.store.writer import Writer
 
@@ -178,7 +179,7 @@ with StoreLock(Path(sys.argv[1])).held("testing patience"):
 
 
 def test_a_stopped_holder_of_the_lock_is_named_and_nobody_hangs(path, writer, monkeypatch):
-    monkeypatch.setattr(database, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(store_lock, "LOCK_SECONDS", 0.2)
     holder = process(HOLDER, path, stdin=-1)
     assert holder.stdout.readline() == "held\n"
     holder.send_signal(signal.SIGSTOP)
@@ -194,7 +195,7 @@ def test_a_stopped_holder_of_the_lock_is_named_and_nobody_hangs(path, writer, mo
 
 
 def test_threads_of_one_process_exclude_each_other(path, monkeypatch):
-    monkeypatch.setattr(database, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(store_lock, "LOCK_SECONDS", 0.05)
     lock, other = StoreLock(path), StoreLock(path)
     with lock.held("a test"):
         for second in (lock, other):
@@ -207,8 +208,8 @@ def test_threads_of_one_process_exclude_each_other(path, monkeypatch):
 
 
 def test_a_large_wal_is_emptied_by_its_writer(path, writer, monkeypatch):
-    monkeypatch.setattr(database, "_WAL_LIMIT", 100_000)
-    monkeypatch.setattr(database, "_CHECKPOINT_PAUSE", 0)
+    monkeypatch.setattr(store_lock, "_WAL_LIMIT", 100_000)
+    monkeypatch.setattr(store_lock, "_CHECKPOINT_PAUSE", 0)
     sizes = []
     for n in range(20):
         writer.session_put(f"key {n}", "x" * 20_000)
@@ -218,8 +219,8 @@ def test_a_large_wal_is_emptied_by_its_writer(path, writer, monkeypatch):
 
 
 def test_a_reader_in_the_way_of_a_checkpoint_is_not_waited_for(path, writer, monkeypatch):
-    monkeypatch.setattr(database, "_WAL_LIMIT", 0)
-    monkeypatch.setattr(database, "_CHECKPOINT_PAUSE", 0)
+    monkeypatch.setattr(store_lock, "_WAL_LIMIT", 0)
+    monkeypatch.setattr(store_lock, "_CHECKPOINT_PAUSE", 0)
     long = connect(path)
     long.execute("BEGIN")
     long.execute("SELECT * FROM session").fetchall()

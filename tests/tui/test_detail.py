@@ -23,11 +23,12 @@ from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui import answer_context
 from tui_evals.tui.answer import pane as presenting
-from tui_evals.tui.answer.pane import DetailPane, pager_command, show_in_pager
+from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.answer.rows import AnswerView, answer_rows, badge_rows
 from tui_evals.tui.answer_actions import copyable_parts
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, unit_place
 from tui_evals.tui.diff_rows import diff_texts
+from tui_evals.tui.external_programs import pager_command, show_in_pager
 from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.watch import AnswerOrder, StoreChange, Watch

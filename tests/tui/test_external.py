@@ -14,8 +14,8 @@ import pytest
 from textual.app import App, SuspendNotSupported
 
 from tests.tui.test_editor import Bench, press, until, workspace
-from tui_evals.tui import external_editor as external
-from tui_evals.tui.external_editor import NotEdited, edit_in_editor, editor_command
+from tui_evals.tui import external_programs as external
+from tui_evals.tui.external_programs import NotEdited, edit_in_editor, editor_command
 
 
 class Lending:
@@ -205,7 +205,7 @@ def test_a_real_terminal_is_lent_and_taken_back(editor, tmp_path):
     editor("print('EDITOR SAYS', os.isatty(0), os.isatty(1)); file.write_text('new')")
     code = (
         "from textual.app import App\n"
-        "from tui_evals.tui.external_editor import edit_in_editor\n"
+        "from tui_evals.tui.external_programs import edit_in_editor\n"
         "class Lender(App):\n"
         "    async def on_mount(self):\n"
         "        self.set_timer(0.1, self.lend)\n"

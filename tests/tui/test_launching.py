@@ -2,8 +2,8 @@
 
 import pytest
 
+from tui_evals.runs.errors import MissingJudge
 from tui_evals.runs.estimating import Estimate
-from tui_evals.runs.plan import MissingJudge
 from tui_evals.runs.project import load_project
 from tui_evals.runs.start import prepare
 from tui_evals.tui.runs.starting import WITHOUT, RunOrder, faults_of, price_words

@@ -16,7 +16,7 @@ from tui_evals.datasets.paths import CannotEdit
 from tui_evals.generate.folder import Test, UnreadableFile, parse_rows, renumber_tests
 from tui_evals.generate.request import GenerationRequest, stored_generation_request
 from tui_evals.present.columns import cell_width
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer

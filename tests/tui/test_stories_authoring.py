@@ -14,7 +14,7 @@ from tests.runs.conftest import Project
 from tests.server import running
 from tests.tui.story import at_the_workbench, write
 from tests.tui.terminal import workbench
-from tui_evals.tui import external_editor
+from tui_evals.tui import external_programs
 from tui_evals.tui.app import Workbench
 
 ITEMS = [
@@ -337,7 +337,7 @@ async def test_a_broken_file_is_shown_at_its_line_and_opened_once_it_was_mended(
         file.write_text(file.read_text().replace('"a"}\n', '"a"},\n'))
         return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr(external_editor.subprocess, "run", mended)
+    monkeypatch.setattr(external_programs.subprocess, "run", mended)
     monkeypatch.setattr(Workbench, "suspend", lambda self: contextlib.nullcontext())
     monkeypatch.setenv("VISUAL", "vim -n")
     async with at_the_workbench(tmp_path, dataset="torn.json") as person:

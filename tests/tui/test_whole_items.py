@@ -12,7 +12,7 @@ import pytest
 
 from tests.tui.story import at_the_workbench
 from tests.tui.terminal import workbench
-from tui_evals.tui.external_editor import _at_line
+from tui_evals.tui.external_programs import _at_line
 
 FILE = """{
   "schemaVersion": "1.11.0",

@@ -25,7 +25,7 @@ from tui_evals.runs.battle import (
     store_unstored,
 )
 from tui_evals.runs.engine import Outcome
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
 from tui_evals.store.battles import BattleSide
 from tui_evals.store.reader import Reader

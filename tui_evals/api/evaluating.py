@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.answers import cause_sentence
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
-from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import Project, load_project, store_note
 from tui_evals.runs.resuming import resumed_job
 from tui_evals.runs.start import (
@@ -26,7 +26,7 @@ from tui_evals.runs.start import (
     with_limit,
 )
 from tui_evals.runs.status import UNJUDGED_TOO
-from tui_evals.store.lookup import dataset_key
+from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.targets.sweep import Sweep, swept

@@ -8,7 +8,8 @@ from typing import Literal
 
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.runs import stop_reason
-from tui_evals.runs.gates import GateResults, GatesNotMet, check_gates, gates_of, with_baseline
+from tui_evals.runs.gate_options import gates_of
+from tui_evals.runs.gates import GateResults, GatesNotMet, check_gates, with_baseline
 from tui_evals.runs.project import demand_own_store, store_of
 from tui_evals.runs.selection import find_run
 from tui_evals.store.reader import Reader

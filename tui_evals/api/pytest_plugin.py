@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from tui_evals.runs.gates import OPTIONS, GateOption, gates_of
+from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 if TYPE_CHECKING:
     from .results import Answer, Run
@@ -223,7 +223,7 @@ class DatasetTest(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The message; a traceback only for unexpected errors."""
         from tui_evals.datasets.paths import DatasetError
-        from tui_evals.runs.plan import CannotPlan
+        from tui_evals.runs.errors import CannotPlan
         from tui_evals.store.database import StoreError
         from tui_evals.targets.base import ConfigurationError
         from tui_evals.text.safe import log_is_read, safe

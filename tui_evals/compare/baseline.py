@@ -32,7 +32,7 @@ from tui_evals.compare.sides import (
     without_calls,
 )
 from tui_evals.compare.verdicts import p_phrase
-from tui_evals.store.lookup import baseline_of, dataset_key
+from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 

@@ -24,8 +24,8 @@ from tui_evals.generate.work import (
 )
 from tui_evals.project_files import read_text, resolved
 from tui_evals.runs.approving import find_typed, missing_of_targets
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.limits import Budget
-from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import Project
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target

@@ -19,7 +19,7 @@ from tui_evals.evaluators.registry import load_registry, with_prompt_metrics
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.runs.scoring import FORMAT_KEY
-from tui_evals.store.lookup import dataset_key
+from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import FILE, load_settings
 from tui_evals.targets.config_file import write_setting

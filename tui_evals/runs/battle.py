@@ -26,8 +26,10 @@ from tui_evals.compare.verdicts import NAMES
 from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.files import fit_calls
 from tui_evals.runs.engine import STOPPED, Outcome
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.limits import Budget
+from tui_evals.runs.plan import limited
 from tui_evals.runs.project import Project
 from tui_evals.runs.store_trouble import ShowWait, Storing
 from tui_evals.runs.target_opening import calls_at_once, judge_label, opened, price_for
@@ -45,7 +47,6 @@ from tui_evals.targets.permissions import Permission, destinations
 from .activities import ActivityRecord, Progress
 from .approving import find_typed, missing_of_targets
 from .battle_bouts import BoutQueue, DueBout, estimate_battle
-from .plan import CannotPlan, limited
 
 NO_JUDGE = (
     "no judge is named. Name one with --judge TARGET or in .evals/config.toml ([judge] target = ...); "

@@ -16,11 +16,10 @@ from tui_evals.evaluators.registry import only_asks
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, kept_choices, kept_key
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.local import request_for_turn
-from tui_evals.runs.judges import numbered, request_for
+from tui_evals.runs.judges import judge_configs, numbered, request_for
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import Chat, messages_of_answer, opening_of, question_of
-from tui_evals.runs.readiness import judge_configs
 from tui_evals.runs.target_opening import unopened
 from tui_evals.runs.tools import has_tools
 from tui_evals.store.reader import Reader

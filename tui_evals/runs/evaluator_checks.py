@@ -18,7 +18,8 @@ from tui_evals.datasets.validate import with_lines
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.registry import Registry
-from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.runs.errors import CannotPlan
+from tui_evals.runs.plan import Plan
 
 OptionKind = Literal["text", "choice", "yes", "whole", "number", "json"]
 _KINDS: Mapping[object, OptionKind] = {bool: "yes", int: "whole", float: "number", str: "text"}

@@ -16,8 +16,10 @@ from tui_evals.evaluators.base import (
 )
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
+from tui_evals.runs.plan import Plan
 from tui_evals.store.records import AnswerRecord
-from tui_evals.targets.base import Request, TargetConfig, TargetError
+from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.model_table import judging_params
 
 from .asking import REPLY, PricedTarget, kept_choices, kept_key, kept_reply, recalled
@@ -147,3 +149,68 @@ class Judges:
 
     def _caches(self, judge: PricedTarget) -> bool:
         return self._use_cache and judge.cacheable
+
+
+def judge_configs(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
+    """The judges of a run by the name that evaluators call them, None for its own; ConfigurationError if one is not."""
+    configs: dict[str | None, TargetConfig] = {}
+    for name in plan.judges_needed:
+        if name not in (None, EMBEDDER):
+            configs[name] = find_target(str(name), settings, "the dataset")
+    if plan.judge is not None and (not plan.without_judges or None in plan.judges_needed):
+        configs[None] = plan.judge
+    if plan.embedder is not None and not plan.without_judges:
+        configs[EMBEDDER] = plan.embedder
+    return configs
+
+
+def check_roles(plan: Plan, settings: Settings) -> None:
+    """ConfigurationError where a target of a plan is asked for what it does not give, or is not there."""
+    for target in plan.targets:
+        check_role(target, embeds=False, whom="a run")
+    configs = judge_configs(plan, settings)
+    for name, whose in plan.users_needed.items():
+        check_role(configs[name], embeds=False, whom=whose)
+    for entries, _ in plan.evaluator_sets:
+        for entry in entries:
+            kind = plan.registry.find(entry.evaluator)
+            if kind.judged and (config := configs.get(kind.asked_target(entry.settings))) is not None:
+                check_role(config, embeds=kind.embeds, whom=entry.key)
+
+
+def check_role(config: TargetConfig, *, embeds: bool, whom: str) -> None:
+    """ConfigurationError where vectors are wanted of a target that answers, or an answer of one that gives vectors."""
+    if embeds and config.kind != "embedding":
+        raise ConfigurationError(
+            f"{whom} compares embeddings, and the target {config.name} ({config.model}) is none that gives them: name "
+            'one whose section of .evals/config.toml says kind = "embedding"'
+        )
+    if not embeds and config.kind == "embedding":
+        raise ConfigurationError(
+            f"{whom} asks for answers, and the target {config.name} ({config.model}) gives embeddings only: it serves "
+            'evaluators such as EmbeddingSimilarity, named by [judge] embedding or the option "embedder"'
+        )
+
+
+def with_embedder(plan: Plan, settings: Settings) -> Plan:
+    """The plan with the target that gives vectors, where an evaluator needs the run's own."""
+    if settings.embedder is None:
+        return plan
+    if EMBEDDER not in plan.judges_needed and (plan.without_judges or not _any_may_embed(plan)):
+        return plan
+    return replace(plan, embedder=find_target(settings.embedder, settings))
+
+
+def needed_judges(plan: Plan, settings: Settings) -> list[TargetConfig]:
+    """The judges that the evaluators of the planned items will or may ask."""
+    needed = set(plan.judges_needed)
+    used = () if plan.without_judges else (entry for entries, _ in plan.evaluator_sets for entry in entries)
+    if any(plan.registry.find(entry.evaluator).may_ask for entry in used):
+        needed.add(None)
+    if not plan.without_judges and _any_may_embed(plan):
+        needed.add(EMBEDDER)
+    return [config for key, config in judge_configs(plan, settings).items() if key in needed]
+
+
+def _any_may_embed(plan: Plan) -> bool:
+    return any(plan.registry.find(entry.evaluator).may_embed for entries, _ in plan.evaluator_sets for entry in entries)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from tui_evals.datasets.item_names import names_in_run, repeated_sentence
 from tui_evals.datasets.model import Dataset, Item, Turn
@@ -14,48 +14,10 @@ from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import Rubric
 from tui_evals.evaluators.base import EMBEDDER, Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.runs.errors import CannotPlan, MissingEmbedder, MissingJudge
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.targets.base import TargetConfig
-
-Blame = Literal["arguments", "configuration"]
-
-
-class CannotPlan(Exception):
-    """The run cannot start; the message says what is missing and the ways out, `blame` what has to change."""
-
-    def __init__(self, message: str, blame: Blame = "configuration") -> None:
-        super().__init__(message)
-        self.blame: Blame = blame
-
-
-class MissingJudge(CannotPlan):
-    """An evaluator is judged by a model, and no judge is named."""
-
-    def __init__(self, evaluator: str, *, plays: bool = False) -> None:
-        super().__init__(
-            f"{evaluator} is played by a model and no judge is named. Name one with --judge TARGET or in "
-            '.evals/config.toml ([judge] target = ...), or say who plays it: "target" in the user of the item'
-            if plays
-            else f"{evaluator} is judged by a model and no judge is named. Name one with --judge TARGET or in "
-            ".evals/config.toml ([judge] target = ...), pass --without-judges to leave such evaluators out, "
-            "or choose evaluators that need none (default_evaluators in the dataset)"
-        )
-        self.evaluator = evaluator
-        self.plays = plays
-        """Whether it is a simulated user, who cannot be left out."""
-
-
-class MissingEmbedder(CannotPlan):
-    """An evaluator compares vectors, and nothing is named that gives them."""
-
-    def __init__(self, evaluator: str) -> None:
-        super().__init__(
-            f"{evaluator} compares embeddings and no target is named that gives them. Give .evals/config.toml one with "
-            'kind = "embedding", such as [targets.vectors] model = "openai/text-embedding-3-small", and name it there: '
-            '[judge] embedding = "vectors". Or pass --without-judges to leave such evaluators out'
-        )
-        self.evaluator = evaluator
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tui_evals.datasets.discover import make_project
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.store import identity
 from tui_evals.store.connection import why_read_only
 from tui_evals.store.database import StoreError, open_store

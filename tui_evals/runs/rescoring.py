@@ -16,13 +16,13 @@ from tui_evals.datasets.validate import CheckedDataset, dataset_of, document_of_
 from tui_evals.evaluators.base import Evaluator, JudgingStopped
 from tui_evals.runs.approving import demand, find_typed, missing_permissions
 from tui_evals.runs.asking import RECIPE, PricedTarget, current_answer
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate, estimate_judging
 from tui_evals.runs.evaluator_checks import check_judgeable
-from tui_evals.runs.judges import Judges
+from tui_evals.runs.judges import Judges, check_roles, judge_configs, needed_judges, with_embedder
 from tui_evals.runs.limits import Budget
-from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
-from tui_evals.runs.readiness import check_roles, judge_configs, needed_judges, with_embedder
 from tui_evals.runs.scoring import judge, stored_evidence
 from tui_evals.runs.scoring_passes import ANEW, NAMED, is_named
 from tui_evals.runs.start import Job, dataset_to_ask, kept_embedder, stored_job, unchanged_target

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from tui_evals.evaluators.base import Evaluator
+from tui_evals.runs.errors import CannotPlan
+from tui_evals.runs.judges import judge_configs
 from tui_evals.runs.project import Project
-from tui_evals.runs.readiness import judge_configs
 from tui_evals.runs.rescoring import judged_onwards
 from tui_evals.runs.target_opening import settings_of_run
 from tui_evals.store.reader import Reader
@@ -20,7 +21,6 @@ from tui_evals.targets.permissions import destinations
 from tui_evals.targets.sweep import base_name
 from tui_evals.text.names import did_you_mean
 
-from .plan import CannotPlan
 from .start import Job, stored_job
 from .status import DESTINATIONS, RECORDED
 

@@ -14,9 +14,9 @@ from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import EMBEDDER, PROVENANCE, CannotJudge, Evaluator, Evidence, verdict_at
 from tui_evals.evaluators.registry import only_asks
 from tui_evals.runs.cache_lookup import Foresight
+from tui_evals.runs.judges import judge_configs
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
-from tui_evals.runs.readiness import judge_configs
 from tui_evals.runs.scoring import stored_evidence
 from tui_evals.runs.status import RECORDED, RUBRIC
 from tui_evals.runs.target_opening import named_identity

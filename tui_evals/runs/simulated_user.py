@@ -23,7 +23,7 @@ from tui_evals.evaluators.judging import (
     with_fence_notice,
 )
 from tui_evals.runs.prompting import messages_of_answer
-from tui_evals.runs.tools import together
+from tui_evals.runs.tool_loop import together
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request
 from tui_evals.text.chats import chat_to_text

@@ -22,14 +22,18 @@ from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.files import Calls, fit_calls
 from tui_evals.runs.engine import STOPPED, Engine, Outcome, sign_ended
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate, estimate_run
 from tui_evals.runs.evaluator_checks import check_judgeable
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, saved_terms
-from tui_evals.runs.gates import GateResults, Gates, check_gates
+from tui_evals.runs.gate_options import Gates
+from tui_evals.runs.gates import GateResults, check_gates
+from tui_evals.runs.judges import check_roles, judge_configs, needed_judges, with_embedder
 from tui_evals.runs.limits import Budget
+from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project, note_begun
 from tui_evals.runs.prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
-from tui_evals.runs.readiness import check_can_begin, check_roles, judge_configs, needed_judges, with_embedder
+from tui_evals.runs.readiness import check_can_begin
 from tui_evals.runs.scoring_passes import KeptScores, judging_config, pass_config
 from tui_evals.runs.selection import ItemSelection, chosen_positions, find_run, select_items
 from tui_evals.runs.store_trouble import Storing, longest_wait
@@ -62,7 +66,6 @@ from tui_evals.text.safe import safe_line
 from .approving import agree_to_typed, demand, find_typed, missing_permissions
 from .asking import PricedTarget
 from .availability import Room
-from .plan import CannotPlan, Plan
 from .status import DESTINATIONS, FILES, GENERATION, METRICS, RECORDED, RUBRIC, UNJUDGED_TOO, exit_code_of
 
 

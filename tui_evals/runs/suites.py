@@ -19,7 +19,7 @@ from tui_evals.datasets.validate import parse_dataset, problem_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.files import CannotSave, UnsafeFile, check_private, make_private_folder, write_atomically
-from tui_evals.runs.suite_runs import ArthurInternalError, Cases, NotFoundError, UserTypeError, UserValueError
+from tui_evals.runs.suite_cases import ArthurInternalError, Cases, NotFoundError, UserTypeError, UserValueError
 
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "Equals": ("non match", "match"),

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tui_evals.store.database import StoreError
+from tui_evals.store.errors import StoreError
 
 SLOW = 20.0
 """Seconds that one query in a store of somebody else may take."""

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import sqlite3
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from platformdirs import user_state_path
 
-from tui_evals.files import UnsafeFile, check_private, make_private_folder, open_private
+from tui_evals.files import UnsafeFile, check_private, make_private_folder
 from tui_evals.store import identity, schema
 from tui_evals.store.connection import SLOW, Connection, frozen_address, open_database, why_read_only
-from tui_evals.store.identity import NOTE_AT, Base, Note, has_foreign_log, note_in, note_text, set_log_aside
+from tui_evals.store.identity import has_foreign_log, set_log_aside
 from tui_evals.store.schema import demand_own_schema
+from tui_evals.store.store_lock import StoreLock, empty_log
 
 from .errors import StoreError as StoreError
 from .errors import StoreTrouble as StoreTrouble
@@ -29,10 +26,7 @@ from .errors import file_identity as file_identity
 from .errors import is_unreadable as is_unreadable
 from .runlock import live_runs, owner_of, run_lock
 
-LOCK_SECONDS = 5.0
 _CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked when somebody asks
-_WAL_LIMIT = 4 * 2**20
-_CHECKPOINT_PAUSE = 0.25
 
 
 def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: bool = False) -> Connection:
@@ -135,89 +129,6 @@ def schema_version(connection: sqlite3.Connection, path: Path) -> int:
             f"{schema.VERSION}). Update tui-evals, or name another store with --db."
         )
     return int(version)
-
-
-class StoreLock:
-    """The lock every write transaction of any process holds, because SQLite before 3.51.3 can lose a WAL without it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._threads = threading.Lock()  # one descriptor does not exclude the threads of its own process
-        try:
-            self._file = open_private(Path(f"{path}.lock"), os.O_CREAT | os.O_RDWR)
-        except OSError as problem:
-            raise explained(problem, path) from problem
-
-    @contextlib.contextmanager
-    def held(self, purpose: str) -> Iterator[None]:
-        """Hold the lock for a block, or say who has had it for too long."""
-        deadline = time.monotonic() + LOCK_SECONDS
-        if not self._threads.acquire(timeout=LOCK_SECONDS):
-            raise self._taken()
-        try:
-            self._acquire(deadline)
-            try:
-                os.pwrite(self._file, f"process {os.getpid()}, {purpose}".encode()[:NOTE_AT].ljust(NOTE_AT), 0)
-                yield
-            finally:
-                fcntl.flock(self._file, fcntl.LOCK_UN)
-        finally:
-            self._threads.release()
-
-    @property
-    def note(self) -> Note | None:
-        """What was noted about the database file when the log was last moved into it."""
-        return note_in(self._file)
-
-    def write_note(self, base: Base, *, is_moving: bool = False) -> None:
-        """Note the state of the database file, or that the log is about to be moved into it; for the holder."""
-        os.pwrite(self._file, note_text(base, is_moving=is_moving), NOTE_AT)
-
-    def close(self) -> None:
-        """Give back the file."""
-        os.close(self._file)
-
-    def _acquire(self, deadline: float) -> None:
-        pause = 0.0005
-        while True:
-            try:
-                return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise self._taken() from None
-            time.sleep(pause)
-            pause = min(pause * 2, 0.01)
-
-    def _taken(self) -> StoreError:
-        holder = os.pread(self._file, NOTE_AT, 0).decode("utf-8", "replace").strip(" \0") or "another process"
-        return StoreTrouble(
-            f"{self._path} has been locked for more than {LOCK_SECONDS:g} s by {holder}. If it is stopped (Ctrl-Z) "
-            "let it go on or end it, then try again.",
-            "locked",
-            holder,
-        )
-
-
-def checkpoint_due(path: Path, last: float) -> bool:
-    """Whether the log is large, and the last attempt to empty it was a while ago."""
-    if time.monotonic() - last < _CHECKPOINT_PAUSE:
-        return False
-    try:
-        return os.stat(f"{path}-wal").st_size > _WAL_LIMIT
-    except FileNotFoundError:
-        return False
-
-
-def empty_log(connection: sqlite3.Connection) -> bool:
-    """Move the log into the database file; only for the holder of the lock. False if a reader is in the way."""
-    connection.execute("PRAGMA busy_timeout=0")  # a reader in the way is not waited for; the next try will do
-    try:
-        ((is_busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    except sqlite3.OperationalError:
-        return False  # everything is in the log still, and the commit before it was good
-    finally:
-        connection.execute("PRAGMA busy_timeout=5000")
-    return not is_busy
 
 
 def open_store(path: Path) -> Path:

@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -19,37 +19,10 @@ from platformdirs import user_state_path
 
 from tui_evals.store import schema
 from tui_evals.store.connection import Connection, open_database
-from tui_evals.store.database import StoreLock, empty_log
 from tui_evals.store.errors import StoreError, StoreTrouble, TroubleCode, file_identity
+from tui_evals.store.store_lock import Base, Note, StoreLock, empty_log, note_in
 
-NOTE_AT = 200
-"""Where the note begins in the lock file of a store; before it stands who holds the lock."""
-_NOTE_SIZE = 200
 _KEYS = "('store', 'writer', 'seq')"
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """What the database file says about itself."""
-
-    store: int | None
-    """The random number of the store; None before schema 18."""
-    writer: int | None
-    """The random number of the process that was the last to begin writing."""
-    seq: int
-    """The highest sequence number of an answer."""
-
-    def is_before(self, other: Base) -> bool:
-        """Whether this is another store, or an earlier state of the same one."""
-        return self.store != other.store or self.seq < other.seq
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What the last process noted about the file when it had moved the log into it, or was about to."""
-
-    base: Base
-    is_moving: bool
 
 
 def read_base(path: Path) -> Base | None:
@@ -67,20 +40,6 @@ def connect_alone(path: Path, *, limited: bool = False) -> Connection:
     """A connection that reads the file without its log, and leaves no file beside it."""
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     return open_database(address, limited=limited)
-
-
-def note_text(base: Base, *, is_moving: bool) -> bytes:
-    """A note as the lock file keeps it."""
-    return json.dumps({**asdict(base), "is_moving": is_moving}).encode().ljust(_NOTE_SIZE)
-
-
-def note_in(descriptor: int) -> Note | None:
-    """The note in an open lock file; None where there is none that can be read."""
-    try:
-        fields = json.loads(os.pread(descriptor, _NOTE_SIZE, NOTE_AT))
-        return Note(Base(fields["store"], fields["writer"], fields["seq"]), bool(fields["is_moving"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def has_foreign_log(path: Path) -> bool:

@@ -1,12 +1,9 @@
-"""Look up one thing: a run, an answer with everything known of it, a stored dataset, a baseline, a label."""
+"""Looks up one thing in a store: a run, one answer with all its details, a stored dataset."""
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 import re
-import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +12,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from tui_evals.project_files import resolved
-from tui_evals.store.reader import Reader
 from tui_evals.store.records import MESSAGES_BEFORE, OVER_STATUSES, AnswerRow, RunRow, ScoreRecord, WorkerRow
 from tui_evals.store.rows import (
     ANSWER_COLUMNS,
@@ -39,7 +34,7 @@ from tui_evals.store.rows import (
 from tui_evals.text.names import did_you_mean
 
 if TYPE_CHECKING:
-    from tui_evals.store.writer import Writer
+    pass
 
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -285,58 +280,3 @@ def _after(text: str, at: int) -> int:
 
 def _utf8(text: str) -> str:
     return text if text.isascii() else text.encode("latin-1").decode()
-
-
-def author_here() -> str:
-    """Who sits at the keyboard; a container may know no name for its user."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return f"user {os.getuid()}"
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """The run that somebody chose for a dataset."""
-
-    source: str
-    run: int
-    author: str
-    time: float
-
-
-def dataset_key(source: str, root: Path, cwd: Path | None = None) -> str:
-    """The name by which a dataset has its baseline: its path in the project where it is a file there, else as it is."""
-    try:
-        path = resolved(Path(cwd or Path.cwd(), source))
-        if path.is_file() and path.is_relative_to(root.resolve()):
-            return path.relative_to(root.resolve()).as_posix()
-    except (OSError, ValueError):  # A name that no file can have is no path.
-        pass
-    return source
-
-
-def baselines(reader: Reader) -> list[Baseline]:
-    """Every baseline by the name of its dataset."""
-    return [Baseline(*row) for row in reader.query("SELECT source, run, author, time FROM baselines ORDER BY source")]
-
-
-def baseline_of(reader: Reader, source: str) -> Baseline | None:
-    """The baseline of a dataset, if somebody set one."""
-    return next((baseline for baseline in baselines(reader) if baseline.source == source), None)
-
-
-def set_baseline(writer: Writer, source: str, run: int, author: str) -> None:
-    """Measure the runs of a dataset against this one from now on."""
-    writer.write(
-        "INSERT OR REPLACE INTO baselines(source, run, author, time) VALUES (?,?,?,?)",
-        writer.clean(source),
-        run,
-        author,
-        time.time(),
-    )
-
-
-def clear_baseline(writer: Writer, source: str) -> None:
-    """Remove the baseline of a dataset."""
-    writer.write("DELETE FROM baselines WHERE source = ?", writer.clean(source))

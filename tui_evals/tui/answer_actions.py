@@ -16,8 +16,8 @@ from tui_evals.datasets.parts import item_of_messages
 from tui_evals.datasets.paths import CannotEdit, DatasetError, get_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.steps import insert_item, set_field
+from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
-from tui_evals.store.lookup import author_here
 from tui_evals.store.reader import Reader
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.pane import Pane

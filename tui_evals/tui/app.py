@@ -38,7 +38,7 @@ from tui_evals.tui.colors import DARK, LIGHT, readable
 from tui_evals.tui.desk import Command, Commands, Desk
 from tui_evals.tui.drafts import Drafts, leave, offer_drafts
 from tui_evals.tui.drawing import IN_SIGNS, WITHOUT_COLOR, ChangesScreen, SentCells
-from tui_evals.tui.external_editor import LONGEST_PASTE, keep_paste
+from tui_evals.tui.external_programs import LONGEST_PASTE, keep_paste
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.keyboard import Keyboard, KeyQueue, TerminalDriver

@@ -13,7 +13,7 @@ from tui_evals.datasets import steps
 from tui_evals.datasets.paths import CannotEdit, get_at, same_data, set_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.external_editor import NotEdited, edit_in_editor, keep_text
+from tui_evals.tui.external_programs import NotEdited, edit_in_editor, keep_text
 from tui_evals.tui.messages import CopyText, ItemShown
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Entry, Menu

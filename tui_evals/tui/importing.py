@@ -77,7 +77,7 @@ class ImportedPage(Reading):
         from tui_evals.imports.base import ImportFailed, project_at
         from tui_evals.imports.doors import recordings_in
         from tui_evals.imports.verifying import prepare
-        from tui_evals.runs.plan import CannotPlan
+        from tui_evals.runs.errors import CannotPlan
 
         root, database = self._workspace.root, self._workspace.database
         try:

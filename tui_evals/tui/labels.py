@@ -13,8 +13,8 @@ from textual.binding import Binding, BindingType
 
 from tui_evals.compare.blind import SAMPLE, LabellingSession, Part, Sample, Verdict, draw_sample, labelling_parts
 from tui_evals.compare.labels import AgreementLine, all_agreement_lines, evaluator_agreements
+from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
-from tui_evals.store.lookup import author_here
 from tui_evals.store.reader import Reader
 from tui_evals.store.rows import plain
 from tui_evals.text.safe import safe_line

@@ -26,7 +26,7 @@ from tui_evals.datasets.save import ChangedOnDisk, ReadOnlyFile, Saved
 from tui_evals.files import CannotSave
 from tui_evals.project_files import read_head
 from tui_evals.tui.desk import Command, Commands, Desk
-from tui_evals.tui.external_editor import edit_file
+from tui_evals.tui.external_programs import edit_file
 from tui_evals.tui.messages import ShowPane, StateChanged, WritePrompt
 from tui_evals.tui.rows import Row, Style, fit, paragraph, row, wrapped
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Dialog, Entry, Menu

@@ -10,8 +10,8 @@ from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.answers import rejudged_change
 from tui_evals.present.estimates import estimate_sentence
 from tui_evals.present.runs import column_names, command_wait_sentence
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
-from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.rescoring import Rejudging, prepare_rejudging, rejudge
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader

@@ -50,7 +50,7 @@ from tui_evals.runs.battle import (
     wrong_number,
 )
 from tui_evals.runs.engine import Outcome
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
 from tui_evals.runs.status import exit_code_of
 from tui_evals.store.activities import activity

@@ -37,7 +37,7 @@ from tui_evals.present.figures import interval_text
 from tui_evals.present.grid import NoColumn, columns_meant
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.reports.comparison import columns_document, document
-from tui_evals.store.lookup import baseline_of, dataset_key
+from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 

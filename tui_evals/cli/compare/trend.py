@@ -39,7 +39,7 @@ from tui_evals.present.figures import figure_data, interval_text, local_time, ra
 from tui_evals.present.runs import Cost, next_step, run_cost
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.runs.gates import why_no_baseline
-from tui_evals.store.lookup import (
+from tui_evals.store.baselines import (
     Baseline,
     author_here,
     baseline_of,

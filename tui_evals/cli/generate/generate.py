@@ -53,8 +53,8 @@ from tui_evals.present.estimates import estimated_cost
 from tui_evals.present.figures import duration
 from tui_evals.present.generations import step_price, stopped_sentence
 from tui_evals.present.runs import command_wait_sentence, destination_lines
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.limits import Budget
-from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.status import exit_code_of
 from tui_evals.store.activities import activity
 from tui_evals.store.database import StoreError

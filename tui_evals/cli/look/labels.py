@@ -36,8 +36,8 @@ from tui_evals.compare.labels import (
 from tui_evals.datasets.resolve import effective_evaluators
 from tui_evals.evaluators.registry import UnknownEvaluator
 from tui_evals.present.columns import wrap
+from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
-from tui_evals.store.lookup import author_here
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.rows import plain

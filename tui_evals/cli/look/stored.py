@@ -21,8 +21,8 @@ from tui_evals.reports.kinds import report_kind
 from tui_evals.runs.asking import cache_key, recipe
 from tui_evals.runs.plan import planned_before
 from tui_evals.runs.project import place_of_store
+from tui_evals.store.baselines import baselines
 from tui_evals.store.database import StoreError
-from tui_evals.store.lookup import baselines
 from tui_evals.store.records import Control, RunRow
 from tui_evals.store.repair import repairing
 from tui_evals.store.upkeep import StoreCheck, back_up, can_restore, check, recount, vacuum

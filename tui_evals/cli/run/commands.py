@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tui_evals.cli.options import as_json, environment, file_path, trusting
-from tui_evals.runs.gates import OPTIONS, GateOption, gates_of
+from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 _quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 _as_events = click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line.")

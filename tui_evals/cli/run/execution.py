@@ -36,11 +36,13 @@ from tui_evals.present.runs import (
 from tui_evals.runs.approving import agree, cluster_permissions
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.evaluator_checks import Unjudgeable, obstacles_of
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, parse_place
-from tui_evals.runs.gates import Gates, flags, gates_of, with_baseline
-from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.runs.gate_options import Gates, flags, gates_of
+from tui_evals.runs.gates import with_baseline
+from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project, demand_own_store
 from tui_evals.runs.selection import ItemSelection
 from tui_evals.runs.start import Job, PreparedRun, RunOutcome, RunRequest, execute, prepare

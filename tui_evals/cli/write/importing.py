@@ -49,7 +49,7 @@ from tui_evals.imports.summary import (
 from tui_evals.imports.verifying import Verification, prepare
 from tui_evals.present.columns import table
 from tui_evals.present.figures import counted
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import FILE
 

@@ -18,7 +18,7 @@ from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.steps import items_of
 from tui_evals.files import CannotSave
 from tui_evals.present.columns import table
-from tui_evals.runs.selection import ItemFilter, searched_item
+from tui_evals.runs.item_filter import ItemFilter, searched_item
 from tui_evals.store.filters import FilterError
 
 _LONGEST = 200

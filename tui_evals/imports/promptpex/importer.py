@@ -25,7 +25,7 @@ from tui_evals.imports.recording import Recording as FinishedRun
 from tui_evals.imports.recording import recorded_run, store_recording
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.prompting import PromptUnderTest
-from tui_evals.store.lookup import dataset_key
+from tui_evals.store.baselines import dataset_key
 
 from .items import Items, document_of, written_tests
 from .runs import (

@@ -18,7 +18,8 @@ from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.prompting import Chat, chat_up_to, messages_of_answer, opening_of, question_of
 from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, questions
 from tui_evals.runs.simulated_user import converse
-from tui_evals.runs.tools import ToolLoop, TurnTools, tools_of_turn
+from tui_evals.runs.tool_loop import ToolLoop
+from tui_evals.runs.tools import TurnTools, tools_of_turn
 from tui_evals.store.records import MESSAGES_BEFORE, AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.targets.tools import defined_name

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shlex
-import signal
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import events, on
-from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from tui_evals.datasets.attachments import pictures_of
@@ -24,7 +19,7 @@ from tui_evals.present.status import FINAL, LIVE
 from tui_evals.runs.status import FILES
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import references
-from tui_evals.text.safe import safe, safe_line
+from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer.rows import LAYOUT_NAMES, LAYOUTS, AnswerRows, AnswerView, Stop, answer_rows, no_answer_rows
 from tui_evals.tui.answer_actions import NO_ANSWER, copy_menu, expect_answer, give_verdict, go_to_item, new_item
@@ -37,6 +32,7 @@ from tui_evals.tui.answer_context import (
     unit_of,
     unit_place,
 )
+from tui_evals.tui.external_programs import show_in_pager
 from tui_evals.tui.messages import AnswerShown, Place
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.pictures import NO_PICTURE, show_pictures
@@ -44,43 +40,6 @@ from tui_evals.tui.rows import Row, RowMaker, Rows, paragraph, row, row_text
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, StoreWriter, Workspace
-
-
-def pager_command(variables: Mapping[str, str]) -> list[str]:
-    """The pager a person has chosen, else less; ValueError where it cannot be read as a command."""
-    return shlex.split(variables.get("PAGER", "")) or ["less"]
-
-
-def show_in_pager(app: App[Any], text: str) -> str | None:
-    """Show a text, made safe, until the pager ends; returns why it was not shown."""
-    try:
-        command = pager_command(os.environ)
-    except ValueError as problem:
-        return f"$PAGER cannot be read as a command: {problem}"
-    try:
-        with tempfile.NamedTemporaryFile("w", prefix="tui-evals-", suffix=".txt", encoding="utf-8") as file:
-            file.write(safe(text))
-            file.flush()
-            return _run_pager(app, [*command, file.name])
-    except OSError as problem:
-        return f"there is no room for a file to show: {problem.strerror or problem}"
-
-
-def _run_pager(app: App[Any], command: list[str]) -> str | None:
-    """Lend the terminal to a command; ctrl-c in it is meant for it, and a handler is not handed down to it."""
-    try:
-        with app.suspend():
-            before = signal.signal(signal.SIGINT, lambda *_: None)
-            try:
-                subprocess.run(command, check=False)
-            except OSError as problem:
-                return f"{command[0]} could not be started: {problem.strerror or problem}; set $PAGER to another"
-            finally:
-                signal.signal(signal.SIGINT, before)
-    except SuspendNotSupported:
-        return "this terminal cannot be lent to a pager; y copies the answer"
-    return None
-
 
 _LONG = 200_000
 """Characters beyond which a diff is waited for with the answer already on screen."""

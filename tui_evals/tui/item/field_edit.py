@@ -14,9 +14,9 @@ from tui_evals.datasets.paths import CannotEdit, Layout, Problem, get_at, path_t
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui import external_editor
+from tui_evals.tui import external_programs
 from tui_evals.tui.editing import NO_ITEM, NOT_OPEN
-from tui_evals.tui.external_editor import keep_text
+from tui_evals.tui.external_programs import keep_text
 from tui_evals.tui.item import rows
 from tui_evals.tui.item.rows import (
     LEAST_LINES,
@@ -444,8 +444,8 @@ async def edit_externally(pane: Pane, field: str, number: int, part: DataPath = 
     name = edit.name
     suffix = rows.suffix_of(edit.kind, text)
     try:
-        after = await external_editor.edit_in_editor(pane.app, text, suffix)
-    except external_editor.NotEdited as problem:
+        after = await external_programs.edit_in_editor(pane.app, text, suffix)
+    except external_programs.NotEdited as problem:
         pane.say(str(problem), "warn")
         return
     if after is None:
@@ -453,7 +453,7 @@ async def edit_externally(pane: Pane, field: str, number: int, part: DataPath = 
         return
     edit = apply_text(pane.workspace, edit, after)
     if edit.fault:
-        kept = external_editor.keep_in_file(after, suffix)
+        kept = external_programs.keep_in_file(after, suffix)
         pane.say(f"{name} was left as it was: {edit.fault}; what you wrote is kept in {kept}", "error")
         return
     pane.say(f"{name} taken from the editor")

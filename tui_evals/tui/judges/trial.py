@@ -311,8 +311,8 @@ def _rubric(trial: Trial) -> str:
 
 def _judge_config(trial: Trial, kind: type[Evaluator], options: Any) -> TargetConfig | None:
     """The judge, if one is needed."""
-    from tui_evals.runs.plan import MissingEmbedder
-    from tui_evals.runs.readiness import check_role
+    from tui_evals.runs.errors import MissingEmbedder
+    from tui_evals.runs.judges import check_role
 
     settings = trial.project.settings
     named = getattr(options, "embedder" if kind.embeds else "judge", None)

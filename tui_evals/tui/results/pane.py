@@ -12,7 +12,7 @@ from textual.timer import Timer
 from tui_evals.present.runs import Column, column_names
 from tui_evals.present.status import OVER
 from tui_evals.project_files import resolved
-from tui_evals.store.lookup import dataset_key
+from tui_evals.store.baselines import dataset_key
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item

@@ -39,7 +39,7 @@ from tui_evals.runs.battle import (
     store_unstored,
 )
 from tui_evals.runs.detach import DetachFailed, start_activity
-from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
 from tui_evals.store.activities import (
     ActivityRow,

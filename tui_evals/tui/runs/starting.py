@@ -20,15 +20,15 @@ from tui_evals.present.figures import counted
 from tui_evals.present.runs import destination_lines, stop_reason
 from tui_evals.project_files import resolved
 from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
+from tui_evals.runs.errors import CannotPlan, MissingJudge
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.evaluator_checks import Obstacle, Unjudgeable, obstacles_of
-from tui_evals.runs.plan import CannotPlan, MissingJudge
 from tui_evals.runs.project import Project
 from tui_evals.runs.rescoring import RescoreRequest, estimate_rescore, prepare_rescore
 from tui_evals.runs.start import Job, PreparedRun, RunRequest, demand_errors, prepare, rerun_items, stored_job
+from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import parse_filter
-from tui_evals.store.lookup import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig

@@ -15,8 +15,8 @@ from tui_evals.figures import Figure
 from tui_evals.present.columns import told_apart
 from tui_evals.present.figures import interval_text, local_time
 from tui_evals.present.runs import Cost, run_cost
+from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.database import StoreError
-from tui_evals.store.lookup import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line

@@ -1,0 +1,238 @@
+"""One turn of an agent that a run drives: from the question through its tool calls to the last reply."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tui_evals.runs.asking import REPLY, PricedTarget, cache_key
+from tui_evals.runs.executors.base import Ledger
+from tui_evals.runs.prompting import messages_of_step
+from tui_evals.runs.tools import MAX_RESULT, AskModel, Definition, Script, TurnTools, scripted_outcome
+from tui_evals.store.records import AnswerRecord
+from tui_evals.targets.base import ConfigurationError, Request, TargetError
+from tui_evals.targets.tools import ToolOutcome, ToolSource, defined_name
+from tui_evals.text import strictjson
+
+
+class _Refused(Exception):
+    """The model asked for a tool that is not approved."""
+
+
+class ToolLoop:
+    """The steps of one turn; `answer` names the answer they lead to as no other in the run is called."""
+
+    def __init__(
+        self, priced: PricedTarget, tools: TurnTools, ask: AskModel, ledger: Ledger, answer: str, *, caches: bool
+    ) -> None:
+        self._priced = priced
+        self._tools = tools
+        self._script = Script(tools.results)
+        self._ask = ask
+        self._ledger = ledger
+        self._answer = answer
+        self._caches = caches
+        self._steps: list[dict[str, Any]] = []
+        self._replies: list[AnswerRecord] = []
+
+    async def answer(self, request: Request) -> tuple[AnswerRecord, Request]:
+        """The answer with all its steps, and the request it began with; Unavailable where nothing can be asked."""
+        offer = await self._offer(request)
+        request = replace(request, tools=offer.definitions)
+        try:
+            return await self._converse(request, offer), request
+        except _Refused as refusal:
+            return self._failed("toolCallNotAllowed", str(refusal)), request
+        except TargetError as problem:
+            return self._failed(problem.code, f"Agent request failed: {problem}", problem.traceback), request
+
+    async def _offer(self, request: Request) -> _Offer:
+        written = {defined_name(tool) for tool in request.tools}
+        try:
+            given, owners = await self._priced.tools.offered() if self._priced.tools is not None else ([], {})
+        except ConfigurationError as problem:
+            raise self._priced.availability.refuse(str(problem)) from None
+        except TargetError as problem:  # they were there, and no question is to blame that they are not
+            name = self._priced.config.name
+            raise self._priced.availability.close(f"{name}: its tools are away: {problem}", "away") from None
+        more = (definition for definition in given if defined_name(definition) not in written)
+        return _Offer((*request.tools, *more), owners)
+
+    async def _converse(self, request: Request, offer: _Offer) -> AnswerRecord:
+        for number in range(1, self._tools.max_steps + 1):
+            if number > 1:
+                await self._priced.availability.demand_more()
+            reply = await self._reply(number, request)
+            step = _step(reply, number)
+            self._replies.append(reply)
+            self._steps.append(step)
+            if not step["calls"]:
+                return self._record(reply)
+            self._demand_approval(step["calls"], offer)
+            if number == self._tools.max_steps:
+                break
+            for place, call in enumerate(step["calls"], 1):
+                await self._make(call, f"{number}.{place}", offer)
+            session = request.session if reply.session is None or reply.from_cache else reply.session
+            request = replace(request, messages=(*request.messages, *messages_of_step(step)), session=session)
+        return self._record(replace(reply, finish_reason="max_steps"))
+
+    async def _reply(self, number: int, request: Request) -> AnswerRecord:
+        """The model's reply to a step: as the run or the cache has it, else one that is asked for and kept."""
+        key = cache_key(self._priced.identity, request)
+        own = f"{REPLY}step {self._answer} {number} {key}"
+        if (kept := await self._ledger.cached(own)) is not None:
+            return kept
+        if self._caches and (cached := await self._ledger.cached(key)) is not None:
+            return replace(cached, from_cache=True, attempts=0)
+        reply = await self._ask(request)
+        name = self._priced.config.name
+        await asyncio.gather(
+            self._ledger.keep(own, name, reply), *([self._ledger.keep(key, name, reply)] if self._caches else [])
+        )
+        return reply
+
+    def _demand_approval(self, calls: Sequence[Mapping[str, Any]], offer: _Offer) -> None:
+        """_Refused where a tool that is there is not approved; one that is not there harms nobody."""
+        known = offer.names | offer.owners.keys() | self._script.names
+        asked = (call["name"] for call in calls if call["name"] in known)
+        refused = [name for name in dict.fromkeys(asked) if name not in self._tools.approved]
+        if refused:
+            approved = ", ".join(sorted(self._tools.approved))
+            verb = "is" if len(refused) == 1 else "are"
+            raise _Refused(
+                f"the model asked for {', '.join(refused)}, which {verb} not approved"
+                f"{f' ({approved} would be)' if approved else ''}, so no call of this step was made. Approve a tool in "
+                "allowed_tools of the item, default_allowed_tools of the dataset, or `approved` of the target's tools"
+            )
+
+    async def _make(self, call: dict[str, Any], place: str, offer: _Offer) -> None:
+        """Make a call, and write into it what came of it."""
+        began = time.monotonic()
+        outcome, source = await self._outcome(call, place, offer)
+        call["result"], call["by"] = _cut(outcome.text), source
+        call["ms"] = round(1000 * (time.monotonic() - began), 1)
+        if outcome.failed:
+            call["failed"] = True
+        if outcome.traceback:
+            call["traceback"] = outcome.traceback
+
+    async def _outcome(self, call: Mapping[str, Any], place: str, offer: _Offer) -> tuple[ToolOutcome, str]:
+        """What came of a call, and who gave it."""
+        name = call["name"]
+        arguments = _arguments(call["arguments"])
+        if arguments is None:
+            return ToolOutcome("the arguments are not a JSON object", failed=True), ""
+        scripted = self._script.take(name, arguments)
+        if scripted is None and name in self._script.names:  # nobody calls the tool that is stood in for
+            return ToolOutcome(f"no result is written for this call of {name}", failed=True), ""
+        owner = offer.owners.get(name)
+        if scripted is None and owner is None:
+            return ToolOutcome(f"there is no tool {name} to call", failed=True), ""
+        source = "scripted" if scripted is not None or owner is None else owner.name
+        limit = self._priced.config.timeout
+        try:
+            async with asyncio.timeout(limit):
+                if scripted is not None:
+                    return await scripted_outcome(scripted), source
+                assert owner is not None
+                return await self._called(owner, name, arguments, place), source
+        except TimeoutError:
+            return ToolOutcome(f"{name} gave nothing within {limit:g} s", failed=True), source
+
+    async def _called(self, owner: ToolSource, name: str, arguments: Mapping[str, Any], place: str) -> ToolOutcome:
+        """What a tool gives that may do something, and so is called once: what came of it is kept with the run."""
+        question = json.dumps([name, arguments], sort_keys=True)
+        key = f"{REPLY}tool {self._answer} {place} {hashlib.sha256(question.encode()).hexdigest()}"
+        if (kept := await self._ledger.cached(key)) is not None:
+            return ToolOutcome(kept.text or "", kept.code is not None, kept.traceback)
+        outcome = await owner.call(name, arguments)
+        code = "failed" if outcome.failed else None
+        record = AnswerRecord(text=outcome.text, request={}, code=code, traceback=outcome.traceback)
+        await self._ledger.keep(key, self._priced.config.name, record)
+        return outcome
+
+    def _record(self, reply: AnswerRecord) -> AnswerRecord:
+        """The last reply as the answer, with what all steps took together."""
+        record = together(reply, self._replies, self._steps)
+        in_tools = sum(call.get("ms", 0.0) for step in self._steps for call in step["calls"])
+        return replace(record, latency_ms=(record.latency_ms or 0.0) + in_tools)
+
+    def _failed(self, code: str, message: str, traceback: str | None = None) -> AnswerRecord:
+        """An error after some steps, which keeps what was said, called and paid until then."""
+        failure: dict[str, Any] = {"text": None, "code": code, "message": message, "traceback": traceback}
+        if not self._replies:
+            return AnswerRecord(request={}, **failure)
+        return replace(self._record(self._replies[-1]), finish_reason=None, from_cache=False, **failure)
+
+
+def together(last: AnswerRecord, replies: Sequence[AnswerRecord], steps: Sequence[Mapping[str, Any]]) -> AnswerRecord:
+    """The last of several replies as an answer, with what all of them took and the steps on the way to it."""
+    cached = all(one.from_cache for one in replies)
+    paid = [one.cost for one in replies if cached or not one.from_cache]
+    return replace(
+        last,
+        tool_calls=tuple(_call(call) for step in steps for call in step["calls"]),
+        input_tokens=_sum(one.input_tokens for one in replies),
+        output_tokens=_sum(one.output_tokens for one in replies),
+        cached_tokens=sum(one.cached_tokens for one in replies),
+        reasoning_tokens=sum(one.reasoning_tokens for one in replies),
+        cost=None if None in paid else sum(cost for cost in paid if cost is not None),
+        latency_ms=sum(one.latency_ms for one in replies if one.latency_ms is not None),
+        attempts=0 if cached else 1 + sum(one.attempts - 1 for one in replies if not one.from_cache),
+        from_cache=cached,
+        scripted=any(one.scripted for one in replies),
+        steps=tuple(steps),
+    )
+
+
+def _step(reply: AnswerRecord, number: int) -> dict[str, Any]:
+    """A step as it is stored: what the model said and asked for, and what that took."""
+    took = {name: getattr(reply, name) for name in ("input_tokens", "output_tokens", "cost", "latency_ms")}
+    took |= {name: getattr(reply, name) or None for name in ("cached_tokens", "reasoning_tokens")}
+    calls = [
+        {**_call(call), "id": call.get("id") or f"call_{number}_{n}"} for n, call in enumerate(reply.tool_calls, 1)
+    ]
+    facts = {name: value for name, value in took.items() if value is not None}
+    return {"text": reply.text, "calls": calls, **facts, **({"from_cache": True} if reply.from_cache else {})}
+
+
+def _cut(text: str) -> str:
+    """A result as the model is told of it; what no model reads is left out, and said to be."""
+    more = len(text) - MAX_RESULT
+    return text if more <= 0 else f"{text[:MAX_RESULT]}\n… and {more:,} more characters"
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": call.get("id"), "name": call.get("name"), "arguments": call.get("arguments")}
+
+
+def _arguments(written: object) -> dict[str, Any] | None:
+    """The arguments of a call; None where they are no JSON object."""
+    try:
+        value = strictjson.loads(written) if isinstance(written, str) and written.strip() else written or {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _sum(counts: Any) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """The tools of a turn as the model is told of them, and who answers their calls."""
+
+    definitions: tuple[Definition, ...]
+    owners: Mapping[str, ToolSource]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(map(defined_name, self.definitions))

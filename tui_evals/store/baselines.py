@@ -1,0 +1,68 @@
+"""Baselines: which stored run each dataset is compared with, and who chose it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_evals.project_files import resolved
+from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
+
+
+def author_here() -> str:
+    """Who sits at the keyboard; a container may know no name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"user {os.getuid()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The run that somebody chose for a dataset."""
+
+    source: str
+    run: int
+    author: str
+    time: float
+
+
+def dataset_key(source: str, root: Path, cwd: Path | None = None) -> str:
+    """The name by which a dataset has its baseline: its path in the project where it is a file there, else as it is."""
+    try:
+        path = resolved(Path(cwd or Path.cwd(), source))
+        if path.is_file() and path.is_relative_to(root.resolve()):
+            return path.relative_to(root.resolve()).as_posix()
+    except (OSError, ValueError):  # A name that no file can have is no path.
+        pass
+    return source
+
+
+def baselines(reader: Reader) -> list[Baseline]:
+    """Every baseline by the name of its dataset."""
+    return [Baseline(*row) for row in reader.query("SELECT source, run, author, time FROM baselines ORDER BY source")]
+
+
+def baseline_of(reader: Reader, source: str) -> Baseline | None:
+    """The baseline of a dataset, if somebody set one."""
+    return next((baseline for baseline in baselines(reader) if baseline.source == source), None)
+
+
+def set_baseline(writer: Writer, source: str, run: int, author: str) -> None:
+    """Measure the runs of a dataset against this one from now on."""
+    writer.write(
+        "INSERT OR REPLACE INTO baselines(source, run, author, time) VALUES (?,?,?,?)",
+        writer.clean(source),
+        run,
+        author,
+        time.time(),
+    )
+
+
+def clear_baseline(writer: Writer, source: str) -> None:
+    """Remove the baseline of a dataset."""
+    writer.write("DELETE FROM baselines WHERE source = ?", writer.clean(source))
