@@ -488,9 +488,9 @@ def few_open_files(place: Round) -> Tally:
 
 NEWER = """
 import sys
-from tui_evals.store import migrations
-migrations.STEPS = (*migrations.STEPS, lambda database: database["scores"].add_column("more", str))
-migrations.VERSION += 1
+from tui_evals.store import schema
+schema.STEPS = (*schema.STEPS, lambda database: database["scores"].add_column("more", str))
+schema.VERSION += 1
 from tui_evals.cli.main import run
 sys.stdin.readline()
 sys.exit(run(["runs"]))

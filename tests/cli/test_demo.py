@@ -70,7 +70,7 @@ def command(folder: Path, *arguments: str, code: str | None = None) -> subproces
 
 def test_plain_runs_it_here_with_passes_failures_and_errors(tmp_path):
     code = (
-        "import sys; from tui_evals.targets.demo import answering as demo; demo._manner = lambda _: demo.Manner(0, 0)\n"
+        "import sys; from tui_evals.targets import demo; demo._manner = lambda _: demo.Manner(0, 0)\n"
         "from tui_evals.cli.main import run; sys.exit(run(['demo', '--plain']))"
     )
     done = command(tmp_path, code=code)

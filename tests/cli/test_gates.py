@@ -11,7 +11,7 @@ import pytest
 from tests.compare.helpers import answer, document, ran, scored
 from tui_evals.compare import measures
 from tui_evals.compare.runs import compare_runs
-from tui_evals.runs import gates
+from tui_evals.runs import gate_options
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
@@ -83,7 +83,7 @@ def test_the_option_never_takes_the_next_word_for_its_level(asked, shell):
     shell("baseline", "set")
     done = shell("run", "--fail-on-regression", "data.json", "--target", "replay:answers.jsonl", "--quiet")
     assert (done.code, done.err) == (0, "")
-    assert gates.LEVEL == measures.LEVEL
+    assert gate_options.LEVEL == measures.LEVEL
 
 
 @pytest.mark.parametrize("level", ["0", "1", "2", "-0.1", "often"])

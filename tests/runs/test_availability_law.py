@@ -269,7 +269,7 @@ def rounds():
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("state", "command"), rounds())
+@pytest.mark.parametrize(("state", "command"), [*rounds()])
 def test_no_fault_does_whatever_it_meets(state, command, tmp_path, one_server):
     for number, case in enumerate(case for case in EVERY if (case.state, case.command) == (state, command)):
         folder = tmp_path / str(number)

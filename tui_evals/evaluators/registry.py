@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .base import Ask, Evaluator
 
 GROUP = "tui_evals.evaluators"
+_LISTED_FIRST = ("references", "rubrics", "text", "agents", "tools", "trajectory", "retrieval", "structured", "limits")
+"""The modules whose evaluators are listed before those of the others."""
 
 
 @cache
@@ -28,11 +30,9 @@ def _modules() -> Mapping[str, str]:
     """The module of each name and alias, read from the class lines because importing all modules is slow."""
     modules: dict[str, str] = {}
     folder = os.path.dirname(__file__)
-    for file in sorted(os.listdir(folder)):
-        module, is_python, _ = file.partition(".py")
-        if not is_python:
-            continue
-        with open(os.path.join(folder, file), "rb") as opened:
+    found = sorted(file.removesuffix(".py") for file in os.listdir(folder) if file.endswith(".py"))
+    for module in (*_LISTED_FIRST, *(module for module in found if module not in _LISTED_FIRST)):
+        with open(os.path.join(folder, f"{module}.py"), "rb") as opened:
             source = opened.read()
         for rest in source.split(b'\n    name = "')[1:]:
             modules[rest[: rest.index(b'"')].decode()] = module

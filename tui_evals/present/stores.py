@@ -33,6 +33,7 @@ _NOUNS = {
     "workers": ("worker of a cluster", "workers of clusters"),
     "chain": ("signed record of a run", "signed records of runs"),
     "statements": ("statement of a signed record", "statements of signed records"),
+    "activities": ("record of a battle or a generation", "records of battles and generations"),
     "session": ("setting of the workbench", "settings of the workbench"),
 }
 """The rows of each table, but of those that are made again of the others."""

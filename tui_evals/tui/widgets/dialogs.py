@@ -242,6 +242,12 @@ class Entry:
     """A heading over it and those that follow with the same."""
 
 
+def _name_rank(entry: Entry, typed: str) -> int:
+    """0 for an entry with the name that was typed, 1 for one whose name begins with it, else 2."""
+    name = entry.name.casefold()
+    return 0 if name == typed else 1 if name.startswith(typed) else 2
+
+
 _MOST = 300
 """Entries that are listed at once; more than that is not useful to scroll through."""
 
@@ -307,6 +313,8 @@ class Menu(Dialog[Any]):
         self._words = event.value.casefold().split()
         found = zip(self._entries, self._texts, strict=True)
         self._shown = [entry for entry, text in found if all(word in text for word in self._words)]
+        if not any(entry.group for entry in self._shown):
+            self._shown.sort(key=lambda entry: _name_rank(entry, " ".join(self._words)))
         own = self._typed(event.value) if self._typed else None
         if own is not None:
             self._shown.append(own)
