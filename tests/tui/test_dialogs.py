@@ -51,6 +51,14 @@ async def test_typing_narrows_a_menu_and_enter_takes():
         assert pilot.app.got == ["c"]
 
 
+async def test_an_entry_with_the_typed_name_is_listed_first():
+    menu = Menu("fruit", [Entry("a", "pineapple"), Entry("b", "apples"), Entry("c", "apple", "red")])
+    async with Bench(menu).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"apple", "enter")
+        await pilot.pause()
+        assert pilot.app.got == ["c"]
+
+
 async def test_several_entries_are_marked_and_taken_together():
     menu = Menu("fruit", [Entry(n, n) for n in "abc"], several=True)
     async with Bench(menu).run_test(size=(80, 24)) as pilot:
