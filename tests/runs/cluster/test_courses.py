@@ -325,7 +325,7 @@ def worker_states(project: Project) -> list[str]:
 def impatient(project: Project, *words: str) -> subprocess.Popen:
     """A run that waits three seconds for a worker that is silent."""
     code = (
-        "import sys; from tui_evals.runs.executors.cluster.executor import executor; executor.SILENCE = 3.0\n"
+        "import sys; from tui_evals.runs.executors.cluster import executor; executor.SILENCE = 3.0\n"
         "from tui_evals.__main__ import main; main()"
     )
     return subprocess.Popen(
