@@ -81,7 +81,7 @@ def test_a_recipe_does_what_it_says(title: str, tmp_path: Path) -> None:
 
 def test_each_kind_of_addition_has_a_recipe() -> None:
     words = {title.rpartition(" ")[2] for title in RECIPES}
-    assert words == {"evaluator", "target", "importer", "report", "command"}
+    assert words == {"evaluator", "target", "importer", "report", "answer", "command"}
 
 
 def test_the_entry_points_of_the_page_are_those_that_are_read() -> None:

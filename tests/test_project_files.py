@@ -30,7 +30,7 @@ OTHERWISE = {
     "targets/config_file.py": "writes a draft in a temporary folder",
     "datasets/history.py": "opens a folder, to lock it",
     "datasets/save.py": "writes a new file",
-    "present/filter_tables.py": "a page of the help",
+    "present/manual_tables.py": "a page of the help",
     "text/manual.py": "a page of the help",
     "sealed_imports.py": "runs in another Python, before anything of ours, and reads what that imports",
     "evaluators/child": "runs in the sandbox, on files that were put there",

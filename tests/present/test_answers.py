@@ -5,8 +5,8 @@ import pytest
 from tests.present.rows import an_answer
 from tests.store.helpers import judged, said
 from tui_evals.present.answers import (
-    answer_facts,
     answer_name,
+    answer_words,
     complaints,
     error_text,
     expected_text,
@@ -24,10 +24,10 @@ from tui_evals.store.rows import Label
 
 def test_the_facts_stand_in_one_order():
     record = said(model="m-1", finish_reason="length")
-    found = answer_facts(an_answer(attempts=2), record, calls=3)
+    found = answer_words(an_answer(attempts=2), record, calls=3)
     assert found.text == (
-        "1.5 s · 10 tokens in, 5 out · $0.250 · answered by m-1 · 2 attempts · 3 calls in all · "
-        "cut off at the limit of tokens"
+        "1.5 s · 10 tokens in, 5 out · $0.250 · cut off at the limit of tokens · 2 attempts · "
+        "answered by m-1 · 3 calls in all"
     )
 
 
@@ -48,7 +48,7 @@ def test_the_facts_stand_in_one_order():
     ids=["not asked", "never called", "unpriced", "cached", "scripted"],
 )
 def test_what_did_not_happen_is_no_fact(row, record, text):
-    assert answer_facts(an_answer(**row), record).text == text
+    assert answer_words(an_answer(**row), record).text == text
 
 
 def test_everything_that_would_be_right_is_expected_each_once():

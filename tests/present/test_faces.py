@@ -20,11 +20,11 @@ import pytest
 from tests.cli.helpers import Shell
 from tests.present.conftest import Project
 from tests.reports.written import report_text
-from tui_evals.present.figures import duration
 from tui_evals.present.runs import Cost
 from tui_evals.present.status import ANSWER_LOOKS, RUN_LOOKS, status_phrase
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, Totals
+from tui_evals.text.measures import duration
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer
 from tui_evals.tui.results.totals import RunNumbers, totals_rows

@@ -4,16 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.present.rows import an_answer
-from tui_evals.present.figures import (
-    compact,
-    duration,
-    mean_text,
-    number,
-    short_number,
-    tokens,
-    universal_time,
-)
-from tui_evals.text.measures import money
+from tui_evals.present.figures import mean_text, short_number, universal_time
+from tui_evals.text.measures import compact, duration, money, number, tokens
 
 
 def test_money_keeps_as_many_decimals_as_tell_something():

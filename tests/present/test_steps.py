@@ -3,7 +3,7 @@
 import json
 
 from tests.store.helpers import said
-from tui_evals.present.answers import answer_facts, step_lines, transcript
+from tui_evals.present.answers import answer_words, step_lines, transcript
 from tui_evals.reports.page.texts import answer_block
 from tui_evals.store.rows import answer_record, body_of
 
@@ -41,7 +41,7 @@ def test_a_transcript_tells_each_step_in_order():
         ]
     )
     assert [line.kind for line in step_lines(record)][-1] == "left" and not transcript(said()) and not transcript(None)
-    assert "4 steps" in answer_facts(an_answer(), record).text
+    assert "4 steps" in answer_words(an_answer(), record).text
 
 
 def test_a_page_shows_the_steps_instead_of_the_calls():

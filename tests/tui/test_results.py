@@ -23,6 +23,7 @@ from tui_evals.tui import app as workbench
 from tui_evals.tui.messages import AnswerShown, ShowPane
 from tui_evals.tui.results.pane import ResultsPane
 from tui_evals.tui.results.rows import (
+    USUAL,
     AnswerTable,
     RunExtent,
     answer_row,
@@ -32,7 +33,7 @@ from tui_evals.tui.results.rows import (
     score_in_signs,
     verdict_cells,
 )
-from tui_evals.tui.results.table import no_answers_rows, order_after_choice, order_words, sort_columns
+from tui_evals.tui.results.table import PLAN, no_answers_rows, order_after_choice, order_words, sort_columns
 from tui_evals.tui.watch import AnswerOrder, Watch, column_means
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
@@ -96,7 +97,7 @@ def test_shifting_goes_through_every_column_and_no_further_than_it_must():
 def test_names_that_begin_alike_are_told_apart_and_failing_evaluators_come_before_the_answer(width):
     names = names_of(f"policy-case-{number:04}" for number in range(2_000))
     graders = tuple((f"policy_check_{number}", 1 if number % 2 else 6) for number in range(20))
-    shown = layout(width, a_run(), RunExtent(evaluators=graders, names=names, scores=False, latencies=False))
+    shown = layout(width, a_run(), RunExtent(evaluators=graders, names=names, filled=USUAL - {"score", "latency_ms"}))
     answer = an_answer(7, "fail", name="policy-case-0033", preview="The answer in words " * 20)
     scores = {key: judged(key, 0.0 if cells == 1 else 0.25, threshold=0.5) for key, cells in graders}
     line = text(answer_row(answer, scores, shown, now=NOW))
@@ -234,7 +235,7 @@ def test_pieces_of_one_style_are_one_piece():
 
 
 def test_choosing_the_column_again_turns_the_order_round():
-    plan, score, cost = sort_columns(())[0], sort_columns(())[2], sort_columns(())[4]
+    plan, score, cost = (sort for sort in sort_columns(()) if sort.by in (PLAN, "score", "cost"))
     assert order_after_choice(AnswerOrder("failed"), score) == AnswerOrder("failed", "score", False)
     assert order_after_choice(AnswerOrder("failed", "score"), score) == AnswerOrder("failed", "score", True)
     assert order_after_choice(AnswerOrder(), cost) == AnswerOrder("", "cost", True)

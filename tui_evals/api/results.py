@@ -10,6 +10,7 @@ from typing import Any
 from tui_evals.present.answers import cause_texts
 from tui_evals.present.runs import stop_reason
 from tui_evals.runs.scoring import column_scores
+from tui_evals.store.answer_facts import FACTS
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord, Totals
@@ -48,6 +49,8 @@ class Answer:
     from_cache: bool = False
     steps: tuple[Mapping[str, Any], ...] = ()
     """The way to the answer, where it took tools: what the model said each time, its calls and what they gave."""
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Every fact of the answer by its name, as the tables of exports have them."""
     id: int = field(default=0, repr=False, compare=False)
     """Its number in the store."""
 
@@ -102,7 +105,7 @@ class Run:
         """One flat row for each answer, with the score and the result of each evaluator."""
         rows = []
         for answer in self.answers:
-            row = {name: getattr(answer, name) for name in _PLAIN}
+            row = {**{name: getattr(answer, name) for name in _PLAIN}, **answer.facts}
             for key, record in answer.scores.items():
                 row |= {f"{key}.score": record.score, f"{key}.result": record.result}
             rows.append(row)
@@ -115,11 +118,7 @@ class Run:
         return importlib.import_module("pandas").DataFrame(self.rows())
 
 
-_PLAIN = (
-    *("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error", "ending"),
-    *("latency_ms", "first_token_ms", "cost"),
-    *("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "from_cache"),
-)
+_PLAIN = ("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error")
 
 
 def read_run(reader: Reader, run: RunRow) -> Run:
@@ -171,5 +170,6 @@ def _answer(run: RunRow, told: Told) -> Answer:
         reasoning_tokens=row.reasoning_tokens,
         from_cache=row.from_cache,
         steps=record.steps if record is not None else (),
+        facts={fact.name: fact.value(row, record) for fact in FACTS},
         id=row.id,
     )

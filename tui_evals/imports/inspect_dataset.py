@@ -20,9 +20,9 @@ from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, Prob
 from tui_evals.datasets.rows import header_of
 from tui_evals.datasets.validate import problem_of
 from tui_evals.imports.inspect.samples import Sample, finite, item_of
-from tui_evals.present.figures import counted
 from tui_evals.project_files import read_head
 from tui_evals.text import strictjson
+from tui_evals.text.measures import counted
 
 from .base import Importer, ImportRequest, ImportResult
 from .keeping import json_in, keep_dataset, text_of

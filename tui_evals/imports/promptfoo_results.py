@@ -17,12 +17,12 @@ from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.importer import SO_FAR, Configuration, conversation_of, is_conversation, read_source
 from tui_evals.imports.promptfoo.prompts import chat_in, model_of
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
-from tui_evals.present.figures import counted
 from tui_evals.project_files import read_head
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.connection import foreign_rows, is_database
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
+from tui_evals.text.measures import counted
 
 from .promptfoo.asserts import Asserts, Judged, label_of, unweighted
 from .promptfoo.cases import TRANSFORMS

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from tui_evals.present.figures import counted
 from tui_evals.store.records import ScoreRecord
 from tui_evals.targets.base import references_in
 from tui_evals.targets.config import FILE
+from tui_evals.text.measures import counted
 
 from .base import ImportResult, shown
 from .doors import importers

@@ -9,15 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tui_evals.present.figures import duration, exact_time, local_time, number, short_number, tokens
+from tui_evals.present.figures import exact_time, local_time, short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
+from tui_evals.store.answer_facts import FACTS
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, FailureCause, RunRow, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text import strictjson
 from tui_evals.text.chats import attachment_text, question_text
 from tui_evals.text.error_text import own_words
-from tui_evals.text.measures import money, parse_measure, plain_number, score_figures, tokens_per_second
-from tui_evals.text.model_output import BLOCKED, ENDINGS, ending_word
+from tui_evals.text.measures import (
+    duration,
+    money,
+    number,
+    parse_measure,
+    score_figures,
+    tokens,
+)
+from tui_evals.text.model_output import BLOCKED, ENDINGS
 from tui_evals.text.safe import safe_line
 
 _PREFIXES = ("Agent request failed: ", "Evaluator failed: ")
@@ -139,34 +147,13 @@ _PREVIEW = 160
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerFacts:
-    """What is known of how an answer came about, each as a few words; empty where there is nothing to say."""
+class AnswerWords:
+    """What is said of how an answer came about, each fact in a few words."""
 
-    scripted: str = ""
-    cached: str = ""
-    duration: str = ""
-    first_token: str = ""
-    pace: str = ""
-    tokens: str = ""
-    cost: str = ""
-    model: str = ""
-    steps: str = ""
-    attempts: str = ""
-    calls: str = ""
-    ending: str = ""
-    judged: str = ""
-
-    @property
-    def origin(self) -> tuple[str, ...]:
-        """Where the answer comes from, if not from a model that was asked for it."""
-        return tuple(part for part in (self.scripted, self.cached) if part)
-
-    @property
-    def figures(self) -> tuple[str, ...]:
-        """All the others, in the order in which they are always listed."""
-        times = (self.duration, self.first_token, self.tokens, self.pace)
-        parts = (*times, self.cost, self.model, self.steps, self.attempts, self.calls, self.ending, self.judged)
-        return tuple(part for part in parts if part)
+    origin: tuple[str, ...]
+    """Where the answer comes from, if not from a model that was asked for it."""
+    figures: tuple[str, ...]
+    """All the others, in the order in which they are always listed."""
 
     @property
     def text(self) -> str:
@@ -174,67 +161,36 @@ class AnswerFacts:
         return " · ".join((*self.origin, *self.figures))
 
 
-def answer_facts(
+def answer_words(
     row: AnswerRow, record: AnswerRecord | None, calls: int = 0, rejudged: EarlierAttempt | None = None
-) -> AnswerFacts:
-    """The facts of an answer; what did not happen (a call, a price) is not among them.
+) -> AnswerWords:
+    """What is said of an answer; what did not happen (a call, a price) is left out.
 
     `rejudged` is the earlier verdict of an answer that was judged again, where that counts.
     """
     if record is None:
-        return AnswerFacts(attempts=_several(row.attempts, "attempts"))
-    asked = not row.from_cache and row.latency_ms is not None
-    return AnswerFacts(
-        scripted="scripted, not a model" if row.scripted else "",
-        cached="from the cache" if row.from_cache else "",
-        duration=duration(row.latency_ms / 1000) if asked and row.latency_ms is not None else "",
-        first_token=_first_token(record) if asked else "",
-        tokens=tokens(row) or _uncounted(record),
-        pace=_pace(row, record) if asked else "",
-        cost=_paid(row),
-        model=f"answered by {record.model}" if record.model and not row.scripted else "",
-        steps=_several(len(record.steps), "steps"),
-        attempts=_several(row.attempts, "attempts"),
-        calls=_several(calls, "calls in all"),
-        ending=ending_text(row.ending or ending_word(record.finish_reason)),
-        judged=rejudged_text(rejudged) if rejudged is not None else "",
+        return AnswerWords((), _said(_several(row.attempts, "attempts")))
+    said = [(fact.is_origin, fact.words(row, record)) for fact in FACTS if fact.words is not None]
+    return AnswerWords(
+        _said("scripted, not a model" if row.scripted else "", *(text for is_origin, text in said if is_origin)),
+        _said(
+            *(text for is_origin, text in said if not is_origin),
+            f"answered by {record.model}" if record.model and not row.scripted else "",
+            _several(len(record.steps), "steps"),
+            _several(calls, "calls in all"),
+            rejudged_text(rejudged) if rejudged is not None else "",
+        ),
     )
 
 
-def ending_text(word: str) -> str:
-    """How an answer ended, where that is not as usual."""
-    return ENDINGS.get(word) or (f"ended with {word}" if word not in ("", "stop") else "")
+def _said(*words: str) -> tuple[str, ...]:
+    return tuple(word for word in words if word)
 
 
 def rejudged_text(attempt: EarlierAttempt) -> str:
     """When an answer was judged again, and whether by what its run is judged by."""
     edited = attempt.rejudged is not None and attempt.rejudged.expected is not None
     return f"judged again {local_time(attempt.time)}" + (" by an edited expectation" if edited else "")
-
-
-def _first_token(record: AnswerRecord) -> str:
-    """How long the first piece took of an answer that was streamed."""
-    return "" if record.first_token_ms is None else f"first token after {duration(record.first_token_ms / 1000)}"
-
-
-def _pace(row: AnswerRow, record: AnswerRecord) -> str:
-    """How fast an answer came that was streamed."""
-    pace = tokens_per_second(row.output_tokens, row.latency_ms)
-    return "" if record.first_token_ms is None or pace is None else f"{plain_number(pace)} tokens/s"
-
-
-def _paid(row: AnswerRow) -> str:
-    if row.from_cache or row.scripted:
-        return ""
-    if row.cost is not None:
-        return money(row.cost)
-    return "" if row.code else "unpriced"
-
-
-def _uncounted(record: AnswerRecord) -> str:
-    """Says that the provider stated impossible counts."""
-    note = (record.diagnostics or {}).get("usage")
-    return f"tokens {note}" if isinstance(note, str) else ""
 
 
 def _several(count: int, what: str) -> str:

@@ -12,17 +12,17 @@ from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.figures import Interval
+from tui_evals.present.figures import local_time
 from tui_evals.present.runs import pace_parts
 from tui_evals.runs.battle import BattlePlan, BattleState, Duel
 from tui_evals.store.activities import ActivityRow
 from tui_evals.store.battles import BattleRow, BattleSide
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.text.measures import money
+from tui_evals.text.measures import counted, money
 
 from .columns import table
 from .estimates import estimated_cost
-from .figures import counted, local_time
 from .runs import destination_lines
 
 _PAIR, _PAIRS = "pair of answers", "pairs of answers"

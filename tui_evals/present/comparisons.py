@@ -14,8 +14,8 @@ from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES,
 from tui_evals.figures import Figure
 from tui_evals.present.figures import label_counts
 from tui_evals.store.records import RunRow
+from tui_evals.text.measures import compact, counted, duration
 
-from .figures import compact, counted, duration
 from .runs import Cost, stop_reason
 from .status import Look, Tone, run_look
 

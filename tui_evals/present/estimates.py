@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui_evals.present.figures import counted, rough_duration
 from tui_evals.runs.estimating import Estimate
-from tui_evals.text.measures import money
+from tui_evals.text.measures import counted, money, rough_duration
 
 _SHORT = 5.0
 """Seconds that are not worth saying."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui_evals.figures import Figure
 from tui_evals.present.columns import table
-from tui_evals.present.figures import counted, figure_data, rate_text
+from tui_evals.present.figures import figure_data, rate_text
 from tui_evals.store.records import CheckedGate, GateVerdict
-from tui_evals.text.measures import Measure
+from tui_evals.text.measures import Measure, counted
 
 from .status import Look
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tui_evals.store.activities import ActivityRow
+from tui_evals.text.measures import counted
 
 from .estimates import estimated_cost
-from .figures import counted
 from .runs import destination_lines
 
 _STATES: Mapping[str, str] = {"made": "is made", "failed": "could not be made"}

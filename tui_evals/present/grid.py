@@ -9,11 +9,12 @@ from typing import Any
 from tui_evals.compare.statistics import percent
 from tui_evals.figures import Figure
 from tui_evals.present.columns import short_names
-from tui_evals.present.figures import column_measures, counted, duration, interval_text
+from tui_evals.present.figures import column_measures, interval_text
 from tui_evals.present.runs import Column, Cost, column_names, run_cost
 from tui_evals.store.figures import GridCell, GridLine
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.text.measures import counted, duration
 from tui_evals.text.names import did_you_mean, numbered
 
 from .status import ANSWER_LOOKS, WORST_FIRST, Look

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tui_evals.present.figures import counted, local_time
+from tui_evals.present.figures import local_time
 from tui_evals.provenance.canonical import Change
 from tui_evals.provenance.chain import Kind, Link, Record
 from tui_evals.provenance.keys import Signer, fingerprint, signer_of
 from tui_evals.store.chains import DIGESTS
 from tui_evals.store.verifying import UNSTATED, CachedFrom, Verified
+from tui_evals.text.measures import counted
 
 ProvenanceVerdict = Literal[
     "unchanged", "unknown key", "changed", "broken", "unsigned", "not signed", "deleted", "unfinished", "executed"

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.present.figures import counted, duration, figure_data, per_second, rate_text, rough_duration
+from tui_evals.present.figures import figure_data, rate_text
 from tui_evals.present.status import Look, final_count, run_look, status_counts, status_phrase
 from tui_evals.runs.status import GENERATION, next_command
 from tui_evals.store.records import CHANGES, LIVE_STATUSES, OVER_STATUSES, RunRow, StoreWait, Totals
-from tui_evals.text.measures import money
+from tui_evals.text.measures import counted, duration, money, per_second, rough_duration
 from tui_evals.text.names import numbered
 from tui_evals.text.safe import safe_line
 

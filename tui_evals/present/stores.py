@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tui_evals.present.figures import counted
 from tui_evals.store.connection import why_read_only
 from tui_evals.store.repair import IncompleteRun, SavedTable
 from tui_evals.store.upkeep import Backup, StoreCheck
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe_line
 
 _NOUNS = {

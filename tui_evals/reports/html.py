@@ -13,7 +13,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
-from tui_evals.present.figures import counted
 from tui_evals.present.provenance import head_text
 from tui_evals.present.status import ANSWER_LOOKS, status_phrase
 from tui_evals.reports.kinds import ReportKind
@@ -22,6 +21,7 @@ from tui_evals.reports.page.facing import versus
 from tui_evals.reports.page.summary import matrix, summary
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe
 from tui_evals.version import __version__
 

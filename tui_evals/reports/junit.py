@@ -19,7 +19,7 @@ from tui_evals.compare.sides import column_name
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.present.answers import answer_name, complaints, prompt_text, reference_text, shortened, skipped_text
-from tui_evals.present.figures import column_measures, counted, run_measures, skipped_sentence
+from tui_evals.present.figures import column_measures, run_measures, skipped_sentence
 from tui_evals.present.gates import gate_texts
 from tui_evals.present.provenance import head_text
 from tui_evals.present.runs import RunFacts, counts_sentence, run_cost, run_facts
@@ -29,6 +29,7 @@ from tui_evals.reports.kinds import ReportKind
 from tui_evals.reports.results import AnswerEntry, read
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.text.measures import counted
 from tui_evals.text.names import numbered
 from tui_evals.text.safe import safe, safe_line
 

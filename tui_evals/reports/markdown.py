@@ -34,7 +34,7 @@ from tui_evals.present.comparisons import (
     stop_notes,
     usage_lines,
 )
-from tui_evals.present.figures import counted, distribution, interval_text, mean_text, run_measures
+from tui_evals.present.figures import distribution, interval_text, mean_text, run_measures
 from tui_evals.present.gates import HEADINGS, gate_texts
 from tui_evals.present.provenance import head_text
 from tui_evals.present.runs import RunFacts, change_lines, run_cost, run_facts
@@ -44,6 +44,7 @@ from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe, safe_line
 
 from .results import AnswerEntry, read

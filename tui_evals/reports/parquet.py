@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
 from tui_evals.reports.kinds import ReportKind
+from tui_evals.store.answer_facts import Kind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.strictjson import one_line
@@ -17,10 +18,9 @@ from . import comparison, results
 
 _GROUP = 5_000
 """Rows of a row group, which is held in memory until it is written."""
-_WHOLE = frozenset(("turn", "repeat", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "attempts"))
-_YES_NO = frozenset(("from_cache", "edited"))
-_NUMBERS = frozenset(("score", "threshold", "latency_ms", "first_token_ms", "cost"))
-"""Columns, or the last part of their names, that hold numbers; all others hold text."""
+_TYPES: Mapping[Kind, type] = {"text": str, "whole": int, "number": float, "yes or no": bool}
+_KINDS: Mapping[str, Kind] = {**results.COLUMN_KINDS, "edited": "yes or no", "threshold": "number"}
+"""What a column holds, by its name or its last part; all others hold text."""
 
 
 class _Sink(io.RawIOBase):
@@ -68,11 +68,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[
 
 
 def _kind(column: str) -> type:
-    if column in _WHOLE:
-        return int
-    if column in _YES_NO:
-        return bool
-    return float if column.rpartition(".")[2] in _NUMBERS else str
+    known = _KINDS.get(column) or _KINDS.get(column.rpartition(".")[2])
+    return str if known is None else _TYPES[known]
 
 
 def _value(value: object, kind: type) -> object:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tui_evals.present.gates import gates_data
 from tui_evals.present.provenance import head_data
 from tui_evals.present.runs import standing_data
+from tui_evals.store.answer_facts import FACTS, Kind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import EarlierAttempt, expected_item
@@ -215,6 +216,7 @@ def json_lines(reader: Reader, run: RunRow) -> Iterator[str]:
 
 
 _ANSWER = tuple(field.name for field in fields(AnswerRecord) if field.name != "request")
+_NOT_IN_ANSWER = tuple(fact for fact in FACTS if fact.name.removeprefix("error_") not in _ANSWER)
 _SCORE = tuple(field.name for field in fields(ScoreRecord))
 _answer_values: Callable[[AnswerRecord], tuple[Any, ...]] = attrgetter(*_ANSWER)
 _score_values: Callable[[ScoreRecord], tuple[Any, ...]] = attrgetter(*_SCORE)
@@ -236,9 +238,7 @@ def _line(answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
         "category": answered.item.get("category"),
         "prompt": answered.unit.get("prompt"),
         "expected_response": answered.unit.get("expected_response"),
-        "status": row.status,
-        "score": row.score,
-        "ending": row.ending or None,
+        **{fact.name: fact.value(row, record) for fact in _NOT_IN_ANSWER},
         "answer": None if record is None else dict(zip(_ANSWER, _answer_values(record), strict=False)),
         "scores": [_score_dict(score) for score in answered.scores],
         "together": [_score_dict(score) for score in answered.together],
@@ -276,13 +276,13 @@ def _harmless_cell_text(value: object) -> str:
 
 _PARTS = ("score", "result", "threshold", "reason")
 _EMPTY = (None,) * len(_PARTS)
-_COLUMNS = (
+_ASKED = (
     *("kind", "item", "thread", "turn", "target", "prompt_under_test", "repeat"),
-    *("prompt", "expected_response", "response"),
-    *("status", "score", "error_code", "error_message", "latency_ms", "first_token_ms", "from_cache"),
-    *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id", "ending"),
-    *("cached_tokens", "reasoning_tokens", "attempts"),
+    *("prompt", "expected_response", "response", "tags", "extensions", "conversation_id"),
 )
+_COLUMNS = (*_ASKED, *(fact.name for fact in FACTS))
+COLUMN_KINDS: Mapping[str, Kind] = {"turn": "whole", "repeat": "whole", **{fact.name: fact.kind for fact in FACTS}}
+"""What the columns hold that do not hold text."""
 
 
 def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[object]:
@@ -300,23 +300,10 @@ def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[objec
         unit.get("prompt"),
         unit.get("expected_response"),
         record.text if record else None,
-        row.status,
-        row.score,
-        record.code if record else None,
-        record.message if record else None,
-        row.latency_ms,
-        record.first_token_ms if record else None,
-        row.from_cache,
-        row.input_tokens,
-        row.output_tokens,
-        row.cost,
         item.get("tags"),
         item.get("extensions"),
         item.get("conversation_id"),
-        row.ending,
-        row.cached_tokens if row.input_tokens is not None else None,
-        row.reasoning_tokens if row.output_tokens is not None else None,
-        row.attempts,
+        *(fact.value(row, record) for fact in FACTS),
         *(value for name in names for value in _score_cells(scores.get(name))),
     ]
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from tui_evals.text.model_output import ENDINGS
 from tui_evals.text.names import did_you_mean
 
+from .answer_facts import FACTS, FactFilter, Unit
 from .records import AnswerStatus
 from .rows import ANSWER_COLUMNS, PREVIEWED
 
@@ -17,9 +18,12 @@ Condition = tuple[str, list[Any]]
 _Compile = Callable[[str, int | None], Condition]
 _TERM = re.compile(r'(?P<not>!*)(?:(?P<key>[A-Za-z_]+):)?(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<plain>\S*))')
 _NUMBER = r"(?P<number>-?[0-9]{1,15}(?:\.[0-9]{1,15})?)"
-_SCORE = re.compile(rf"(?P<sign><=|>=|<|>|=|){_NUMBER}")
-_LATENCY = re.compile(rf"(?P<sign><=|>=|<|>){_NUMBER}(?P<unit>ms|s|m|)")
-_COST = re.compile(rf"(?P<sign><=|>=|<|>|=|)\$?{_NUMBER}")
+_COMPARED: Mapping[Unit, tuple[re.Pattern[str], str]] = {
+    "score": (re.compile(rf"(?P<sign><=|>=|<|>|=|){_NUMBER}"), "a number"),
+    "count": (re.compile(rf"(?P<sign><=|>=|<|>|=|){_NUMBER}"), "a number"),
+    "time": (re.compile(rf"(?P<sign><=|>=|<|>){_NUMBER}(?P<unit>ms|s|m|)"), "a time"),
+    "money": (re.compile(rf"(?P<sign><=|>=|<|>|=|)\$?{_NUMBER}"), "US dollars"),
+}
 _MILLISECONDS: Mapping[str, float] = {"ms": 1.0, "s": 1_000.0, "": 1_000.0, "m": 60_000.0}
 _PARAM = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<sign><=|>=|<|>|=)(?P<value>.+))?")
 _TURN = re.compile(r"[1-9][0-9]{0,5}")
@@ -160,36 +164,27 @@ def _status(value: str, run: int | None) -> Condition:
     return "answers.status = ?", [value]
 
 
-def _score(value: str, run: int | None) -> Condition:
-    match = _SCORE.fullmatch(value)
-    if match is None:
-        raise FilterError(f"'score:{value}' is not a comparison with a number; write score:<50 or score:>=99.5")
-    return f"answers.score {match['sign'] or '='} ?", [float(match["number"])]
+def _fact(name: str, wanted: FactFilter) -> _Compile:
+    """The condition that a filter sets on a fact."""
 
+    def compile_(value: str, run: int | None) -> Condition:
+        if wanted.unit == "words":
+            return f"answers.{name} LIKE ? ESCAPE '~'", [like(value)]
+        pattern, what = _COMPARED[wanted.unit]
+        match = pattern.fullmatch(value)
+        if match is None:
+            raise FilterError(f"'{wanted.word}:{value}' is not a comparison with {what}; write {wanted.example}")
+        number = float(match["number"]) * (_MILLISECONDS[match["unit"]] if wanted.unit == "time" else 1)
+        compared = f"{match['sign'] or '='} ?"
+        if not wanted.body:
+            return f"answers.{name} {compared}", [number]
+        return (
+            "EXISTS (SELECT 1 FROM bodies b WHERE b.id = answers.body "
+            f"AND json_extract(b.answer, '$.{name}') {compared})",
+            [number],
+        )
 
-def _latency(value: str, run: int | None) -> Condition:
-    match = _LATENCY.fullmatch(value)
-    if match is None:
-        raise FilterError(f"'latency:{value}' is not a comparison with a time; write latency:>2s, latency:<=300ms")
-    return f"answers.latency_ms {match['sign']} ?", [float(match["number"]) * _MILLISECONDS[match["unit"]]]
-
-
-def _first_token(value: str, run: int | None) -> Condition:
-    match = _LATENCY.fullmatch(value)
-    if match is None:
-        raise FilterError(f"'first_token:{value}' is not a comparison with a time; write first_token:>1s")
-    return (
-        "EXISTS (SELECT 1 FROM bodies b WHERE b.id = answers.body "
-        f"AND json_extract(b.answer, '$.first_token_ms') {match['sign']} ?)",
-        [float(match["number"]) * _MILLISECONDS[match["unit"]]],
-    )
-
-
-def _cost(value: str, run: int | None) -> Condition:
-    match = _COST.fullmatch(value)
-    if match is None:
-        raise FilterError(f"'cost:{value}' is not a comparison with US dollars; write cost:>0.01")
-    return f"answers.cost {match['sign'] or '='} ?", [float(match["number"])]
+    return compile_
 
 
 def _turn(value: str, run: int | None) -> Condition:
@@ -323,10 +318,6 @@ def _empty(value: str, run: int | None) -> Condition:
     )
 
 
-def _ending(value: str, run: int | None) -> Condition:
-    return "answers.ending LIKE ? ESCAPE '~'", [like(value)]
-
-
 _ERROR = (
     "answers.code LIKE ? ESCAPE '~' OR (SELECT json_extract(b.answer, '$.message') LIKE ? ESCAPE '~' "
     "FROM bodies b WHERE b.id = answers.body AND answers.code IS NOT NULL)"
@@ -363,10 +354,11 @@ class FilterKey:
 
 FILTER_KEYS: Mapping[str, FilterKey] = {
     "status": FilterKey("status:fail", "the status is this one; its word alone says the same", _status),
-    "score": FilterKey("score:<50", "the score out of 100, compared by < <= > >= or =", _score),
-    "latency": FilterKey("latency:>2s", "how long the answer took: < <= > >= and ms, s or m", _latency),
-    "first_token": FilterKey("first_token:>1s", "how long a streamed answer took to begin", _first_token),
-    "cost": FilterKey("cost:>0.01", "what the answer cost in US dollars: < <= > >= or =", _cost),
+    **{
+        wanted.word: FilterKey(wanted.example, wanted.about, _fact(fact.name, wanted))
+        for fact in FACTS
+        if (wanted := fact.filter) is not None
+    },
     "evaluator": FilterKey("evaluator:Match", "this evaluator judged it", _judged),
     "failed": FilterKey("failed:Match", "this evaluator failed it", _failed),
     "error": FilterKey("error:timeout", "there is no answer, and the code or message of the error holds this", _error),
@@ -379,7 +371,6 @@ FILTER_KEYS: Mapping[str, FilterKey] = {
     "prompt": FilterKey("prompt:short", "the prompt under test, by its name", _asked("prompt")),
     "param": FilterKey("param:temperature=0.7", "asked with this parameter; = < <= > >= compare its value", _param),
     "turn": FilterKey("turn:2", "the turn of the conversation, from 1", _turn),
-    "ending": FilterKey("ending:length", "how the answer ended, in the words of the target", _ending),
 }
 """The one table of what can stand before a colon; helps and hints list it."""
 

@@ -20,6 +20,7 @@ from tui_evals.store import calls, chains, figures, identity, ledger, lookup, sc
 from tui_evals.store import figures as grid
 from tui_evals.store.lookup import StoredDataset, stored_dataset
 
+from .answer_facts import FACTS
 from .database import StoreError, connect, explained, schema_version
 from .filters import Filter, compiled, like, ordered
 from .records import (
@@ -409,12 +410,12 @@ class Reader:
         """How the items of a run are called."""
         return [name for (name,) in self.query("SELECT DISTINCT name FROM answers WHERE run = ?", [run])]
 
-    def filled(self, run: int) -> tuple[bool, bool]:
-        """Whether some answer of a run has a score, and whether somebody waited for some."""
-        some = "EXISTS (SELECT 1 FROM answers WHERE run = ?1 AND {})"
-        conditions = "score IS NOT NULL", "latency_ms IS NOT NULL AND NOT from_cache"
-        ((scores, latencies),) = self.query(f"SELECT {', '.join(map(some.format, conditions))}", [run])
-        return bool(scores), bool(latencies)
+    def filled(self, run: int) -> frozenset[str]:
+        """The facts with a column of their own that some answer of a run has."""
+        columns = {fact.name: fact.column.where or f"{fact.name} IS NOT NULL" for fact in FACTS if fact.column}
+        some = (f"EXISTS (SELECT 1 FROM answers WHERE run = ?1 AND {where})" for where in columns.values())
+        (found,) = self.query(f"SELECT {', '.join(some)}", [run])
+        return frozenset(name for name, is_filled in zip(columns, found, strict=True) if is_filled)
 
     def answers_to(self, run: int, items: Iterable[int]) -> list[AnswerRow]:
         """The answers to some items of a run, in the order of the plan."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_evals.present.figures import counted
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.text.measures import counted
 
 _PAGE = 5_000
 

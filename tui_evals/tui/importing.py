@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from tui_evals.present.columns import table
-from tui_evals.present.figures import counted
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
+from tui_evals.text.measures import counted
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.desk import Command, Commands, Desk

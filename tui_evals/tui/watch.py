@@ -60,9 +60,8 @@ class RunCount:
     """Why answers are missing, cut or not judged."""
     names: Names = AS_THEY_ARE
     """How items are called."""
-    scores: bool = True
-    latencies: bool = True
-    """Whether some answer has a score, and whether some took measurable time."""
+    filled: frozenset[str] = frozenset()
+    """The facts with a column that some answer has."""
 
 
 def next_failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:
@@ -84,7 +83,7 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
             totals = reader.totals(run.id)
             means = reader.evaluator_means(run.id)
             endings = reader.endings(run.id)
-            scores, latencies = reader.filled(run.id)
+            filled = reader.filled(run.id)
             causes = reader.causes(run.id) if totals.errored or totals.partial or endings else ()
         except LookupError:
             return None
@@ -105,8 +104,7 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
         endings=endings,
         causes=causes,
         names=names,
-        scores=scores,
-        latencies=latencies,
+        filled=filled,
     )
 
 

@@ -50,7 +50,6 @@ from tui_evals.generate.request import (
 from tui_evals.generate.reviewing import known_rule_evals, known_test_evals
 from tui_evals.generate.work import MAX_RULES, Generation, Options
 from tui_evals.present.estimates import estimated_cost
-from tui_evals.present.figures import duration
 from tui_evals.present.generations import step_price, stopped_sentence
 from tui_evals.present.runs import command_wait_sentence, destination_lines
 from tui_evals.runs.errors import CannotPlan
@@ -61,7 +60,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import StoreWait
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.text.measures import money
+from tui_evals.text.measures import duration, money
 
 _MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
 _OPTIONS = frozenset(Options.__dataclass_fields__)

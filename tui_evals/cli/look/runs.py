@@ -8,7 +8,6 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, colour, columns, say, say_json
 from tui_evals.present.columns import table
-from tui_evals.present.figures import age
 from tui_evals.present.gates import gates_data
 from tui_evals.present.provenance import history_lines, provenance, provenance_data
 from tui_evals.present.runs import (
@@ -27,7 +26,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.runlock import alive, executed_runs, run_lock
 from tui_evals.store.verifying import find_key, verify
-from tui_evals.text.measures import money
+from tui_evals.text.measures import age, money
 
 
 def list_runs(limit: int, as_json: bool) -> None:

@@ -14,8 +14,8 @@ from tui_evals.cli.run.ending import baseline_lines, say_causes, say_columns, sa
 from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
 from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
-    answer_facts,
     answer_reason,
+    answer_words,
     attempt_text,
     cause_texts,
     earlier_text,
@@ -30,7 +30,7 @@ from tui_evals.present.answers import (
     transcript,
 )
 from tui_evals.present.columns import cell_width, elide, fit, table
-from tui_evals.present.figures import column_measures, counted, distribution, mean_text, run_measures, skipped_sentence
+from tui_evals.present.figures import column_measures, distribution, mean_text, run_measures, skipped_sentence
 from tui_evals.present.gates import gates_data
 from tui_evals.present.grid import GridColumn, cell_text, grid_columns, grid_data, line_name
 from tui_evals.present.runs import (
@@ -51,6 +51,7 @@ from tui_evals.store.filters import Filter, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, EarlierAttempt, EvaluatorMean, expected_item, rejudged_now
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe_line
 
 _GRID_NAME, _GRID_COLUMN = 20, 24
@@ -319,7 +320,7 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
         say(f"  {earlier_text(attempt)}", dim=True)
     for call in detail.calls:
         say(f"  {attempt_text(call)}", dim=True)
-    for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls), rejudged).text):
+    for line in (missing_text(row, answer), answer_words(row, answer, len(detail.calls), rejudged).text):
         if line:
             say(f"  {line}", dim=True)
 

@@ -14,7 +14,7 @@ from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, confirmed, is_output, say, say_json, warn
 from tui_evals.cli.run.ending import write_results
 from tui_evals.datasets.discover import project_root
-from tui_evals.present.figures import counted, file_size
+from tui_evals.present.figures import file_size
 from tui_evals.present.status import LIVE
 from tui_evals.present.stores import backup_line, incomplete_lines, readable, saved_lines, store_standing
 from tui_evals.reports.kinds import report_kind
@@ -28,6 +28,7 @@ from tui_evals.store.repair import repairing
 from tui_evals.store.upkeep import StoreCheck, back_up, can_restore, check, recount, vacuum
 from tui_evals.targets.base import Request
 from tui_evals.text import strictjson
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe_line
 
 _NAMED = 50

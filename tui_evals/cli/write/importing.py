@@ -48,10 +48,10 @@ from tui_evals.imports.summary import (
 )
 from tui_evals.imports.verifying import Verification, prepare
 from tui_evals.present.columns import table
-from tui_evals.present.figures import counted
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import FILE
+from tui_evals.text.measures import counted
 
 
 @dataclass(frozen=True, slots=True)

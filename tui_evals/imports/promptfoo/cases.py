@@ -14,10 +14,10 @@ from tui_evals.evaluators.javascript_engine import CodeFailed, Module, Script, v
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.imports.base import shown
 from tui_evals.imports.losses import Losses
-from tui_evals.present.figures import counted
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.project import trusts_all
 from tui_evals.text import strictjson
+from tui_evals.text.measures import counted
 from tui_evals.text.templates import TemplateError
 
 from .asserts import KINDS, Asserts, Judged, keyed

@@ -28,7 +28,7 @@ from tui_evals.imports.promptfoo.prompts import (
     transforms_of,
 )
 from tui_evals.imports.promptfoo.values import ENV, literal, lone_name, named_in_tags, named_of_environment, script_text
-from tui_evals.present.figures import counted
+from tui_evals.text.measures import counted
 from tui_evals.text.templates import TemplateError, render_template, template_variables
 
 SO_FAR = "_conversation"

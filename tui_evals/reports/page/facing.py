@@ -27,7 +27,7 @@ from tui_evals.present.comparisons import (
     side_name,
     usage_lines,
 )
-from tui_evals.present.figures import counted, interval_text, mean_text, universal_time
+from tui_evals.present.figures import interval_text, mean_text, universal_time
 from tui_evals.present.runs import judge_name, run_cost, stop_reason, target_names
 from tui_evals.present.status import ANSWER_LOOKS, waiting_count
 from tui_evals.reports.page.cards import labels_of, worst
@@ -47,6 +47,7 @@ from tui_evals.reports.plots import Scatter, Steps, meter, scatter, steps
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.rows import Told
+from tui_evals.text.measures import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,7 @@ from typing import Any
 from tui_evals.compare.statistics import percent
 from tui_evals.figures import Figure
 from tui_evals.present.answers import cause_line
-from tui_evals.present.figures import (
-    counted,
-    duration,
-    interval_text,
-    mean_text,
-    run_measures,
-    token_counts,
-    universal_time,
-)
+from tui_evals.present.figures import interval_text, mean_text, run_measures, universal_time
 from tui_evals.present.gates import GateText, gate_texts
 from tui_evals.present.grid import GridColumn, cell_look, cell_score, line_name, named_columns
 from tui_evals.present.runs import (
@@ -44,6 +36,7 @@ from tui_evals.store.filters import FILTER_WORDS, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean, Mark
+from tui_evals.text.measures import counted, duration, token_counts
 from tui_evals.text.model_output import ENDINGS
 
 

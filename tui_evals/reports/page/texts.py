@@ -9,7 +9,7 @@ from typing import Any
 from tui_evals.compare.diff import Diff, DiffRow, DiffSpan, diff_json, side_by_side
 from tui_evals.compare.runs import ComparedLine, Comparison
 from tui_evals.present.answers import (
-    answer_facts,
+    answer_words,
     error_text,
     figures_text,
     missing_text,
@@ -250,7 +250,7 @@ def answer_block(
     if spans is None:
         spans = marked.right if marked else ()
     equal = bool(reference) and answer is not None and same(reference, answer)
-    facts = answer_facts(row, record, rejudged=rejudged)
+    facts = answer_words(row, record, rejudged=rejudged)
     return AnswerBlock(
         status=row.status,
         glyph=ANSWER_LOOKS[row.status].glyph,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tui_evals.datasets.matrix import units
 from tui_evals.present.answers import (
     FAILING,
-    answer_facts,
+    answer_words,
     arguments_text,
     attempt_text,
     badge_text,
@@ -25,13 +25,12 @@ from tui_evals.present.answers import (
     step_lines,
 )
 from tui_evals.present.columns import cell_width
-from tui_evals.present.figures import number
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
-from tui_evals.text.measures import score_figures
+from tui_evals.text.measures import number, score_figures
 from tui_evals.text.safe import safe_line, spell_out
 from tui_evals.tui.answer_context import (
     AnswerContext,
@@ -321,7 +320,7 @@ def _head_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Ro
     ]
     limit = None if view.whole else 120
     yield paragraph(" · ".join(safe_line(part, limit) for part in who if part), width)
-    if facts := answer_facts(record, answer, len(case.detail.calls), case.rejudged).text:
+    if facts := answer_words(record, answer, len(case.detail.calls), case.rejudged).text:
         yield paragraph(facts, width, "dim")
     if left:
         yield paragraph(_left_text(case.run), width, "warn")

@@ -26,9 +26,8 @@ from tui_evals.present.comparisons import (
     side_name,
     usage_lines,
 )
-from tui_evals.present.figures import counted
 from tui_evals.text.manual import pages
-from tui_evals.text.measures import Measure, common_measure, parse_measure
+from tui_evals.text.measures import Measure, common_measure, counted, parse_measure
 from tui_evals.tui.compare.rows import score_text, verdict, verdict_style
 from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, paragraph, row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading

@@ -27,13 +27,14 @@ from tui_evals.present.comparisons import (
     stop_notes,
     usage_lines,
 )
-from tui_evals.present.figures import interval_text, number
+from tui_evals.present.figures import interval_text
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, expected_item, rejudged_now
 from tui_evals.text.chats import question_text
+from tui_evals.text.measures import number
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.answer_context import answer_as_text, messages_of, unit_of

@@ -19,9 +19,9 @@ from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.evaluators.base import CannotJudge, Evidence, NoValueToJudge, Score, ToolCall
 from tui_evals.evaluators.registry import built_in
-from tui_evals.present.answers import ending_text
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
 from tui_evals.runs.target_opening import items_of, price_for
+from tui_evals.store.answer_facts import ending_text
 from tui_evals.targets.base import (
     ConfigurationError,
     Price,

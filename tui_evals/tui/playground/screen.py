@@ -17,13 +17,12 @@ from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.steps import insert_item
 from tui_evals.present.answers import arguments_text
-from tui_evals.present.figures import duration
 from tui_evals.runs.approving import find_typed
 from tui_evals.targets.answers import content_text
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.permissions import NotApproved
-from tui_evals.text.measures import money
+from tui_evals.text.measures import duration, money
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.messages import Severity, ShowPane, StateChanged, StatusMessage

@@ -20,12 +20,12 @@ from tui_evals.present.columns import (
     short_names,
     told_apart,
 )
-from tui_evals.present.figures import compact, duration, number
 from tui_evals.present.status import result_look, status_counts, waiting_count
+from tui_evals.store.answer_facts import FACTS, FactColumn
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import EvaluatorMean
-from tui_evals.text.measures import money, parse_measure
+from tui_evals.text.measures import duration, number, parse_measure
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, tone_style
 from tui_evals.tui.watch import RunCount
@@ -45,6 +45,11 @@ _LABEL = 10
 _UNITS = ("ms", "USD")
 
 
+COLUMNS: Mapping[str, FactColumn] = {fact.name: fact.column for fact in FACTS if fact.column is not None}
+USUAL = frozenset(COLUMNS) - {"ending"}
+"""The facts that answers which are still to come are expected to have."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunExtent:
     """Of what a run has several, which is what needs a column."""
@@ -55,13 +60,8 @@ class RunExtent:
     """The evaluators in the order of their columns, each with the cells of its verdicts."""
     names: Names = AS_THEY_ARE
     """How items are called, as far as is known."""
-    endings: bool = False
-    """Whether some answer ended otherwise than usual."""
-    scores: bool = True
-    latencies: bool = True
-    tokens: bool = True
-    costs: bool = True
-    """Whether some answer has them, as far as is known."""
+    filled: frozenset[str] = USUAL
+    """The facts with a column that some answer has, as far as is known."""
     status: int = 10
     """Cells of the longest status."""
 
@@ -94,7 +94,7 @@ def layout(width: int, run: RunRow, several: RunExtent, offset: int = 0) -> Layo
     """What fits a width, with so many shifting columns left out on the left."""
     most = _longest_name(width)
     targets, prompts = (tuple(told_apart(short_names(names), most)) for names in (run.targets, run.prompts))
-    fixed, shifting = list(_fixed(width, targets, prompts, several)), list(_shifting(several))
+    fixed, shifting = list(_fixed(width, targets, prompts, several)), list(_shifting(several, width))
     # There is always room for the beginning of an answer, unless it would be no more than a word.
     answer = Column("answer", "answer", max(_PREVIEW, width // 5) if width >= _WIDE else 1, 98, rest=True)
 
@@ -138,23 +138,24 @@ def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: 
     if len(prompts) > 1:
         yield Column("prompt", "prompt", max(6, *map(cell_width, prompts)), 87, 6)
     yield Column("status", "status", several.status, 99)
-    if several.scores:
-        yield Column("score", "score", 5, 80, right=True)
-    if several.endings:
-        yield Column("ending", "ended", 7 if width < 120 else 14, 79)
+    yield from _fact_columns(several, width, lambda column: column.importance >= 0)
 
 
-def _shifting(several: RunExtent) -> Iterable[Column]:
+def _shifting(several: RunExtent, width: int) -> Iterable[Column]:
     words = told_apart(several.keys, _HEADING)
     for place, ((key, cells), word) in enumerate(zip(several.evaluators, words, strict=True)):
         yield Column(f"evaluator:{key}", word, max(cells, cell_width(word), 3), -place)
-    after = -len(words)
-    if several.latencies:
-        yield Column("latency_ms", "latency", 7, after, right=True)
-    if several.costs:
-        yield Column("cost", "cost", 8, after - 1, right=True)
-    if several.tokens:
-        yield Column("output_tokens", "tokens", 9, after - 2, right=True)
+    after = 1 - len(words)
+    facts = _fact_columns(several, width, lambda column: column.importance < 0)
+    yield from (replace(column, importance=column.importance + after) for column in facts)
+
+
+def _fact_columns(several: RunExtent, width: int, fits: Callable[[FactColumn], bool]) -> Iterable[Column]:
+    """The columns of facts that some answer has, the most important first."""
+    shown = [(name, column) for name, column in COLUMNS.items() if name in several.filled and fits(column)]
+    for name, column in sorted(shown, key=lambda entry: -entry[1].importance):
+        cells = column.wide if column.wide and width >= 120 else column.width
+        yield Column(name, column.heading, cells, column.importance, right=column.right)
 
 
 def heading(shown: Layout, sort: str | None = None, descending: bool = False) -> Row:
@@ -216,8 +217,8 @@ def sample_extent(answers: AnswerSource, count: int = 64) -> RunExtent:
     names = names_of(row.name for row in rows)
     if any(row.name.startswith("#") for row in rows):
         names = replace(names, wanted=max(names.wanted, len(f"#{len(answers)}")))
-    several = {name: any(getattr(row, name.rstrip("s")) for row in rows) for name in ("turns", "repeats", "endings")}
-    return RunExtent(**several, evaluators=_sampled(scores), names=names, **_filled(rows))
+    several = {name: any(getattr(row, name.rstrip("s")) for row in rows) for name in ("turns", "repeats")}
+    return RunExtent(**several, evaluators=_sampled(scores), names=names, filled=_filled(rows))
 
 
 def _sampled(scores: Iterable[ScoreRecord]) -> tuple[tuple[str, int], ...]:
@@ -230,31 +231,21 @@ def _sampled(scores: Iterable[ScoreRecord]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(cells.items()))
 
 
-def _filled(rows: Sequence[AnswerRow]) -> dict[str, bool]:
-    """Which columns something stands in; those of answers that are still to come are expected to be filled."""
-    if not rows or any(row.status in ("pending", "running") for row in rows):
-        return {}
-    return {
-        "scores": any(row.score is not None for row in rows),
-        "latencies": any(row.latency_ms is not None and not row.from_cache for row in rows),
-        "tokens": any(row.input_tokens is not None or row.output_tokens is not None for row in rows),
-        "costs": any(row.cost or _cost(row) == "?" for row in rows),
-    }
+def _filled(rows: Sequence[AnswerRow]) -> frozenset[str]:
+    """The facts that some of these answers have; those that are still to come are expected to have the usual ones."""
+    some = frozenset(name for name, column in COLUMNS.items() if any(map(column.is_filled, rows)))
+    return some | USUAL if not rows or any(row.status in ("pending", "running") for row in rows) else some
 
 
 def counted_extent(count: RunCount) -> RunExtent:
     """What a count tells of a run, but for its evaluators; what nothing stands in once it is over has no column."""
-    extent = RunExtent(turns=count.turns, repeats=count.repeats, names=count.names, endings=bool(count.endings))
-    totals = count.totals
-    if waiting_count(totals):
+    extent = RunExtent(turns=count.turns, repeats=count.repeats, names=count.names, filled=count.filled | USUAL)
+    if waiting_count(count.totals):
         return extent
     return replace(
         extent,
-        scores=count.scores,
-        latencies=count.latencies,
-        tokens=bool(totals.input_tokens + totals.output_tokens),
-        costs=bool(totals.cost or totals.unpriced),
-        status=max((len(one.look.text) for one in status_counts(totals) if one.count), default=6),
+        filled=count.filled,
+        status=max((len(one.look.text) for one in status_counts(count.totals) if one.count), default=6),
     )
 
 
@@ -356,13 +347,11 @@ def _preview_text(answer: AnswerRow) -> str:
 
 
 def _fixed_cell(answer: AnswerRow, column: Column, shown: Layout, tint: Style) -> Piece:
+    if fact := COLUMNS.get(column.by):
+        return fit(fact.text(answer), column.width, "warn" if fact.warns else tint, right=column.right)
     match column.by:
         case "status":
             return status_piece(answer.status, column.width)
-        case "score":
-            text = "" if answer.score is None else f"{answer.score:.1f}".removesuffix(".0")
-        case "ending":
-            return fit(answer.ending, column.width, "warn")
         case "name":
             text = shown.names.fit(answer.name, column.width)
         case "turn":
@@ -381,30 +370,13 @@ def _nth(names: Sequence[str], number: int) -> str:
 
 
 def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, ScoreRecord], plain: bool) -> Piece:
-    match column.by:
-        case "latency_ms":
-            asked = answer.latency_ms is not None and not answer.from_cache
-            text = duration((answer.latency_ms or 0.0) / 1000) if asked else ""
-        case "output_tokens":
-            read, written = answer.input_tokens, answer.output_tokens
-            text = "" if read is None and written is None else f"{compact(read)}+{compact(written)}"
-        case "cost":
-            text = _cost(answer)
-        case _:
-            record = scores.get(column.by.partition(":")[2])
-            text, style = score_in_signs(record)
-            if plain and record is not None and record.result is not None:
-                text = result_look(record.result).glyph
-            return fit(text, column.width, style)
-    return fit(text, column.width, "dim", right=True)
-
-
-def _cost(answer: AnswerRow) -> str:
-    if answer.scripted or answer.from_cache:
-        return "scripted" if answer.scripted else "cached"
-    if answer.cost is None:
-        return "" if answer.code else "?"
-    return money(answer.cost)
+    if fact := COLUMNS.get(column.by):
+        return fit(fact.text(answer), column.width, "warn" if fact.warns else "dim", right=column.right)
+    record = scores.get(column.by.partition(":")[2])
+    text, style = score_in_signs(record)
+    if plain and record is not None and record.result is not None:
+        text = result_look(record.result).glyph
+    return fit(text, column.width, style)
 
 
 def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:

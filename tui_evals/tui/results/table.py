@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from array import array
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
@@ -15,6 +15,7 @@ from textual.app import ComposeResult
 from tui_evals.present.figures import measure_phrases
 from tui_evals.present.runs import Column, Pace
 from tui_evals.present.status import FINAL, OVER, final_count, rateless
+from tui_evals.store.answer_facts import FACTS
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError
 from tui_evals.store.reader import Reader
@@ -122,22 +123,15 @@ class SortColumn(NamedTuple):
     descending: bool = False
 
 
-_SORTS = (
-    SortColumn(PLAN, "plan order"),
-    SortColumn("status", "status"),
-    SortColumn("score", "score"),
-    SortColumn("latency_ms", "latency", True),
-    SortColumn("cost", "cost", True),
-    SortColumn("output_tokens", "tokens out", True),
-    SortColumn("input_tokens", "tokens in", True),
-    SortColumn("name", "name"),
-    SortColumn("ending", "how it ended", True),
-)
+def _sorts() -> Iterator[SortColumn]:
+    yield SortColumn(PLAN, "plan order")
+    yield SortColumn("name", "name")
+    yield from (SortColumn(fact.name, fact.sort, fact.largest_first) for fact in FACTS if fact.sort)
 
 
 def sort_columns(keys: Iterable[str]) -> list[SortColumn]:
     """By what the answers of a run with these evaluators can be sorted."""
-    return [*_SORTS, *(SortColumn(f"evaluator:{key}", key) for key in keys)]
+    return [*_sorts(), *(SortColumn(f"evaluator:{key}", key) for key in keys)]
 
 
 def order_after_choice(order: AnswerOrder, sort: SortColumn) -> AnswerOrder:

@@ -14,7 +14,6 @@ from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import cause_line
 from tui_evals.present.columns import GAP, cell_width, elide, fit_columns, told_apart
 from tui_evals.present.columns import Column as TableColumn
-from tui_evals.present.figures import counted, duration
 from tui_evals.present.gates import gate_texts
 from tui_evals.present.runs import (
     Column,
@@ -34,6 +33,7 @@ from tui_evals.present.runs import (
 from tui_evals.present.status import final_count, rateless, run_look, status_counts
 from tui_evals.store.records import AnswerStatus, FailureCause, RunRow, Totals, WorkerRow, WorkerState
 from tui_evals.store.workers import WorkerTotals, worker_totals
+from tui_evals.text.measures import counted, duration
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.desk import Command, Commands, Desk
 from tui_evals.tui.rows import Piece, Row, Rows, Style, fit, paragraph, row, tone_style

@@ -17,13 +17,13 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from tui_evals.present.answers import preview_text
-from tui_evals.present.figures import counted
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.baselines import author_here, clear_baseline, set_baseline
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.messages import (

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from tui_evals.compare.sides import asked_part
 from tui_evals.compare.statistics import percent
 from tui_evals.present.columns import GAP, Column, Names, cell_width, fit_columns, names_of
-from tui_evals.present.figures import age
 from tui_evals.present.runs import change_lines, progress, run_cost, stop_reason
 from tui_evals.present.status import LIVE, rateless, run_look, short_counts, waiting_count
 from tui_evals.store.baselines import baselines, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
+from tui_evals.text.measures import age
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style, wrapped
 

@@ -16,7 +16,6 @@ from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES, prompt_name
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.estimates import estimate_sentence, why_think_twice
-from tui_evals.present.figures import counted
 from tui_evals.present.runs import destination_lines, stop_reason
 from tui_evals.project_files import resolved
 from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
@@ -34,7 +33,7 @@ from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import RunDefaults, Settings, find_target
 from tui_evals.targets.sweep import Sweep, read_sweep
-from tui_evals.text.measures import money
+from tui_evals.text.measures import counted, money
 from tui_evals.tui.chosen_answers import ChosenAnswers, items_of
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
