@@ -1,4 +1,4 @@
-"""The two doors: the command line, and the workbench when nothing is asked of it."""
+"""The two entry points: the command line, and the workbench when nothing is asked of it."""
 
 from __future__ import annotations
 

@@ -26,11 +26,12 @@ from tests.bench.cluster_virtual import Clock, VirtualClient
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.runs.engine import Engine
+from tui_evals.runs.execution import Terms
 from tui_evals.runs.executors.base import Executor
 from tui_evals.runs.executors.cluster.executor import ClusterExecutor
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
-from tui_evals.runs.start import Terms, store_plan
+from tui_evals.runs.start import store_plan
 from tui_evals.runs.status import Status
 from tui_evals.runs.target_opening import opened
 from tui_evals.store.database import open_store

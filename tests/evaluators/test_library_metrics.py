@@ -1,4 +1,4 @@
-"""Metrics of an installed library: their process, their door to the judge, what they are given and what they give."""
+"""Metrics of an installed library: their process, their server in front of the judge, what they are given and what they give."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.helpers import Shell
 from tests.evaluators.library_stand_in import stand_in
 from tui_evals import evaluate as evaluate_dataset
 from tui_evals.evaluators.base import CannotJudge, Evidence, Question, Score, evaluate
-from tui_evals.evaluators.libraries.child import door as protocol
+from tui_evals.evaluators.libraries.child import judge_server as protocol
 from tui_evals.evaluators.libraries.location import installed_version
 from tui_evals.evaluators.libraries.metric import LibraryMetric, library_metric
 from tui_evals.evaluators.libraries.worker import end_workers
@@ -168,11 +168,11 @@ def test_the_door_speaks_openais_protocol_to_who_knows_its_token():
             return [[1.0, 2.0] for _ in question["texts"]]
         return 'Sure: {"choice": "B"}' if question["schema"] else "hello"
 
-    door = protocol.Door(ask, lambda: 7)
+    server = protocol.JudgeServer(ask, lambda: 7)
 
     def post(path: str, key: str, **body: Any) -> Any:
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        request = urllib.request.Request(door.base_url + path, json.dumps(body).encode(), headers)
+        request = urllib.request.Request(server.base_url + path, json.dumps(body).encode(), headers)
         try:
             with urllib.request.urlopen(request) as answer:
                 return json.load(answer)
@@ -181,22 +181,22 @@ def test_the_door_speaks_openais_protocol_to_who_knows_its_token():
                 return refused.code, json.load(refused)["error"]["message"]
 
     messages = [{"role": "developer", "content": "be brief"}, {"role": "user", "content": [{"text": "hi"}]}]
-    said = post("/chat/completions", door.key(3), messages=messages, max_tokens=9)
+    said = post("/chat/completions", server.key(3), messages=messages, max_tokens=9)
     assert said["choices"][0]["message"] == {"role": "assistant", "content": "hello"}
     plain = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
     assert asked[-1] == (3, {"messages": plain, "max_tokens": 9, "schema": None})
     form = {"type": "object", "properties": {"choice": {"enum": ["A", "B"]}}}
     tool = {"name": "choose", "parameters": form}
-    called = post("/chat/completions", door.key(), messages=messages, tools=[{"type": "function", "function": tool}])
+    called = post("/chat/completions", server.key(), messages=messages, tools=[{"type": "function", "function": tool}])
     function = called["choices"][0]["message"]["tool_calls"][0]["function"]
     assert function == {"name": "choose", "arguments": '{"choice": "B"}'}
     assert asked[-1][0] == 7 and asked[-1][1]["schema"] == form
-    responded = post("/responses", door.key(3), input="hi", tools=[{"type": "function", **tool}])
+    responded = post("/responses", server.key(3), input="hi", tools=[{"type": "function", **tool}])
     assert responded["output"][0]["arguments"] == '{"choice": "B"}'
-    assert post("/responses", door.key(3), input="hi")["output"][0]["content"][0]["text"] == "hello"
-    vectors = post("/embeddings", door.key(3), input=["a", "b"])
+    assert post("/responses", server.key(3), input="hi")["output"][0]["content"][0]["text"] == "hello"
+    vectors = post("/embeddings", server.key(3), input=["a", "b"])
     assert [one["embedding"] for one in vectors["data"]] == [[1.0, 2.0]] * 2
     assert post("/chat/completions", "guessed", messages=messages)[0] == 401
-    assert post("/files", door.key(3))[0] == 400
-    streamed = post("/chat/completions", door.key(3), messages=messages, stream=True)
+    assert post("/files", server.key(3))[0] == 400
+    streamed = post("/chat/completions", server.key(3), messages=messages, stream=True)
     assert streamed == (400, "replies are not streamed here")

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tui_evals import DatasetError, evaluate
 from tui_evals.datasets.document import load
 from tui_evals.datasets.model import Dataset
+from tui_evals.runs.execution import execute
 from tui_evals.runs.project import load_project
 from tui_evals.runs.prompting import chat_for, of_dataset
-from tui_evals.runs.start import RunRequest, execute, prepare
+from tui_evals.runs.start import RunRequest, prepare
 from tui_evals.store.reader import Reader
 
 PARTS = [

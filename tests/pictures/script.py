@@ -15,7 +15,7 @@ from tui_evals.datasets.discover import make_demo
 from tui_evals.datasets.document import load
 from tui_evals.datasets.validate import dataset_of
 from tui_evals.evaluators.registry import load_registry
-from tui_evals.runs import start
+from tui_evals.runs import execution, start
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import room_of
 from tui_evals.runs.executors.base import Cell
@@ -176,7 +176,7 @@ def _planned(project: Project, script: Script, writer: Writer) -> tuple[Plan, Ru
     dataset = dataset_of(document, known.catalogue, known.own)
     plan = Plan(dataset=dataset, targets=(target,), registry=known, judge=target)
     name, source = script.name or script.dataset, f"evals/{script.dataset}.json"
-    terms = start.Terms()
+    terms = execution.Terms()
     run = start.store_plan(plan, document.data, terms, writer, {}, name=name, source=source, tags=script.tags)
     if script.note:
         writer.edit(run.id, note=script.note)

@@ -17,9 +17,11 @@ from tests.server import hanging_up
 from tui_evals import evaluate
 from tui_evals.datasets.document import load
 from tui_evals.runs.errors import CannotPlan
+from tui_evals.runs.execution import execute
 from tui_evals.runs.project import load_project
+from tui_evals.runs.resuming import stored_job
 from tui_evals.runs.selection import ItemSelection, items_in_run
-from tui_evals.runs.start import RunRequest, execute, prepare, rerun_items, stored_job
+from tui_evals.runs.start import RunRequest, prepare, rerun_items
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 

@@ -19,7 +19,7 @@ from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.garbage import garbage_collection_paused, known_objects_set_apart
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
-from tui_evals.runs import start, suite_cases, suite_runs, suites
+from tui_evals.runs import execution, suite_cases, suite_runs, suites
 from tui_evals.runs.approving import find_typed
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import load_project
@@ -73,7 +73,7 @@ async def execute(
     except (CannotPlan, DatasetError) as problem:
         raise UserValueError(str(problem)) from None
     with known_objects_set_apart(), project.writer() as writer:
-        outcome = await start.execute(prepared.store(writer), writer)
+        outcome = await execution.execute(prepared.store(writer), writer)
     run = outcome.run
     if not outcome.finished:
         again = f"; `tui-evals resume {run.key}` goes on with it" if store == root else ""

@@ -14,17 +14,10 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.present.answers import cause_sentence
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.execution import RunOutcome, execute
 from tui_evals.runs.project import Project, load_project, store_note
-from tui_evals.runs.resuming import resumed_job
-from tui_evals.runs.start import (
-    PreparedRun,
-    RunOutcome,
-    RunRequest,
-    demand_errors,
-    execute,
-    prepare,
-    with_limit,
-)
+from tui_evals.runs.resuming import demand_errors, resumed_job, with_limit
+from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.runs.status import UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from tui_evals.datasets.discover import project_root
-from tui_evals.imports import doors
+from tui_evals.imports import registry
 from tui_evals.imports.base import ImportOptions, ImportResult, project_at
 
 
@@ -32,7 +32,7 @@ def import_from(
     """
     options = ImportOptions(into=_path(into), out=_path(out), name=name, prompt=prompt)
     here = project_at(project_root(Path(project) if project is not None else Path.cwd()))
-    work = partial(doors.import_from, Path(path), kind, options, project=here)
+    work = partial(registry.import_from, Path(path), kind, options, project=here)
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tui_evals.runs import rescoring
 from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.execution import Job, execute
 from tui_evals.runs.project import Project
 from tui_evals.runs.rescoring import RescoreRequest, prepare_rescore
 from tui_evals.runs.selection import answers_chosen
-from tui_evals.runs.start import Job, execute
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.permissions import NotApproved

@@ -43,7 +43,7 @@ def reader() -> Reader:
 
 
 def writer(environment: Mapping[str, str]) -> Writer:
-    """The writing door of the project's store; what looks like a secret of the environment never passes it."""
+    """A writer for the store of the project; what looks like a secret of the environment never passes it."""
     # Not before something is written: who only reads need not wait for what checks settings and commits.
     from tui_evals.store.writer import Writer
     from tui_evals.targets.base import ConfigurationError

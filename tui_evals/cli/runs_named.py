@@ -20,7 +20,7 @@ def run_meant(reader: Reader, word: str) -> RunRow:
     except LookupError as problem:
         if not os.path.exists(word):
             raise Stop(str(problem.args[0])) from None
-    # Not before there is a file to import: whoever names stored runs need not wait for the doors of other tools.
+    # Not before there is a file to import: whoever names stored runs need not wait for the importers of other tools.
     from tui_evals.cli.write.importing import run_in_file
 
     key = run_in_file(Path(word))

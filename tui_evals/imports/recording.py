@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.engine import sign
+from tui_evals.runs.execution import Terms
 from tui_evals.runs.plan import item_names
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, chat_for, kept_prompt, question_of
 from tui_evals.runs.scoring import FORMAT_KEY
-from tui_evals.runs.start import Terms
 from tui_evals.runs.status import METRICS, RECORDED, Status, score_of, status_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, RunRow, ScoreRecord, Settled

@@ -14,7 +14,7 @@ from tui_evals.targets.config import FILE
 from tui_evals.text.measures import counted
 
 from .base import ImportResult, shown
-from .doors import importers
+from .registry import importers
 from .verifying import Repeated, Verification
 
 MOST_DIFFERENCES = 20

@@ -19,14 +19,16 @@ from tui_evals.runs.asking import RECIPE, PricedTarget, current_answer
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate, estimate_judging
 from tui_evals.runs.evaluator_checks import check_judgeable
+from tui_evals.runs.execution import Job
 from tui_evals.runs.judges import Judges, check_roles, judge_configs, needed_judges, with_embedder
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
+from tui_evals.runs.resuming import by_pass, stored_job
 from tui_evals.runs.scoring import judge, stored_evidence
-from tui_evals.runs.scoring_passes import ANEW, NAMED, is_named
-from tui_evals.runs.start import Job, dataset_to_ask, kept_embedder, stored_job, unchanged_target
-from tui_evals.runs.status import RECORDED, RUBRIC
+from tui_evals.runs.scoring_passes import is_named
+from tui_evals.runs.start import dataset_to_ask
+from tui_evals.runs.status import RECORDED
 from tui_evals.runs.store_trouble import ShowWait, Storing, longest_wait
 from tui_evals.runs.target_opening import opened
 from tui_evals.store.database import StoreError
@@ -36,7 +38,6 @@ from tui_evals.store.results import CacheKey
 from tui_evals.store.rows import EXPECTATION
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.permissions import Permission
 from tui_evals.text.templates import TemplateError
 
@@ -212,30 +213,6 @@ def estimate_rescore(job: Job, reader: Reader) -> Estimate:
     asked = job.plan, job.project, job.run, rows, reader, job.kept(reader)
     estimate = estimate_judging(*asked, use_cache=use_cache, concurrency=concurrency)
     return replace(estimate, cautions=(*estimate.cautions, *job.notes))
-
-
-def judged_onwards(
-    run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
-) -> Job:
-    """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
-    config = reader.staged_pass(run)[0]
-    job = by_pass(stored_job(run, reader, project, own_evaluators), config, reader)
-    named, anew = frozenset(config.get(NAMED, ())), bool(config.get(ANEW))
-    return replace(job, terms=replace(job.terms, max_cost=None), named=named, anew=anew)
-
-
-def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader, judge: TargetConfig | None = None) -> Job:
-    """A run with what a scoring pass of it judges by, as the pass was stored; or with another judge."""
-    plan, project = job.plan, job.project
-    if kept.get("dataset"):
-        plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
-    if judge is None and kept["judge"]:
-        judge = unchanged_target(kept["judge"], project.settings, project.environment)
-    rubric = kept.get(RUBRIC, plan.rubric)
-    plan = replace(plan, judge=judge, without_judges=kept["without_judges"], rubric=rubric, only_judging=True)
-    plan = replace(plan, embedder=kept_embedder(kept, project.settings, project.environment))
-    plan.check_evaluators()
-    return replace(job, plan=plan, terms=replace(job.terms, use_cache=kept["terms"]["use_cache"]))
 
 
 _JUDGED_BY = (*EXPECTATION, "evaluators_mode", "context", "response_format", "extensions")

@@ -1,4 +1,4 @@
-"""The one door to the database file: how it is opened, made, locked between processes and checkpointed."""
+"""How the database file is opened, made, locked between processes and checkpointed."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def snapshot_hash(document: Mapping[str, Any]) -> str:
 
 
 class Writer:
-    """The one writing door of a process. Methods that wait do so until the commit; `secrets` are taken out of texts.
+    """The writer of a process. Methods that wait do so until the commit; `secrets` are taken out of texts.
 
     What a `durable` one has committed survives a power cut too, not only the end of the process.
     """
@@ -388,7 +388,7 @@ class Writer:
         count: int = self._thread.call(housekeeping.clear_cache)
         return count
 
-    # -- the door
+    # -- the thread
 
     @property
     def kept(self) -> int:

@@ -75,7 +75,7 @@ class ImportedPage(Reading):
     def _verified(self) -> Verification | str:
         """What came of it, or why it could not be begun."""
         from tui_evals.imports.base import ImportFailed, project_at
-        from tui_evals.imports.doors import recordings_in
+        from tui_evals.imports.registry import recordings_in
         from tui_evals.imports.verifying import prepare
         from tui_evals.runs.errors import CannotPlan
 
@@ -197,7 +197,7 @@ async def import_path(desk: Desk) -> None:
     """Ask for a path and import what is there; what it was, or why it cannot be, is there to read, then it opens."""
     # Imported when they are wanted, because they would hold up every first picture.
     from tui_evals.imports.base import ImportFailed, project_at, shown
-    from tui_evals.imports.doors import import_from
+    from tui_evals.imports.registry import import_from
 
     root, database = desk.workspace.root, desk.workspace.database
     entered = await desk.push_screen_wait(

@@ -1,4 +1,4 @@
-"""Recordings and stores for the tests of the doors."""
+"""Recordings and stores for the tests of importers."""
 
 from __future__ import annotations
 

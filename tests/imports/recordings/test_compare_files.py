@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.imports.recordings.made import promptfoo_database
-from tui_evals.imports.doors import built_in
+from tui_evals.imports.registry import built_in
 from tui_evals.store.reader import Reader
 
 HERE = Path(__file__).parent

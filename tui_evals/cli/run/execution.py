@@ -39,13 +39,14 @@ from tui_evals.runs.engine import Engine, Outcome
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.evaluator_checks import Unjudgeable, obstacles_of
+from tui_evals.runs.execution import Job, RunOutcome, execute
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, parse_place
 from tui_evals.runs.gate_options import Gates, flags, gates_of
 from tui_evals.runs.gates import with_baseline
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project, demand_own_store
 from tui_evals.runs.selection import ItemSelection
-from tui_evals.runs.start import Job, PreparedRun, RunOutcome, RunRequest, execute, prepare
+from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.runs.status import next_command
 from tui_evals.store.database import StoreError
 from tui_evals.store.experience import kept_scores
@@ -159,7 +160,7 @@ def start_prepared(
 
 @contextmanager
 def open_writer(here: Project) -> Iterator[Writer]:
-    """The writing door of the project, or the end of the command where there can be none."""
+    """A writer for the store of the project, or the end of the command where there can be none."""
     project.store_path(here.root)
     with here.writer() as writer:
         yield writer

@@ -39,6 +39,7 @@ from tui_evals.present.runs import command_wait_sentence, rejudged_sentence
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.runs.detach import has_begun, is_asked_again, is_being_judged
 from tui_evals.runs.errors import CannotPlan
+from tui_evals.runs.execution import note_refusal
 from tui_evals.runs.judges import needed_judges
 from tui_evals.runs.rescoring import (
     NotStored,
@@ -48,9 +49,9 @@ from tui_evals.runs.rescoring import (
     prepare_rescore,
     rejudge,
 )
-from tui_evals.runs.resuming import leaving_out, resumed_job
+from tui_evals.runs.resuming import demand_errors, leaving_out, resumed_job, with_limit
 from tui_evals.runs.selection import answers_chosen, items_in_run
-from tui_evals.runs.start import demand_errors, note_refusal, rerun_items, with_limit
+from tui_evals.runs.start import rerun_items
 from tui_evals.runs.status import RECORDED, UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError

@@ -18,7 +18,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.history import CannotUndo, locked, recorded
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.files import CannotSave
-from tui_evals.imports import doors, messages
+from tui_evals.imports import messages, registry
 from tui_evals.imports.base import (
     Configuration,
     ImportFailed,
@@ -69,9 +69,9 @@ def verified(
     """What comes of judging the recorded answers with the imported evaluators."""
     document: Mapping[str, Any] | None = None
     if verify.results is None:
-        recordings = doors.recordings_in(path, kind, project=project)
+        recordings = registry.recordings_in(path, kind, project=project)
     else:
-        recordings = doors.recordings_in(verify.results, project=project)
+        recordings = registry.recordings_in(verify.results, project=project)
         document = _dataset(path, result)
     here = inputs.open_project(None, verify.trust)
     try:
@@ -139,7 +139,7 @@ def import_path(
     """
     try:
         goes_to = _project()
-        result = doors.import_from(path, kind, options, project=goes_to)
+        result = registry.import_from(path, kind, options, project=goes_to)
         if result.targets and _wants_targets(result, targets):
             result = keep_targets(result, goes_to.root)
         found = None if verify is None else verified(verify, path, kind, result, goes_to)
@@ -157,7 +157,7 @@ def add_conversations(path: Path, into: Path, with_checks: bool) -> None:
     importer = replace(messages.IMPORTER, read=partial(messages.add_conversations, with_checks=with_checks))
     try:
         with locked(into), recorded(into, f"item from-conversation {path.name}"):
-            result = doors.run_importer(importer, ImportRequest(path, ImportOptions(into=into), _project()))
+            result = registry.run_importer(importer, ImportRequest(path, ImportOptions(into=into), _project()))
     except ImportFailed as problem:
         raise _stop(problem) from None
     except (CannotSave, CannotUndo) as problem:
@@ -172,7 +172,7 @@ def add_conversations(path: Path, into: Path, with_checks: bool) -> None:
 def run_in_file(path: Path) -> str:
     """The key of the run in a results file or log, which is imported unless it is there."""
     try:
-        result = doors.import_run(path, _project())
+        result = registry.import_run(path, _project())
     except ImportFailed as problem:
         raise _stop(problem) from None
     if len(result.runs) > 1:

@@ -1,8 +1,8 @@
 """A metric of an installed library, loaded once in a process of its own, which measures many answers at once.
 
-The process knows no key: its environment is an allow-list, the libraries' telemetry is off in it, and for models it has
-a door to the judge. One that ends is replaced, and so is one in which something hangs; what it was measuring meanwhile
-is measured again. One that nobody needs any more ends by itself.
+The process knows no key: its environment is an allow-list and the libraries' telemetry is off. For models it has an
+OpenAI-compatible server in front of the judge. A process that ends or hangs is replaced, and what it was measuring is
+measured again. A process that is no longer needed ends by itself.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ QUIET = {
     "RAGAS_DO_NOT_TRACK": "true",
     "no_proxy": "127.0.0.1",
 }
-"""Telemetry, tracing and looking for updates off; the door is not behind a proxy."""
+"""Telemetry, tracing and looking for updates off; the server in front of the judge is not behind a proxy."""
 START_SECONDS = 180.0
 IDLE_SECONDS = 60.0
 ENDING_SECONDS = 1.0

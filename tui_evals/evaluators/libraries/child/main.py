@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
-from .door import Door, Refused
+from .judge_server import JudgeServer, Refused
 from .metrics import Job, Metric, open_metric
 
 THREADS = 64
@@ -71,15 +71,15 @@ class Parent:
 class Worker:
     """The jobs of a metric: async ones on one loop, others in threads."""
 
-    def __init__(self, metric: Metric, door: Door, parent: Parent, loop: asyncio.AbstractEventLoop) -> None:
-        self._metric, self._door, self._parent, self._loop = metric, door, parent, loop
+    def __init__(self, metric: Metric, server: JudgeServer, parent: Parent, loop: asyncio.AbstractEventLoop) -> None:
+        self._metric, self._judge_server, self._parent, self._loop = metric, server, parent, loop
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metric")
         self.running: dict[int, asyncio.Task[None] | None] = {}
 
     def begin(self, number: int, given: Mapping[str, Any]) -> None:
         """Start a job."""
         self.running[number] = None
-        job = Job(number, given, self._door, lambda question: self._parent.begin_ask(number, question))
+        job = Job(number, given, self._judge_server, lambda question: self._parent.begin_ask(number, question))
         if inspect.iscoroutinefunction(self._metric.measure):
             self._loop.call_soon_threadsafe(self._begin_async, job)
         else:
@@ -129,18 +129,18 @@ def main() -> None:
     parent = Parent(channel)
     loop = asyncio.new_event_loop()
     workers: list[Worker] = []
-    door = Door(
+    server = JudgeServer(
         lambda job, question: parent.begin_ask(job, question).result(),
         lambda: workers[0].oldest() if workers else None,
     )
     # For what reads the usual variables, whatever it is built of.
-    os.environ.update(OPENAI_API_KEY=door.key(), OPENAI_BASE_URL=door.base_url, OPENAI_API_BASE=door.base_url)
+    os.environ.update(OPENAI_API_KEY=server.key(), OPENAI_BASE_URL=server.base_url, OPENAI_API_BASE=server.base_url)
     try:
-        metric = open_metric(wanted["library"], wanted["metric"], wanted["options"], door)
+        metric = open_metric(wanted["library"], wanted["metric"], wanted["options"], server)
     except (Exception, SystemExit) as problem:
         parent.say({"unloadable": f"{type(problem).__name__}: {problem}"[:2_000]})
         return
-    workers.append(Worker(metric, door, parent, loop))
+    workers.append(Worker(metric, server, parent, loop))
     parent.say({"ready": {"version": metric.version, "python": sys.version.split()[0]}})
     threading.Thread(target=parent.listen, args=(workers[0],), daemon=True, name="parent").start()
     asyncio.set_event_loop(loop)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .door import MODEL, Door, Refused, chat, embeddings
+from .judge_server import MODEL, JudgeServer, Refused, chat, embeddings
 
 _WORDS = {
     **dict.fromkeys(("input", "query", "question", "user_input", "instructions"), "prompt"),
@@ -34,13 +34,13 @@ class Job:
 
     number: int
     given: Mapping[str, Any]
-    door: Door
+    server: JudgeServer
     begin_ask: Callable[[Mapping[str, Any]], Future[Any]]
 
     @property
     def key(self) -> str:
         """The key with which a client of OpenAI's protocol asks for this job."""
-        return self.door.key(self.number)
+        return self.server.key(self.number)
 
     def ask(self, question: Mapping[str, Any]) -> Any:
         """Ask the judge, and wait in this thread."""
@@ -87,13 +87,13 @@ class Metric:
 class Library:
     """How metrics of a library are opened, and which it has, with their inputs."""
 
-    open: Callable[[str, dict[str, Any], Door], Callable[[Job], Any]]
+    open: Callable[[str, dict[str, Any], JudgeServer], Callable[[Job], Any]]
     listed: Callable[[], Mapping[str, Sequence[str]]]
 
 
-def open_metric(library: str, name: str, options: Mapping[str, Any], door: Door) -> Metric:
+def open_metric(library: str, name: str, options: Mapping[str, Any], server: JudgeServer) -> Metric:
     """A metric by the names of its library and itself."""
-    measure = LIBRARIES[library].open(name, dict(options), door)
+    measure = LIBRARIES[library].open(name, dict(options), server)
     return Metric(importlib.metadata.version(library), measure)
 
 
@@ -116,7 +116,7 @@ def _result(score: Any, **more: Any) -> dict[str, Any]:
 # autoevals
 
 
-def _open_autoevals(name: str, options: dict[str, Any], door: Door) -> Callable[[Job], Any]:
+def _open_autoevals(name: str, options: dict[str, Any], server: JudgeServer) -> Callable[[Job], Any]:
     import autoevals
     from autoevals import oai
 
@@ -204,7 +204,7 @@ def _list_autoevals() -> Mapping[str, Sequence[str]]:
 # deepeval
 
 
-def _open_deepeval(name: str, options: dict[str, Any], door: Door) -> Callable[[Job], Any]:
+def _open_deepeval(name: str, options: dict[str, Any], server: JudgeServer) -> Callable[[Job], Any]:
     import deepeval.metrics
     from deepeval.models import DeepEvalBaseLLM
     from deepeval.test_case import LLMTestCase, ToolCall
@@ -296,7 +296,7 @@ def _list_deepeval() -> Mapping[str, Sequence[str]]:
 # ragas
 
 
-def _open_ragas(name: str, options: dict[str, Any], door: Door) -> Callable[[Job], Any]:
+def _open_ragas(name: str, options: dict[str, Any], server: JudgeServer) -> Callable[[Job], Any]:
     from langchain_core.outputs import Generation, LLMResult
     from ragas.dataset_schema import SingleTurnSample
     from ragas.embeddings.base import BaseRagasEmbeddings
@@ -397,7 +397,7 @@ def _list_ragas() -> Mapping[str, Sequence[str]]:
 # azure-ai-evaluation
 
 
-def _open_azure(name: str, options: dict[str, Any], door: Door) -> Callable[[Job], Any]:
+def _open_azure(name: str, options: dict[str, Any], server: JudgeServer) -> Callable[[Job], Any]:
     from azure.ai import evaluation
 
     kind = _named(evaluation, name, "azure-ai-evaluation")
@@ -407,7 +407,7 @@ def _open_azure(name: str, options: dict[str, Any], door: Door) -> Callable[[Job
     def measure(job: Job) -> dict[str, Any]:
         given: dict[str, Any] = {}
         if "model_config" in takes:
-            given = {"model_config": {"type": "openai", "model": "gpt-4o", "base_url": door.base_url}}
+            given = {"model_config": {"type": "openai", "model": "gpt-4o", "base_url": server.base_url}}
             given["model_config"]["api_key"] = job.key
         metric = kind(**given, **options)
         return _of_mapping(metric(**job.inputs(_azure_inputs(metric))), wanted)
@@ -468,7 +468,7 @@ def _list_azure() -> Mapping[str, Sequence[str]]:
 # evaluate (Hugging Face)
 
 
-def _open_evaluate(name: str, options: dict[str, Any], door: Door) -> Callable[[Job], Any]:
+def _open_evaluate(name: str, options: dict[str, Any], server: JudgeServer) -> Callable[[Job], Any]:
     import evaluate
 
     wanted = options.pop("result", None)

@@ -13,7 +13,7 @@ from tests.imports.recordings.test_results_json import DONE, MALFORMED
 from tests.imports.test_promptfoo import BROKEN, BROKEN_FILES
 from tui_evals.datasets.document import load
 from tui_evals.imports import recording
-from tui_evals.imports.doors import built_in
+from tui_evals.imports.registry import built_in
 from tui_evals.store.reader import Reader
 from tui_evals.targets.config import load_settings
 

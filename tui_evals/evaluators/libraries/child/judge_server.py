@@ -215,7 +215,7 @@ def _object(said: str) -> dict[str, Any]:
 _ANSWERS = {"/chat/completions": chat, "/responses": responses, "/embeddings": embeddings}
 
 
-class Door:
+class JudgeServer:
     """The server, in threads of its own."""
 
     def __init__(self, ask: Ask, current: Callable[[], int | None]) -> None:
@@ -223,7 +223,7 @@ class Door:
         self._ask, self._current = ask, current
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-        threading.Thread(target=self._server.serve_forever, daemon=True, name="door").start()
+        threading.Thread(target=self._server.serve_forever, daemon=True, name="judge-server").start()
 
     def key(self, job: int | None = None) -> str:
         """What a client shows as its key; without a job it is for the one that has run longest."""
@@ -249,7 +249,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-def _handler(door: Door) -> type[BaseHTTPRequestHandler]:
+def _handler(judge_server: JudgeServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
@@ -263,15 +263,15 @@ def _handler(door: Door) -> type[BaseHTTPRequestHandler]:
                 self._reply(413, {"error": {"message": "a request has a length, of 32 MB at most"}})
                 return
             sent = self.rfile.read(int(size))
-            job = door.job_of(shown or self.headers.get("api-key") or "")
+            job = judge_server.job_of(shown or self.headers.get("api-key") or "")
             if job is None:
-                self._reply(401, {"error": {"message": "this door is for the metric that was started with it"}})
+                self._reply(401, {"error": {"message": "this server is for the metric that was started with it"}})
                 return
             try:
                 body = json.loads(sent)
                 if not isinstance(body, dict):
                     raise Refused("a request is a JSON object")
-                done = door.answer(self.path, body, job)
+                done = judge_server.answer(self.path, body, job)
             except (Refused, ValueError, KeyError, TypeError, AttributeError) as problem:
                 # What was refused once stays refused: the judge has its retries behind it.
                 self._reply(400, {"error": {"message": str(problem), "type": "invalid_request_error"}})
