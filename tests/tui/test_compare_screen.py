@@ -157,7 +157,7 @@ async def test_all_that_a_filter_can_say_is_read_beside_it_and_a_kind_it_names_i
         await until(pilot, lambda: app.screen.entry.display)
         await pilot.pause()
         seen = " ".join(" ".join(strip.text for strip in app.screen._compositor.render_strips()).split())
-        assert "kind:broken pass fail" in seen and 'ending: !not "words" any*' in seen
+        assert "kind:broken pass fail" in seen and 'turn: !not "words" any*' in seen
         await pilot.press(*"kind:new zzz", "enter")
         await until(pilot, lambda: text_of(app.screen.list.lines.rows)[0] == "No answer fits “kind:new zzz”.")
         await pilot.press("f")

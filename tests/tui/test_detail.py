@@ -152,7 +152,7 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
         "✗ fail 0.25  capital",
         "✗ Match 0.25",
         "Match 0.25 (at least 0.5): not the city",
-        "812 ms · 12 tokens in, 5 out · $0.0001 · answered by gpt-x-2024 · 2 attempts",
+        "812 ms · 12 tokens in, 5 out · $0.0001 · 2 attempts · answered by gpt-x-2024",
         "Expected and answer, side by side",
         "~ 1 line changed",
         "Lyon is the capital.",

@@ -278,7 +278,7 @@ _PARTS = ("score", "result", "threshold", "reason")
 _EMPTY = (None,) * len(_PARTS)
 _ASKED = (
     *("kind", "item", "thread", "turn", "target", "prompt_under_test", "repeat"),
-    *("prompt", "expected_response", "response", "tags", "extensions", "conversation_id"),
+    *("tags", "extensions", "conversation_id", "prompt", "expected_response", "response"),
 )
 _COLUMNS = (*_ASKED, *(fact.name for fact in FACTS))
 COLUMN_KINDS: Mapping[str, Kind] = {"turn": "whole", "repeat": "whole", **{fact.name: fact.kind for fact in FACTS}}
@@ -297,12 +297,12 @@ def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[objec
         run.targets[row.target],
         run.prompts[row.prompt],
         row.repeat + 1,
-        unit.get("prompt"),
-        unit.get("expected_response"),
-        record.text if record else None,
         item.get("tags"),
         item.get("extensions"),
         item.get("conversation_id"),
+        unit.get("prompt"),
+        unit.get("expected_response"),
+        record.text if record else None,
         *(fact.value(row, record) for fact in FACTS),
         *(value for name in names for value in _score_cells(scores.get(name))),
     ]
