@@ -422,7 +422,7 @@ def test_a_slow_worker_gives_back_what_it_has_not_begun(project, own):
     ended(run, 0)
     table = project.table()
     assert [row[2] for row in table] == ["pass"] * 120
-    assert 0 < sum(row[5].endswith(" 4") for row in table) <= 30
+    assert 0 < sum(row[5].endswith(" 4") for row in table) <= 40  # half of them without giving back
 
 
 def test_without_its_scheduler_a_run_ends_in_a_sentence_and_goes_on_elsewhere(project, own):
