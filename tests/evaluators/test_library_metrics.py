@@ -1,4 +1,4 @@
-"""Metrics of an installed library: their process, the server in front of the judge, what they get and what they give."""
+"""Metrics of an installed library: their process, the server in front of the judge, what they get and give."""
 
 from __future__ import annotations
 
