@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.evaluators.helpers import Judge, score
+from tests.runs.conftest import until
 from tui_evals.evaluators import custom, sandbox
 from tui_evals.evaluators.base import CannotJudge, Question, ToolCall
 from tui_evals.evaluators.base import Score as Record
@@ -365,11 +366,15 @@ def test_what_it_started_ends_with_it(project: Path) -> None:
 
     class Looking(Judge):
         async def __call__(self, question: Question) -> str:
-            for pid in _processes():
-                with suppress(OSError):
-                    if seconds in Path(f"/proc/{pid}/cmdline").read_text():
-                        seen.append(pid)
+            until(look)  # the kernel shows the words of a new process a moment after it has begun
             return await super().__call__(question)
+
+    def look() -> bool:
+        for pid in _processes():
+            with suppress(OSError):
+                if seconds in Path(f"/proc/{pid}/cmdline").read_text():
+                    seen.append(pid)
+        return bool(seen)
 
     start = "import os, subprocess", f"child = subprocess.Popen(['sleep', '{seconds}'])"
     code = doing(*start, "self.settings['model_config'].ask('there?')")
