@@ -20,6 +20,7 @@ from tui_evals.evaluators.registry import built_in
 from tui_evals.evaluators.rows import SAMPLE, sample_questions
 from tui_evals.evaluators.rubrics import Groundedness, Relevance, Rubric
 from tui_evals.evaluators.shown import chunks_of
+from tui_evals.transcript import transcript_of_steps
 
 GOOD = '{"reason": "It fits.", "score": 4}'
 JUDGED = list(
@@ -62,7 +63,15 @@ def test_the_whole_transcript_is_shown_in_order() -> None:
     )
     judge = Judge(GOOD)
     call = ToolCall("find", {}, "no such order", failed=True)
-    score(Relevance, {}, judge, prompt="q", response="Found it.", tool_calls=(call,), transcript=steps)
+    score(
+        Relevance,
+        {},
+        judge,
+        prompt="q",
+        response="Found it.",
+        tool_calls=(call,),
+        transcript=transcript_of_steps(steps),
+    )
     names = re.findall(r"<data-\w{16} (\w+)>", judge.prompt)
     assert names == ["request", "said_1", "call_1", "error_1", "answer"]
 
@@ -82,7 +91,9 @@ def _attacked(texts: dict[str, str]) -> Evidence:
         **{name: texts[name] for name in ("prompt", "response", "expected", "context")},
         history=({"role": "user", "content": texts["earlier"]},),
         tool_calls=(call,),
-        transcript=({"text": texts["said"], "calls": [{"name": "find"}]}, {"text": "-", "calls": []}),
+        transcript=transcript_of_steps(
+            ({"text": texts["said"], "calls": [{"name": "find"}]}, {"text": "-", "calls": []})
+        ),
         chunks=(texts["chunk"], "another"),
         diagnostics={"told": texts["told"]},
         rules="r",

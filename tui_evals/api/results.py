@@ -13,7 +13,7 @@ from tui_evals.runs.scoring import column_scores
 from tui_evals.store.answer_facts import FACTS
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, ScoreRecord, Totals
+from tui_evals.store.records import RunRow, ScoreRecord, Totals, answer_steps
 from tui_evals.store.rows import Told
 
 
@@ -169,7 +169,7 @@ def _answer(run: RunRow, told: Told) -> Answer:
         cached_tokens=row.cached_tokens,
         reasoning_tokens=row.reasoning_tokens,
         from_cache=row.from_cache,
-        steps=record.steps if record is not None else (),
+        steps=answer_steps(record) if record is not None else (),
         facts={fact.name: fact.value(row, record) for fact in FACTS},
         id=row.id,
     )

@@ -20,6 +20,7 @@ from tui_evals.text.error_text import last_frames
 from tui_evals.text.measures import Measure, parse_measure
 from tui_evals.text.model_output import ENDINGS, Choice, ending_word
 from tui_evals.text.strictjson import PathError, find_by_path
+from tui_evals.transcript import Transcript
 
 from .parameters import Form, JudgeParameters, parameters_text
 
@@ -62,8 +63,8 @@ class Evidence:
     """How often a simulated user spoke; None where none did."""
     user: Mapping[str, Any] | None = None
     """How a simulated user ended the conversation: the `goal` as it stood then, and the last `message`."""
-    transcript: tuple[Mapping[str, Any], ...] = ()
-    """Those steps: what the model said in each, and what the tools gave to its calls."""
+    transcript: Transcript = field(default_factory=Transcript)
+    """What was said and done until the answer, as far as it is more than the answer: reasoning, steps, retrieval."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """The definitions of the tools that the model could call."""
     chunks: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tui_evals.text.chats import chat_to_text
+from tui_evals.transcript import Transcript, from_json, transcript_of_steps
 
 from .base import Ask, Evaluator, Evidence, Question, Score, ToolCall, error_score, evaluate
 from .registry import Registry, UnknownEvaluator
@@ -64,9 +65,8 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
             fields["expected"] = references[0]
     if "chunks" in present:
         fields["chunks"] = chunk_texts(_require_list(present["chunks"], "chunks"))
-    for key in ("transcript", "tools"):
-        if key in present:
-            fields[key] = tuple(_require_object(one, key) for one in _require_list(present[key], key))
+    if "transcript" in present:
+        fields["transcript"] = _transcript(present["transcript"])
     if "completions" in present:
         fields["completions"] = _require_texts(present["completions"], "completions")
     for key in ("variables", "diagnostics", "user"):
@@ -87,6 +87,16 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
     fields["from_cache"] = present.get("from_cache") is True
     fields["json_response"] = present.get("json_response") is True
     return Evidence(**fields)
+
+
+def _transcript(value: object) -> Transcript:
+    """A transcript, or the steps that were one before."""
+    try:
+        if isinstance(value, list):
+            return transcript_of_steps(_require_object(one, "transcript") for one in value)
+        return from_json(value)
+    except (ValueError, KeyError, TypeError) as problem:
+        raise BadRow(f"transcript: {problem}") from None
 
 
 def tool_call(call: Any) -> ToolCall:

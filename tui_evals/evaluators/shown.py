@@ -8,6 +8,7 @@ from typing import Any
 from tui_evals.text import strictjson
 from tui_evals.text.chats import chat_to_text
 from tui_evals.text.strictjson import PathError, find_by_path
+from tui_evals.transcript import documents_of, steps_of
 
 from .base import Evidence, Misconfigured, ToolCall, as_text
 from .judging import Parts, Piece
@@ -30,7 +31,8 @@ def object_rows(value: object) -> list[Mapping[str, Any]]:
 
 def chunks_of(evidence: Evidence, path: str | None = None, tool: str | None = None) -> tuple[str, ...]:
     """The chunks, best first: at a JSON path of the diagnostics or from a tool, where one is named, else where they
-    are usually told (the hits of retrieval_executions, a list such as `chunks`), else those that the item holds.
+    are usually told (the transcript, the hits of retrieval_executions, a list such as `chunks`), else those that the
+    item holds.
     """
     diagnostics = evidence.diagnostics or {}
     if path is not None:
@@ -42,6 +44,8 @@ def chunks_of(evidence: Evidence, path: str | None = None, tool: str | None = No
     if tool is not None:
         results = [call.result for call in evidence.tool_calls or () if call.name == tool and not call.failed]
         return tuple(text for result in results if result for text in _texts(_parsed(result)))
+    if retrieved := documents_of(evidence.transcript):
+        return tuple(document.text for document in retrieved if document.text.strip())
     if told := _hits(diagnostics) or next(filter(None, (tuple(_texts(diagnostics.get(name))) for name in _LISTS)), ()):
         return told
     return evidence.chunks
@@ -151,14 +155,15 @@ def _message_piece(number: int, message: Mapping[str, Any]) -> Piece:
 
 def step_pieces(evidence: Evidence) -> Iterator[Piece]:
     """What was said, called and given until the answer, numbered by calls."""
-    if not evidence.transcript:
+    steps = steps_of(evidence.transcript)
+    if not steps:
         for number, call in enumerate(evidence.tool_calls or (), 1):
             yield from _call_pieces(number, call)
         return
     calls = iter(enumerate(evidence.tool_calls or (), 1))
-    for number, step in enumerate(evidence.transcript, 1):
+    for number, step in enumerate(steps, 1):
         said = step.get("text") or ""
-        if said and not (number == len(evidence.transcript) and said == evidence.response):
+        if said and not (number == len(steps) and said == evidence.response):
             yield Piece(f"said_{number}", as_text(said))
         for _ in step.get("calls", ()):
             if (numbered := next(calls, None)) is not None:

@@ -12,7 +12,15 @@ from typing import Any, Literal
 from tui_evals.present.figures import exact_time, local_time, short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
 from tui_evals.store.answer_facts import FACTS
-from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, FailureCause, RunRow, ScoreRecord
+from tui_evals.store.records import (
+    AnswerRecord,
+    AnswerRow,
+    CallRecord,
+    FailureCause,
+    RunRow,
+    ScoreRecord,
+    answer_steps,
+)
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text import strictjson
 from tui_evals.text.chats import attachment_text, question_text
@@ -176,7 +184,7 @@ def answer_words(
         _said(
             *(text for is_origin, text in said if not is_origin),
             f"answered by {record.model}" if record.model and not row.scripted else "",
-            _several(len(record.steps), "steps"),
+            _several(len(answer_steps(record)), "steps"),
             _several(calls, "calls in all"),
             rejudged_text(rejudged) if rejudged is not None else "",
         ),
@@ -413,7 +421,7 @@ class _Counts:
 
 def step_lines(record: AnswerRecord | None) -> Iterator[StepLine]:
     """All steps of an answer; none of one that took no tools and no simulated user."""
-    steps = record.steps if record is not None else ()
+    steps = answer_steps(record) if record is not None else ()
     for place, step in enumerate(steps, 1):
         if "asked" in step:
             yield StepLine("asked", f"user: {step['asked']}")

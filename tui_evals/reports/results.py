@@ -14,7 +14,7 @@ from tui_evals.present.provenance import head_data
 from tui_evals.present.runs import standing_data
 from tui_evals.store.answer_facts import FACTS, Kind
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord, answer_steps
 from tui_evals.store.rows import EarlierAttempt, expected_item
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.safe import csv_line, escape_formula
@@ -144,8 +144,8 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     filled = {**unit, **_outputs(answered)}
     if answered.row.status in ("unjudged", "scored"):  # statuses that the published format does not know
         filled = _with_extension(filled, "tui_evals_status", answered.row.status)
-    if answered.record is not None and answered.record.steps:
-        filled = _with_extension(filled, "tui_evals_steps", [dict(step) for step in answered.record.steps])
+    if answered.record is not None and (steps := answer_steps(answered.record)):
+        filled = _with_extension(filled, "tui_evals_steps", [dict(step) for step in steps])
     if together := _score_objects(answered.together):
         filled = _with_extension(filled, "tui_evals_together", together)
     skipped = {key_of(score): score.reason for score in answered.scores if score.result == "skipped"}

@@ -20,6 +20,7 @@ from typing import Literal
 from tui_evals.runs.executors.base import Stopped, WaitCut
 from tui_evals.runs.limits import Gate, Limits, own_delay
 from tui_evals.store.records import StopCode, Wait
+from tui_evals.targets.answers import settled_reply
 from tui_evals.targets.base import (
     ConfigurationError,
     Reply,
@@ -366,7 +367,8 @@ async def one_attempt(target: Target, request: Request, config: TargetConfig) ->
     """What came of asking once; ConfigurationError where the target cannot be asked at all."""
     try:
         async with attempt_clock(target, config.timeout):
-            return await target.ask(request)
+            reply = await target.ask(request)
+        return reply if config.kind == "embedding" else settled_reply(reply, config.answer, config.think)
     except TimeoutError:
         return TargetError("agentTimeout", f"no answer within {config.timeout:g} s", retryable=True)
     except TargetError as problem:

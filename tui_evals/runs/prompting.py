@@ -18,7 +18,7 @@ from tui_evals.datasets.model import Dataset, Item, Message, Turn
 from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.datasets.validate import with_lines
-from tui_evals.store.records import AnswerRecord
+from tui_evals.store.records import AnswerRecord, answer_steps
 from tui_evals.targets.base import AttachedFile, Request, TargetError
 from tui_evals.text.chats import content_text
 from tui_evals.text.names import did_you_mean
@@ -266,9 +266,10 @@ def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapp
 
 def messages_of_answer(record: AnswerRecord) -> list[Mapping[str, Any]]:
     """An answer as the next question shows it to the target: with the steps on the way, where it took tools."""
-    if not record.steps:
+    steps = answer_steps(record)
+    if not steps:
         return [assistant(record.text, record.tool_calls)]
-    return [message for step in record.steps for message in messages_of_step(step)]
+    return [message for step in steps for message in messages_of_step(step)]
 
 
 def chat_up_to(record: AnswerRecord, sent: Chat) -> Chat:

@@ -24,10 +24,11 @@ from tui_evals.runs.prompting import (
     question_of,
     variables_of,
 )
-from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
+from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord, answer_steps, transcript_of
 from tui_evals.store.rows import Mark
 from tui_evals.text.chats import chat_to_text, split_at_question
 from tui_evals.text.measures import tokens_per_second
+from tui_evals.transcript import Transcript
 
 from .availability import Unavailable
 from .plan import Assigned, Plan
@@ -83,7 +84,7 @@ def evidence_for(
     tokens = None
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
-    steps = answer.steps
+    steps = answer_steps(answer)
     calls = [call for step in steps for call in step["calls"]] or answer.tool_calls
     turns = sum(["asked" in step for step in steps])
     history, request = split_at_question(chat_up_to(answer, chat))
@@ -99,7 +100,9 @@ def evidence_for(
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
         steps=len(steps) or None,
-        transcript=() if turns else steps,  # else the history has it
+        transcript=transcript_of(answer)
+        if (steps or answer.transcript) and not turns
+        else Transcript(),  # else the history has it
         turns=turns or None,
         user=steps[-1].get("user") if steps else None,
         tools=tuple(answer.request.get("tools") or item.tools or plan.dataset.tools or ()),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tui_evals.figures import Figure, Sample, pass_rate
 from tui_evals.light_records import light_record
+from tui_evals.transcript import Transcript, plain_transcript, steps_of, transcript_of_steps
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
 StopCode = Literal[
@@ -107,12 +108,29 @@ class AnswerRecord:
     steps: tuple[Mapping[str, Any], ...] = ()
     """Of an answer that took tools: each time the model was asked, in order, with what it said and what the tools gave
     to its calls; `runs/tool_loop.py` writes them."""
+    transcript: Transcript | None = None
+    """What the target said and did, where that is more than a text and calls; `transcript_of` makes one of the rest."""
     session: Any = None
     """What the target wants to be given with the next question of the same conversation."""
     code: str | None = None
     message: str | None = None
     traceback: str | None = None
     """The last frames of an exception of the user's own code, where that is why there is no text."""
+
+
+def transcript_of(record: AnswerRecord) -> Transcript:
+    """What was said and done for an answer, however it was stored."""
+    if record.transcript is not None:
+        return record.transcript
+    if record.steps:
+        return transcript_of_steps(record.steps)
+    refusal = (record.diagnostics or {}).get("refusal")
+    return plain_transcript(record.text, record.tool_calls, refusal if isinstance(refusal, str) else "")
+
+
+def answer_steps(record: AnswerRecord) -> tuple[Mapping[str, Any], ...]:
+    """The steps to an answer that a run made itself, or that its target told; empty where there was one."""
+    return record.steps or (steps_of(record.transcript) if record.transcript is not None else ())
 
 
 @light_record(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 from tui_evals.figures import Figure, Interval, Sample, mean_interval, pass_rate
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.model_output import ending_word
+from tui_evals.transcript import from_json, to_json
 
 from .errors import StoreError
 from .records import (
@@ -381,6 +382,8 @@ def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
     """The request, the text and the rest of an answer as its body holds them; defaults are left out."""
     values = zip(_BODY, _body_values(record), strict=True)
     rest = {name: value for (name, default), value in values if value is not default and value != default}
+    if record.transcript is not None:
+        rest["transcript"] = to_json(record.transcript)
     text = record.text
     if text is not None and not storable(text):
         rest["text"] = text
@@ -395,6 +398,8 @@ def answer_record(request: str, text: str | None, rest: str) -> AnswerRecord:
     for name in ("tool_calls", "steps"):
         if name in values:
             values[name] = tuple(values[name])
+    if "transcript" in values:
+        values["transcript"] = from_json(values["transcript"])
     return AnswerRecord(request=loads(request) if request else {}, **values)
 
 

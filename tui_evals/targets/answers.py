@@ -5,12 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
 from tui_evals.targets.chat import parse_completion, parse_response
 from tui_evals.text.names import did_you_mean
+from tui_evals.transcript import (
+    Call,
+    Think,
+    Which,
+    answer_text,
+    parts_of,
+    plain_transcript,
+    split_think,
+    without_think,
+)
 
 from .base import MAX_TOKENS, Reply, TargetError, Usage
 
@@ -116,6 +126,24 @@ def _reply_of(value: object, streamed: str) -> Reply:
     if unusable:
         parts["diagnostics"] = {**parts.get("diagnostics", {}), "not used": ", ".join(unusable)}
     return Reply(**parts)
+
+
+def settled_reply(reply: Reply, which: Which = "last", think: Think = "auto") -> Reply:
+    """A reply as it arrived, with its text without reasoning; text and calls follow from its transcript."""
+    thought, rest = split_think(reply.text, think)
+    if reply.transcript is None and rest == reply.text:
+        return reply
+    transcript = without_think(reply.transcript or plain_transcript(reply.text, reply.tool_calls), think)
+    cut = len(reply.text) - len(rest)
+    return replace(
+        reply,
+        text=answer_text(transcript, which),
+        tool_calls=tuple(
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in parts_of(transcript, Call)
+        ),
+        choices=tuple(replace(one, start=one.start - cut) for one in reply.choices if one.start >= cut),
+        transcript=transcript if thought or reply.transcript is not None else None,
+    )
 
 
 def plain(value: Any) -> Any:

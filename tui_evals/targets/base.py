@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from tui_evals.light_records import light_record
 from tui_evals.text.model_output import Choice
+from tui_evals.transcript import Think, Transcript, Which
 
 ErrorCode = Literal[
     "agentRequestFailed",
@@ -101,6 +102,8 @@ class Reply:
     """What else might stand in the place of its digits, where the model told how likely that was."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
+    transcript: Transcript | None = None
+    """All that was said and done, where that is more than the text and the calls, which follow from it."""
 
 
 class TargetError(Exception):
@@ -285,6 +288,10 @@ class TargetConfig:
     """Whether the answer is asked for in pieces, so that the time to the first of them is known."""
     http: HttpService | None = None
     """How it is asked where it is a service of its own kind."""
+    answer: Which = "last"
+    """Which of several messages is the answer: the last one with a text, or all together."""
+    think: Think = "auto"
+    """Whether the reasoning that a text begins with is taken out of it."""
     kind: Literal["chat", "embedding"] = "chat"
     """Whether it answers questions, or gives vectors to evaluators that compare meanings."""
     where: str = field(default="", compare=False)

@@ -221,6 +221,8 @@ class TargetModel(_Part):
     api: Literal["chat", "responses"] = "chat"
     headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = {}
     stream: bool = False
+    answer: Literal["last", "all"] = "last"
+    think: Literal["auto", "on", "off"] = "auto"
     http: _Http | None = None
     kind: Literal["chat", "embedding"] = "chat"
 

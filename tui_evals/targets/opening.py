@@ -138,6 +138,8 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
         **({"headers": dict(config.headers)} if config.headers else {}),
         **({"stream": True} if config.stream else {}),
         **({"api": config.api} if config.api != "chat" else {}),
+        **({"answer": config.answer} if config.answer != "last" else {}),
+        **({"think": config.think} if config.think != "auto" else {}),
         **({"http": config.http.data} if config.http is not None else {}),
     }
 

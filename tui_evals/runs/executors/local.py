@@ -359,6 +359,7 @@ def answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
         model=reply.model,
         finish_reason=reply.finish_reason,
         session=reply.session,
+        transcript=reply.transcript,
     )
 
 

@@ -27,7 +27,7 @@ from tui_evals.present.answers import (
 from tui_evals.present.columns import cell_width
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
-from tui_evals.store.records import RunRow, ScoreRecord
+from tui_evals.store.records import RunRow, ScoreRecord, answer_steps
 from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
 from tui_evals.text.measures import number, score_figures
@@ -84,7 +84,7 @@ _STEP_STYLES: dict[str, Style] = {
 
 def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
     """The tools the target wanted called, and where they were, the whole way to its answer."""
-    if detail.answer is not None and detail.answer.steps:
+    if detail.answer is not None and answer_steps(detail.answer):
         yield heading("Steps")
         for line in step_lines(detail.answer):
             indent = 0 if line.kind in ("asked", "step") else 2 if line.kind == "call" else 4

@@ -27,12 +27,13 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
+from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, answer_steps, transcript_of
 from tui_evals.targets.base import ConfigurationError, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config import FILE, find_target
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.targets.replay import captured
 from tui_evals.text.chats import chat_to_text, split_at_question
+from tui_evals.transcript import to_json
 
 _PROMPTPEX = {"rules": "rules", "intent": "intent", "inputSpec": "input_spec", "groundtruth": "groundtruth"}
 _ASKS = ("prompt", "messages", "variables")
@@ -151,14 +152,15 @@ def _own_template(data: Data) -> str | None:
 
 def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> dict[str, Any]:
     chat = answer.request.get("messages") or ()
+    steps = answer_steps(answer)
     tokens = [count for count in (answer.input_tokens, answer.output_tokens) if count is not None]
     return {
         **_about(place),
         **_asked(chat or _question(place.unit)),
         "response": answer.text,
-        "tool_calls": [call for step in answer.steps for call in step["calls"]] or list(answer.tool_calls),
-        "steps": len(answer.steps) or None,
-        "transcript": list(answer.steps),
+        "tool_calls": [call for step in steps for call in step["calls"]] or list(answer.tool_calls),
+        "steps": len(steps) or None,
+        "transcript": to_json(transcript_of(answer)),
         "tools": list(answer.request.get("tools") or ()),
         "diagnostics": answer.diagnostics,
         "latency_ms": answer.latency_ms,
