@@ -10,6 +10,7 @@ does not know is kept and written back: parts of other types as `Unknown`, furth
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -60,7 +61,8 @@ class Reasoning(_Part):
 
     text: str = ""
     block: Any = None
-    """The provider's own form of it, JSON data that goes back untouched in a tool loop."""
+    """The provider's own form of it, JSON data. Under `message` are the fields of an assistant message that have to go
+    back untouched in a tool loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +335,9 @@ def _message_of_step(step: Mapping[str, Any]) -> Message:
 
 
 def _plain_call(call: Mapping[str, Any]) -> Call:
-    return Call(str(call.get("id") or ""), str(call.get("name") or ""), str(call.get("arguments") or ""))
+    arguments = call.get("arguments") or ""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return Call(str(call.get("id") or ""), str(call.get("name") or ""), text)
 
 
 def _result_of_step(call: Mapping[str, Any]) -> Result:

@@ -3,7 +3,8 @@
 import json
 
 from tests.store.helpers import said
-from tui_evals.present.answers import answer_words, step_lines, transcript
+from tui_evals.present.answers import answer_words
+from tui_evals.present.transcripts import transcript_lines, transcript_text
 from tui_evals.reports.page.texts import answer_block
 from tui_evals.store.rows import answer_record, body_of
 
@@ -22,7 +23,7 @@ STEPS = (
 
 def test_a_transcript_tells_each_step_in_order():
     record = said("Done.", steps=STEPS)
-    assert transcript(record) == "\n".join(
+    assert transcript_text(record) == "\n".join(
         [
             "step 1 of 4 · 800 ms · 10 tokens in, 5 out · $0.0100",
             "    I look.",
@@ -40,7 +41,11 @@ def test_a_transcript_tells_each_step_in_order():
             "    the answer",
         ]
     )
-    assert [line.kind for line in step_lines(record)][-1] == "left" and not transcript(said()) and not transcript(None)
+    assert (
+        [line.kind for line in transcript_lines(record)][-1] == "left"
+        and not transcript_text(said())
+        and not transcript_text(None)
+    )
     assert "4 steps" in answer_words(an_answer(), record).text
 
 
@@ -53,4 +58,4 @@ def test_a_page_shows_the_steps_instead_of_the_calls():
 
 def test_steps_come_out_of_the_store_as_they_went_in():
     record = said("Done.", steps=json.loads(json.dumps(STEPS)))
-    assert transcript(answer_record(*body_of(record))) == transcript(record)
+    assert transcript_text(answer_record(*body_of(record))) == transcript_text(record)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tui_evals.text.measures import Measure
 
@@ -205,7 +205,9 @@ def _response_status(row: Mapping[str, Any]) -> int | None:
 class ToolCalledOptions(Options):
     """What ToolCalled takes."""
 
-    tool_name: Text = Field(validation_alias="toolName", description="The tool's name, in this very case.")
+    tool_name: Text = Field(
+        validation_alias=AliasChoices("toolName", "tool"), description="The tool's name, in this very case."
+    )
 
 
 class ToolCalledWithOptions(ToolCalledOptions):

@@ -20,7 +20,6 @@ from tui_evals.present.answers import (
     expected_text,
     prompt_text,
     shortened,
-    transcript,
 )
 from tui_evals.present.comparisons import (
     category_name,
@@ -39,6 +38,7 @@ from tui_evals.present.gates import HEADINGS, gate_texts
 from tui_evals.present.provenance import head_text
 from tui_evals.present.runs import RunFacts, change_lines, run_cost, run_facts
 from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
+from tui_evals.present.transcripts import transcript_text
 from tui_evals.reports.kinds import ReportKind
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
@@ -267,7 +267,7 @@ def _case(case: AnswerEntry, run: RunRow, repeated: bool, name: str = "", before
         "why": "\n".join(why),
         "prompt": prompt_text(case.unit, case.record),
         "expected": expected_text(case.unit),
-        "steps": transcript(case.record),
+        "steps": transcript_text(case.record),
         f"answer of {NAMES[0]}": before,
         f"answer of {name}" if name else "answer": answer,
     }

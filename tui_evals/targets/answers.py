@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,16 +13,28 @@ from tui_evals.targets.chat import parse_completion, parse_response
 from tui_evals.text.names import did_you_mean
 from tui_evals.transcript import (
     Call,
+    Document,
+    Message,
+    Part,
+    Reasoning,
+    Result,
+    Retrieval,
+    Text,
     Think,
+    Took,
+    Transcript,
     Which,
     answer_text,
+    from_json,
     parts_of,
     plain_transcript,
     split_think,
     without_think,
 )
 
+from .agent_results import framework_parts, plain_data
 from .base import MAX_TOKENS, Reply, TargetError, Usage
+from .foreign_messages import read_call, read_citation, read_documents, took_of, transcript_of_messages
 
 _COUNTS = {
     "input_tokens": ("prompt_tokens", None),
@@ -57,31 +69,41 @@ def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def parse_tool_calls(value: object) -> tuple[dict[str, str], ...]:
-    """Tool calls in our form or a chat completion's, the arguments an object or its text; ValueError says why not."""
+    """Tool calls in the form of any tool, the arguments an object or its text; ValueError says why not."""
+    return tuple(
+        {"id": part.id, "name": part.name, "arguments": part.arguments}
+        for part in _calls(value)
+        if isinstance(part, Call)
+    )
+
+
+def _calls(value: object) -> tuple[Part, ...]:
+    """Calls, each followed by its result where that is told; ValueError where one has no name."""
     if not isinstance(value, list | tuple):
         raise ValueError("tool_calls must be a list")
-    return tuple(_tool_call(call, number) for number, call in enumerate(value, 1))
-
-
-def _tool_call(call: object, number: int) -> dict[str, str]:
-    inner = call.get("function", call) if isinstance(call, Mapping) else None
-    if not isinstance(call, Mapping) or not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-        raise ValueError(f"tool call {number} has no name")
-    arguments = inner.get("arguments", {})
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return {"id": str(call.get("id") or f"call_{number}"), "name": inner["name"], "arguments": text}
+    parts: list[Part] = []
+    for number, given in enumerate(value, 1):
+        call, *result = read_call(given)
+        if not isinstance(call, Call):
+            raise ValueError(f"tool call {number} has no name")
+        id = call.id or f"call_{number}"
+        parts.append(replace(call, id=id))
+        parts += [replace(part, id=id) for part in result if isinstance(part, Result)]
+    return tuple(parts)
 
 
 def parse_reply(value: object, who: str, streamed: str = "") -> Reply:
-    """The reply that a text, an object with a text or an OpenAI completion stands for; TargetError says what is wrong.
+    """The reply that a text, an object with a text, a framework's result or an OpenAI completion stands for.
 
-    Of what was `streamed` before it is the text, unless it has one of its own.
+    Of what was `streamed` before it is the text, unless it has one of its own. TargetError says what is wrong.
     """
     try:
         if isinstance(value, Reply):
             return value
         if isinstance(value, str):
             return Reply(text=value)
+        if (parts := framework_parts(value)) is not None:
+            return _reply_of_parts(parts, streamed)
         return _reply_from_mapping(value, streamed) if isinstance(value, Mapping) else _reply_of(value, streamed)
     except (ValueError, TypeError, RecursionError) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
@@ -95,37 +117,95 @@ def _reply_from_mapping(value: Mapping[Any, Any], streamed: str) -> Reply:
         if key not in _PARTS:
             known = ", ".join(_PARTS)
             raise ValueError(f"it holds {str(key)[:40]!r}{did_you_mean(str(key), _PARTS)}; known are {known}")
-    parts = {key: _PARTS[key](plain(part)) for key, part in value.items() if part is not None}
-    if "text" not in parts and "tool_calls" not in parts and not streamed:
-        raise ValueError("it has neither text nor tool_calls")
-    return Reply(**{"text": streamed, **parts})
+    parts = {key: _PARTS[key](plain_data(part)) for key, part in value.items() if part is not None}
+    if not parts.keys() & _SAYING and not streamed:
+        raise ValueError("it has neither text nor tool_calls, steps or messages")
+    return _reply_of_parts(parts, streamed)
 
 
 def _reply_of(value: object, streamed: str) -> Reply:
     """The reply in an object of a class: what of it can be used, for such a class was not written for us.
 
-    A dataclass or pydantic model without a text is an answer in JSON.
+    A pydantic model without a text is an answer in JSON.
     """
-    data = plain(value)
+    data = plain_data(value)
     if isinstance(data, Mapping) and (completion := _completion(data)) is not None:
         return completion
     given = {key: part for key in _PARTS if (part := getattr(value, key, None)) is not None and not callable(part)}
-    if not given.keys() & {"text", "tool_calls"} and not streamed:
+    if not given.keys() & _SAYING and not streamed:
+        kind = type(value).__name__
+        if is_dataclass(value):
+            raise ValueError(
+                f"it is a dataclass {kind} without a text. Return a text, or an object with text, tool_calls, steps or "
+                "messages. Results of OpenAI Agents, PydanticAI, LangChain, LangGraph and LlamaIndex are read as they "
+                "are"
+            )
         if not isinstance(data, Mapping):
-            raise ValueError(f"it is of type {type(value).__name__}; text or an object with a text is expected")
+            raise ValueError(f"it is of type {kind}; text or an object with a text is expected")
         return Reply(text=json.dumps(data, ensure_ascii=False, default=str))
-    parts: dict[str, Any] = {"text": streamed}
+    parts: dict[str, Any] = {}
     unusable = []
     for key, part in given.items():
         try:
-            parts[key] = _PARTS[key](plain(part))
+            parts[key] = _PARTS[key](plain_data(part))
         except (ValueError, TypeError):
             if key == "text":
                 raise
             unusable.append(key)
     if unusable:
         parts["diagnostics"] = {**parts.get("diagnostics", {}), "not used": ", ".join(unusable)}
-    return Reply(**parts)
+    return _reply_of_parts(parts, streamed)
+
+
+def _reply_of_parts(parts: Mapping[str, Any], streamed: str) -> Reply:
+    """The reply of what was read; more than a text and calls is told by a transcript."""
+    facts = {key: part for key, part in parts.items() if key not in _TOLD}
+    if isinstance(usage := facts.get("usage"), dict):
+        facts["usage"] = Usage(**usage)
+    calls: tuple[Part, ...] = parts.get("tool_calls", ())
+    text: str = parts.get("text", streamed)
+    if not parts.keys() & (_TOLD - {"text", "tool_calls"}) and not any(isinstance(part, Result) for part in calls):
+        plain_calls = tuple(_call_data(part) for part in calls if isinstance(part, Call))
+        return Reply(text=text, tool_calls=plain_calls, **facts)
+    told: Transcript = parts.get("transcript") or parts.get("messages") or parts.get("steps") or Transcript()
+    messages = list(told.messages)
+    if made := tuple(part for part in calls if isinstance(part, Call)):
+        messages.append(Message(role="assistant", parts=made))
+    given = tuple(part for part in calls if isinstance(part, Result))
+    if given or "chunks" in parts:
+        searched = (Retrieval(parts["chunks"]),) if parts.get("chunks") else ()
+        retrieved = Message(role="tool", parts=(*given, *searched))
+        # What was retrieved comes before what rests on it.
+        messages.insert(len(messages) if made or not messages else len(messages) - 1, retrieved)
+    if text and text != answer_text(Transcript(tuple(messages))):
+        messages.append(Message(role="assistant", parts=(Text(text),)))
+    thought, cited = parts.get("reasoning", ()), parts.get("citations", ())
+    if thought or cited:
+        last = messages.pop() if messages and messages[-1].role == "assistant" else Message(role="assistant")
+        messages.append(replace(last, parts=(*thought, *last.parts, *cited)))
+    transcript = Transcript(tuple(messages), told.more)
+    return reply_of_transcript(transcript, **{**_summed(transcript), **facts})
+
+
+def _summed(transcript: Transcript) -> dict[str, Any]:
+    """The tokens and the cost of the assistant's messages together, each where all of them say it."""
+    took = [message.took or Took() for message in transcript.messages if message.role == "assistant"]
+    facts: dict[str, Any] = {}
+    if took and all(one.input_tokens is not None and one.output_tokens is not None for one in took):
+        facts["usage"] = Usage(*(sum(getattr(one, name) or 0 for one in took) for name in _COUNTS))
+    if took and all(one.cost is not None for one in took):
+        facts["cost"] = sum(one.cost or 0.0 for one in took)
+    return facts
+
+
+def reply_of_transcript(transcript: Transcript, which: Which = "last", **facts: Any) -> Reply:
+    """The reply that a transcript is, with the text and the calls that follow from it."""
+    calls = tuple(_call_data(call) for call in parts_of(transcript, Call))
+    return Reply(text=answer_text(transcript, which), tool_calls=calls, transcript=transcript, **facts)
+
+
+def _call_data(call: Call) -> dict[str, str]:
+    return {"id": call.id, "name": call.name, "arguments": call.arguments}
 
 
 def settled_reply(reply: Reply, which: Which = "last", think: Think = "auto") -> Reply:
@@ -138,27 +218,10 @@ def settled_reply(reply: Reply, which: Which = "last", think: Think = "auto") ->
     return replace(
         reply,
         text=answer_text(transcript, which),
-        tool_calls=tuple(
-            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in parts_of(transcript, Call)
-        ),
+        tool_calls=tuple(_call_data(call) for call in parts_of(transcript, Call)),
         choices=tuple(replace(one, start=one.start - cut) for one in reply.choices if one.start >= cut),
         transcript=transcript if thought or reply.transcript is not None else None,
     )
-
-
-def plain(value: Any) -> Any:
-    """A value as plain data: models and dataclasses as mappings, each whole."""
-    from pydantic import BaseModel  # when it is wanted, because it takes a while
-
-    if isinstance(value, Mapping):
-        return {name: plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if isinstance(value, BaseModel):
-        return value.model_dump(warnings=False)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    return value
 
 
 def _completion(data: Mapping[Any, Any]) -> Reply | None:
@@ -208,9 +271,72 @@ def _diagnostics(value: object) -> Mapping[str, Any]:
     return value
 
 
+def _steps(value: object) -> Transcript:
+    """Steps, each what was said and called in it and what the tools gave, as a transcript."""
+    if not isinstance(value, list | tuple):
+        raise ValueError("its steps are not a list")
+    messages: list[Message] = []
+    for number, step in enumerate(value, 1):
+        if not isinstance(step, Mapping):
+            raise ValueError(f"step {number} is not an object")
+        calls = step.get("tool_calls", step.get("calls")) or ()
+        text = step.get("text", step.get("content"))
+        is_call = not calls and text is None and "chunks" not in step
+        parts: tuple[Part, ...] = tuple(read_call(step)) if is_call else _calls(calls)
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"the text of step {number} is not text")
+        id = f"step_{number}_"
+        own: list[Part] = [
+            replace(part, id=id + part.id) if isinstance(part, Call | Result) else part for part in parts
+        ]
+        said: tuple[Part, ...] = (*_reasoning(step.get("reasoning") or ()), *([Text(text)] if text else []))
+        made = [part for part in own if not isinstance(part, Result)]
+        given: list[Part] = [part for part in own if isinstance(part, Result)]
+        if documents := tuple(read_documents(step.get("chunks") or ())):
+            given.append(Retrieval(documents))
+        if said or made:
+            model = step.get("model")
+            name = model if isinstance(model, str) else ""
+            messages.append(Message(role="assistant", parts=(*said, *made), took=took_of(step), model=name))
+        if given:
+            messages.append(Message(role="tool", parts=tuple(given)))
+    return Transcript(tuple(messages))
+
+
+def _messages(value: object) -> Transcript:
+    if not isinstance(value, list | tuple):
+        raise ValueError("its messages are not a list")
+    return transcript_of_messages(value)
+
+
+def _reasoning(value: object) -> tuple[Reasoning, ...]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("its reasoning is not text")
+    return tuple(Reasoning(text) for text in texts if text)
+
+
+def _chunks(value: object) -> tuple[Document, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError("its chunks are not a list")
+    return tuple(read_documents(value))
+
+
+def _citations(value: object) -> tuple[Part, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError("its citations are not a list")
+    return tuple(map(read_citation, value))
+
+
 _PARTS: Mapping[str, Callable[[Any], Any]] = {
     "text": partial(_text, "text"),
-    "tool_calls": parse_tool_calls,
+    "tool_calls": _calls,
+    "steps": _steps,
+    "messages": _messages,
+    "chunks": _chunks,
+    "reasoning": _reasoning,
+    "citations": _citations,
+    "transcript": from_json,
     "usage": _parse_usage,
     "cost": _parse_cost,
     "model": partial(_text, "model"),
@@ -219,3 +345,7 @@ _PARTS: Mapping[str, Callable[[Any], Any]] = {
     "session": parse_session,
 }
 """What an answer may hold, and how each part of it is read."""
+_TOLD = frozenset(("text", "tool_calls", "steps", "messages", "chunks", "reasoning", "citations", "transcript"))
+"""Which of it a transcript tells."""
+_SAYING = frozenset(("text", "tool_calls", "steps", "messages", "transcript"))
+"""Which of it is an answer."""

@@ -15,7 +15,8 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from tui_evals.targets.answers import one_line, parse_reply, plain
+from tui_evals.targets.agent_results import plain_data
+from tui_evals.targets.answers import one_line, parse_reply
 from tui_evals.targets.base import ConfigurationError, Reply, TargetError
 from tui_evals.targets.chat import is_chunk, join_chunks
 from tui_evals.targets.failures import MAX_BODY
@@ -96,7 +97,7 @@ class _Stream:
     def _add(self, piece: Any) -> None:
         text = piece
         if not isinstance(piece, str):
-            data = plain(piece)
+            data = plain_data(piece)
             if not is_chunk(data):
                 self._last = piece
                 return

@@ -27,7 +27,6 @@ from tui_evals.present.answers import (
     preview_text,
     prompt_text,
     score_text,
-    transcript,
 )
 from tui_evals.present.columns import cell_width, elide, fit, table
 from tui_evals.present.figures import column_measures, distribution, mean_text, run_measures, skipped_sentence
@@ -45,6 +44,7 @@ from tui_evals.present.runs import (
     wait_sentence,
 )
 from tui_evals.present.status import ANSWER_LOOKS, result_look, run_look
+from tui_evals.present.transcripts import transcript_text
 from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.figures import GridLine, GridOrder
 from tui_evals.store.filters import Filter, parse_filter
@@ -302,7 +302,7 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
         ("prompt", prompt_text(unit, answer)),
         ("expected", expected_text(unit)),
         ("context", unit.get("context")),
-        ("steps", transcript(answer)),
+        ("steps", transcript_text(answer)),
         ("answer", answer.text if answer else None),
         ("error", error_text(answer)),
         ("raised", answer.traceback if answer else None),

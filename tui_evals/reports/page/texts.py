@@ -15,10 +15,10 @@ from tui_evals.present.answers import (
     missing_text,
     opinion,
     pretty_json,
-    transcript,
 )
 from tui_evals.present.figures import short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
+from tui_evals.present.transcripts import transcript_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord, answer_steps
 from tui_evals.store.rows import EarlierAttempt, Label
@@ -263,7 +263,7 @@ def answer_block(
         chips=facts.origin,
         facts=facts.figures,
         calls=tuple(_call(call) for call in (record.tool_calls if record and not answer_steps(record) else ())),
-        steps=optional(transcript(record)),
+        steps=optional(transcript_text(record)),
         scores=tuple(map(score, scores)),
         together=tuple(map(score, together)),
         opinions=tuple(map(_opinion, labels)),

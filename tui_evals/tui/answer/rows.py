@@ -10,7 +10,6 @@ from tui_evals.datasets.matrix import units
 from tui_evals.present.answers import (
     FAILING,
     answer_words,
-    arguments_text,
     attempt_text,
     badge_text,
     complaints,
@@ -22,11 +21,11 @@ from tui_evals.present.answers import (
     origin_text,
     pretty_json,
     reference_text,
-    step_lines,
 )
 from tui_evals.present.columns import cell_width
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
+from tui_evals.present.transcripts import arguments_text, transcript_lines
 from tui_evals.store.records import RunRow, ScoreRecord, answer_steps
 from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
@@ -86,8 +85,8 @@ def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
     """The tools the target wanted called, and where they were, the whole way to its answer."""
     if detail.answer is not None and answer_steps(detail.answer):
         yield heading("Steps")
-        for line in step_lines(detail.answer):
-            indent = 0 if line.kind in ("asked", "step") else 2 if line.kind == "call" else 4
+        for line in transcript_lines(detail.answer):
+            indent = 2 * line.depth
             note = f" · {line.note}" if line.note and line.kind == "step" else ""
             yield paragraph(f"{line.text}{note}", width, _STEP_STYLES.get(line.kind, ""), indent)
             if line.note and not note:

@@ -16,7 +16,7 @@ from textual.worker import Worker
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.steps import insert_item
-from tui_evals.present.answers import arguments_text
+from tui_evals.present.transcripts import arguments_text
 from tui_evals.runs.approving import find_typed
 from tui_evals.targets.answers import content_text
 from tui_evals.targets.base import ConfigurationError

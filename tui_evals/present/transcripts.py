@@ -1,0 +1,214 @@
+"""A transcript in lines: what was said, thought, called and found for an answer, with time and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tui_evals.present.answers import pretty_json
+from tui_evals.store.records import AnswerRecord, transcript_of
+from tui_evals.text import strictjson
+from tui_evals.text.measures import duration, money, tokens
+from tui_evals.transcript import (
+    Audio,
+    Call,
+    Citation,
+    Document,
+    File,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    Refusal,
+    Result,
+    Retrieval,
+    Text,
+    Took,
+    Unknown,
+    calls_with_results,
+)
+
+_SHORTEST = 0.001
+"""Seconds that a call has to take to be worth a word."""
+Kind = Literal["asked", "step", "thought", "said", "call", "result", "failed", "found", "document", "cited", "left"]
+DEPTHS: Mapping[Kind, int] = {"asked": 0, "step": 0, "thought": 1, "call": 1, "found": 1, "cited": 1}
+"""How deep a line is in the tree of a transcript; all others are one deeper."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptLine:
+    """A line of a transcript; what a model or a tool said may be several lines of text, and is not to be trusted."""
+
+    kind: Kind
+    text: str
+    note: str = ""
+    """What else is known of it: who gave a result, and how long that took."""
+
+    @property
+    def depth(self) -> int:
+        """How deep it is in the tree."""
+        return DEPTHS.get(self.kind, 2)
+
+
+def transcript_lines(record: AnswerRecord | None) -> Iterator[TranscriptLine]:
+    """All that was said and done for an answer; nothing for one that is a text and calls alone."""
+    if record is None or not (record.steps or record.transcript):
+        return
+    transcript = transcript_of(record)
+    total = sum(message.role == "assistant" for message in transcript.messages)
+    is_conversation = any(message.role == "user" for message in transcript.messages)
+    outcomes = iter(calls_with_results(transcript))
+    shown: set[int] = set()
+    place = 0
+    for message in transcript.messages:
+        if message.role == "user":
+            yield _asked(message)
+        elif message.role == "assistant":
+            place += 1
+            who = f" · {message.name}" if message.name else ""
+            yield TranscriptLine("step", f"step {place} of {total}{who}", _figures(message))
+            said = "".join(message.texts())
+            is_answer = place == total and not is_conversation and bool(said) and said == record.text
+            yield from _parts(message, is_answer, outcomes, shown)
+        else:
+            yield from _parts(message, False, outcomes, shown)
+
+
+def _asked(message: Message) -> TranscriptLine:
+    said, ended = "".join(message.texts()), message.more.get("user")
+    if isinstance(ended, Mapping):
+        return TranscriptLine(
+            "asked", f"user, whose goal is {str(ended.get('goal')).replace('_', ' ')}{': ' if said else ''}{said}"
+        )
+    return TranscriptLine("asked", f"user: {said}")
+
+
+def _parts(
+    message: Message, is_answer: bool, outcomes: Iterator[tuple[Call, Result | None]], shown: set[int]
+) -> Iterator[TranscriptLine]:
+    """The lines of a message; a result is shown below its call, and by itself only where there is none."""
+    is_said = False
+    for part in message.parts:
+        match part:
+            case Text():
+                if is_answer and not is_said:
+                    yield TranscriptLine("left", "the answer")
+                elif part.text and not is_answer:
+                    yield TranscriptLine("said", part.text, _took(part.took))
+                is_said = True
+            case Call():
+                yield TranscriptLine("call", f"→ {part.name} {arguments_text(part.arguments)}".rstrip())
+                _, result = next(outcomes)
+                if result is None:
+                    yield TranscriptLine("left", "not called")
+                else:
+                    shown.add(id(result))
+                    yield _result(part, result)
+            case Result():
+                if id(part) not in shown:
+                    yield _result(None, part)
+            case _:
+                yield from _other(part)
+
+
+def _other(part: Part) -> Iterator[TranscriptLine]:
+    match part:
+        case Reasoning():
+            yield TranscriptLine("thought", f"reasoning: {part.text}" if part.text else "reasoning, which is hidden")
+        case Retrieval():
+            about = f" for {part.query}" if part.query else ""
+            count = len(part.documents)
+            yield TranscriptLine(
+                "found", f"retrieved {count:,} chunk{'s' if count != 1 else ''}{about}", _took(part.took)
+            )
+            for place, document in enumerate(part.documents, 1):
+                yield TranscriptLine("document", f"{place}. {document.text}", _about(document))
+        case Citation():
+            yield TranscriptLine("cited", f"cites {' · '.join(filter(None, (part.title, part.source, part.text)))}")
+        case Image():
+            yield TranscriptLine("said", _media("image", part.media_type, part.url, part.data))
+        case Audio():
+            heard = f": {part.transcript}" if part.transcript else ""
+            yield TranscriptLine("said", _media("audio", part.media_type, part.url, part.data) + heard)
+        case File():
+            yield TranscriptLine("said", _media(f"file {part.name}".strip(), part.media_type, part.url, part.data))
+        case Refusal():
+            yield TranscriptLine("said", f"refused: {part.text}")
+        case Unknown():
+            yield TranscriptLine("said", f"[{part.type or 'part'}] {pretty_json(part.data)}")
+
+
+def _about(document: Document) -> str:
+    score = "" if document.score is None else f"score {document.score:g}"
+    return " · ".join(filter(None, (document.title, document.source or document.id, score)))
+
+
+_URL = 200
+"""Characters of an address that are shown."""
+
+
+def _media(what: str, kind: str, url: str, data: str) -> str:
+    address = "" if url.startswith("data:") else url[:_URL]
+    held = data or (url.partition(",")[2] if url.startswith("data:") else "")
+    size = f"{len(held) * 3 // 4:,} bytes" if held else ""
+    return f"[{', '.join(filter(None, (what, kind, address, size)))}]"
+
+
+def transcript_text(record: AnswerRecord | None) -> str:
+    """All that was said and done for an answer, as one text."""
+    return "\n".join(
+        f"{'  ' * line.depth}{text}{f' · {line.note}' if line.note and not place else ''}"
+        for line in transcript_lines(record)
+        for place, text in enumerate(line.text.splitlines() or [""])
+    )
+
+
+def arguments_text(arguments: object) -> str:
+    """The arguments of a tool call, as JSON where they are."""
+    if not isinstance(arguments, str):
+        return pretty_json(arguments) if arguments is not None else ""
+    try:
+        return pretty_json(strictjson.loads(arguments))
+    except (strictjson.JsonError, RecursionError):
+        return arguments
+
+
+def _result(call: Call | None, result: Result) -> TranscriptLine:
+    took = result.took or (call.took if call is not None else None)
+    note = " · ".join(filter(None, (result.by, _took(took))))
+    traceback = f"\n{result.traceback}" if result.traceback else ""
+    text = f"{'!' if result.failed else '←'} {result.text}{traceback}"
+    return TranscriptLine("failed" if result.failed else "result", text, note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The tokens of a step."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
+
+
+def _figures(message: Message) -> str:
+    """What a step took, in words."""
+    cached, took = message.more.get("from_cache") is True, message.took or Took()
+    counts = _Counts(took.input_tokens, took.output_tokens, took.cached_tokens, took.reasoning_tokens)
+    seconds = took.seconds
+    parts: Sequence[str] = (
+        "from the cache" if cached else "" if seconds is None else duration(seconds),
+        tokens(counts),
+        "" if took.cost is None or cached else money(took.cost),
+    )
+    return " · ".join(part for part in parts if part)
+
+
+def _took(took: Took | None) -> str:
+    """How long a part took and what it cost."""
+    if took is None:
+        return ""
+    seconds = took.seconds
+    long = "" if seconds is None or seconds < _SHORTEST else duration(seconds)
+    return " · ".join(filter(None, (long, "" if took.cost is None else money(took.cost))))
