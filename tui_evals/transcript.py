@@ -270,6 +270,8 @@ def steps_of(transcript: Transcript) -> tuple[dict[str, Any], ...]:
             asked = {}
         elif steps:
             steps[-1]["calls"] += calls
+            if others := other_parts(Transcript((message,))):
+                steps[-1]["parts"] = [*steps[-1].get("parts", ()), *others]
     is_plain = len(steps) < 2 and not any("result" in call for step in steps for call in step["calls"])
     return () if is_plain else tuple(steps)
 
@@ -290,11 +292,16 @@ def _step_call(call: Call, result: Result | None) -> dict[str, Any]:
     return data | ({"traceback": result.traceback} if result.traceback else {})
 
 
+def other_parts(transcript: Transcript) -> list[dict[str, Any]]:
+    """What was said beside texts, calls and results, as JSON data."""
+    return [part_data(part) for part in transcript.parts if not isinstance(part, Text | Call | Result)]
+
+
 _STEP_FACTS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost")
 
 
 def _step_facts(message: Message) -> dict[str, Any]:
-    others = [part_data(part) for part in message.parts if not isinstance(part, Text | Call)]
+    others = other_parts(Transcript((message,)))
     facts: dict[str, Any] = {"parts": others} if others else {}
     if (took := message.took) is not None:
         facts |= {name: value for name in _STEP_FACTS if (value := getattr(took, name)) is not None}

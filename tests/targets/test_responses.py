@@ -9,6 +9,7 @@ from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, Ta
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.openai import OpenAI
 from tui_evals.targets.opening import identity
+from tui_evals.transcript import reasoning_text
 
 ENVIRONMENT = {"MY_KEY": "sk-canary-1234567890"}
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
@@ -97,7 +98,8 @@ async def test_a_chat_is_sent_as_instructions_and_items(server):
         "text": {"verbosity": "low", "format": {"type": "json_schema", "name": "answer", "schema": {"type": "object"}}},
     }
     assert reply.usage.input_tokens > 0 and reply.usage == Usage(reply.usage.input_tokens, 3, 1, 2)
-    assert (reply.finish_reason, reply.model, reply.diagnostics) == ("stop", "m", {"reasoning": "I thought."})
+    assert (reply.finish_reason, reply.model, reply.diagnostics) == ("stop", "m", None)
+    assert reasoning_text(reply.transcript) == "I thought."
 
 
 async def test_how_an_answer_ends_is_kept(server):

@@ -249,9 +249,15 @@ def _file_part(given: str | Mapping[str, Any]) -> dict[str, Any]:
     return {"type": PART, **({"path": given} if isinstance(given, str) else given)}
 
 
-def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """An answer as the next question shows it to the target."""
+def assistant(
+    text: str | None, tool_calls: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]] = ()
+) -> Mapping[str, Any]:
+    """An answer as the next question shows it to the target, with what of its other parts has to go back untouched."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
+    for part in parts:
+        block = part.get("block")
+        if isinstance(block, Mapping) and isinstance(block.get("message"), Mapping):
+            message |= block["message"]
     if tool_calls:
         message["tool_calls"] = [
             {
@@ -283,7 +289,7 @@ def messages_of_step(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     asked = [{"role": "user", "content": step["asked"]}] if "asked" in step else []
     made = [call for call in step["calls"] if "result" in call]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": call["result"]} for call in made]
-    return [*asked, assistant(step["text"], made), *results]
+    return [*asked, assistant(step["text"], made, step.get("parts", ()) if made else ()), *results]
 
 
 _NO_TEMPLATES = ("role", "type", "id", "tool_call_id")

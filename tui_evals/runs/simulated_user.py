@@ -24,7 +24,7 @@ from tui_evals.evaluators.judging import (
 )
 from tui_evals.runs.prompting import messages_of_answer
 from tui_evals.runs.tool_loop import together
-from tui_evals.store.records import AnswerRecord
+from tui_evals.store.records import AnswerRecord, answer_steps
 from tui_evals.targets.base import Request
 from tui_evals.text.chats import chat_to_text
 from tui_evals.text.prompty import render_messages
@@ -125,7 +125,7 @@ def read_said(reply: str, goals: Sequence[Goal] = GOALS) -> Said:
 
 def _asked(record: AnswerRecord, message: str) -> list[dict[str, Any]]:
     """The steps of an answer, the first of them with what the user said."""
-    first, *more = record.steps or ({"text": None, "calls": []},)
+    first, *more = answer_steps(record) or ({"text": None, "calls": []},)
     return [{"asked": message, **first}, *map(dict, more)]
 
 

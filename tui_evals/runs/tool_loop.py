@@ -18,6 +18,7 @@ from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import ConfigurationError, Request, TargetError
 from tui_evals.targets.tools import ToolOutcome, ToolSource, defined_name
 from tui_evals.text import strictjson
+from tui_evals.transcript import other_parts, steps_of
 
 
 class _Refused(Exception):
@@ -68,18 +69,20 @@ class ToolLoop:
             if number > 1:
                 await self._priced.availability.demand_more()
             reply = await self._reply(number, request)
-            step = _step(reply, number)
+            steps = _steps(reply, number)
             self._replies.append(reply)
-            self._steps.append(step)
-            if not step["calls"]:
+            self._steps += steps
+            wanted = [call for step in steps for call in step["calls"] if "result" not in call]
+            if not wanted:
                 return self._record(reply)
-            self._demand_approval(step["calls"], offer)
+            self._demand_approval(wanted, offer)
             if number == self._tools.max_steps:
                 break
-            for place, call in enumerate(step["calls"], 1):
+            for place, call in enumerate(wanted, 1):
                 await self._make(call, f"{number}.{place}", offer)
             session = request.session if reply.session is None or reply.from_cache else reply.session
-            request = replace(request, messages=(*request.messages, *messages_of_step(step)), session=session)
+            said = (message for step in steps for message in messages_of_step(step))
+            request = replace(request, messages=(*request.messages, *said), session=session)
         return self._record(replace(reply, finish_reason="max_steps"))
 
     async def _reply(self, number: int, request: Request) -> AnswerRecord:
@@ -188,18 +191,26 @@ def together(last: AnswerRecord, replies: Sequence[AnswerRecord], steps: Sequenc
         from_cache=cached,
         scripted=any(one.scripted for one in replies),
         steps=tuple(steps),
+        transcript=None,  # the steps have it all
     )
 
 
-def _step(reply: AnswerRecord, number: int) -> dict[str, Any]:
-    """A step as it is stored: what the model said and asked for, and what that took."""
+def _steps(reply: AnswerRecord, number: int) -> list[dict[str, Any]]:
+    """The steps of a reply as they are stored: what was said and asked for, and what that took.
+
+    There is one, unless the target called tools of its own on the way.
+    """
+    if reply.transcript is not None and (own := steps_of(reply.transcript)):
+        return [{**step, "calls": [dict(call) for call in step["calls"]]} for step in own]
     took = {name: getattr(reply, name) for name in ("input_tokens", "output_tokens", "cost", "latency_ms")}
     took |= {name: getattr(reply, name) or None for name in ("cached_tokens", "reasoning_tokens")}
     calls = [
         {**_call(call), "id": call.get("id") or f"call_{number}_{n}"} for n, call in enumerate(reply.tool_calls, 1)
     ]
     facts = {name: value for name, value in took.items() if value is not None}
-    return {"text": reply.text, "calls": calls, **facts, **({"from_cache": True} if reply.from_cache else {})}
+    parts = other_parts(reply.transcript) if reply.transcript is not None else []
+    step = {"text": reply.text, "calls": calls, **({"parts": parts} if parts else {}), **facts}
+    return [step | ({"from_cache": True} if reply.from_cache else {})]
 
 
 def _cut(text: str) -> str:

@@ -12,6 +12,9 @@ from tui_evals.targets.base import MAX_COST, MAX_TOKENS, ConfigurationError, Rep
 from tui_evals.targets.failures import StatedError, error_in
 from tui_evals.text.chats import content_text
 from tui_evals.text.model_output import ENDINGS, choices_of, ending_word, tokens_in
+from tui_evals.transcript import Call, Message, Part, Reasoning, Refusal, Text, Transcript, answer_text
+
+from .foreign_messages import read_messages, read_parts
 
 # Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
 # A prompt or dataset may therefore set only these; anything else has to stand in the configuration.
@@ -87,8 +90,11 @@ def parse_completion(document: Any) -> Reply:
         refusal = message.get("refusal") or (message.get("provider_specific_fields") or {}).get("refusal")
         usage, wrong_counts = _parse_usage(counted)
         notes = {"refusal": refusal, "usage": wrong_counts}
+        transcript = _transcript(message)
+        said = _content_text(message.get("content")) if transcript is None else answer_text(transcript)
         return Reply(
-            text=_content_text(message.get("content")) or refusal or "",
+            text=said or refusal or "",
+            transcript=transcript,
             tool_calls=tuple(map(_tool_call, message.get("tool_calls") or ())),
             usage=usage,
             cost=parse_cost(counted.get("cost")),
@@ -99,6 +105,23 @@ def parse_completion(document: Any) -> Reply:
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a chat completion") from None
+
+
+_BESIDE = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "annotations", "images", "audio")
+"""What a message may hold beside its text and its calls."""
+
+
+def _transcript(message: Mapping[str, Any]) -> Transcript | None:
+    """All that a message says, where that is more than a text and calls."""
+    content = message.get("content")
+    beside = any(message.get(name) for name in _BESIDE)
+    # Some servers want their empty reasoning back with a call.
+    is_kept = bool(message.get("tool_calls")) and message.get("reasoning_content") is not None
+    if not (beside or is_kept or isinstance(content, list)):
+        return None
+    read = tuple(read_messages({**message, "role": "assistant"}))
+    plain = Text | Call | Refusal
+    return None if all(isinstance(part, plain) for each in read for part in each.parts) else Transcript(read)
 
 
 def _finish_reason(choice: Mapping[str, Any]) -> str | None:
@@ -216,8 +239,18 @@ def join_chunks(chunks: Iterable[Any]) -> dict[str, Any]:
 
 
 def _add_delta(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:
-    for name in message:
+    for name in ("content", "refusal"):
         message[name] += delta.get(name) or ""
+    for name in _BESIDE:
+        match delta.get(name):
+            case str(piece):
+                message[name] = message.get(name, "") + piece
+            case list(pieces):
+                message[name] = [*message.get(name, ()), *pieces]
+            case Mapping() as piece:  # a sound comes in pieces of its bytes and of what is said in it
+                known = message.setdefault(name, {})
+                for key, value in piece.items():
+                    known[key] = known.get(key, "") + value if isinstance(value, str) and key != "id" else value
     for part in delta.get("tool_calls") or ():
         call = calls.setdefault(part.get("index", len(calls)), {"id": "", "function": {"name": "", "arguments": ""}})
         call["id"] = part.get("id") or call["id"]
@@ -228,6 +261,10 @@ def _add_delta(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[in
 _ENDS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 """Why an answer is incomplete, in the words of the chat protocol."""
 _LOGPROBS = "message.output_text.logprobs"
+RESPONSE_ITEMS = "response_items"
+"""The field of an assistant message that holds the items it was, which go back as they came."""
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+"""What a response is to include where the provider keeps nothing, so that its reasoning can go back in a tool loop."""
 _INSTRUCTING = ("system", "developer")
 
 
@@ -290,6 +327,10 @@ def _items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if role == "tool":
         output = content_text(content)
         yield {"type": "function_call_output", "call_id": message.get("tool_call_id", ""), "output": output}
+        return
+    if isinstance(kept := message.get(RESPONSE_ITEMS), list):
+        made = {call.get("id") for call in message.get("tool_calls") or ()}
+        yield from (item for item in kept if item.get("type") != "function_call" or item.get("call_id") in made)
         return
     if content:
         parts = content if isinstance(content, str) else [_part(part, role) for part in content]
@@ -362,7 +403,6 @@ def parse_response(document: Any) -> Reply:
         parts = [part for item in items if item["type"] == "message" for part in item["content"]]
         text = "".join(part["text"] for part in parts if part["type"] == "output_text")
         refusal = "".join(part["refusal"] for part in parts if part["type"] == "refusal")
-        thought = [part["text"] for item in items if item["type"] == "reasoning" for part in item.get("summary") or ()]
         calls = [
             {"id": item.get("call_id") or "", "name": item["name"], "arguments": item.get("arguments") or ""}
             for item in items
@@ -370,7 +410,7 @@ def parse_response(document: Any) -> Reply:
         ]
         counted = document.get("usage") or {}
         usage, wrong_counts = _usage(counted)
-        notes = {"refusal": refusal, "reasoning": "\n".join(thought), "usage": wrong_counts}
+        notes = {"refusal": refusal, "usage": wrong_counts}
         return Reply(
             text=text or refusal,
             tool_calls=tuple(calls),
@@ -380,9 +420,31 @@ def parse_response(document: Any) -> Reply:
             finish_reason=_finish(document, bool(calls)),
             diagnostics={name: note for name, note in notes.items() if note} or None,
             choices=choices_of([token for part in parts for token in tokens_in(part.get("logprobs"))]),
+            transcript=_items_transcript(items, bool(calls)),
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a response") from None
+
+
+def _items_transcript(items: Sequence[Mapping[str, Any]], calls: bool) -> Transcript | None:
+    """All that the items of a response say, where that is more than a text and calls.
+
+    Of a response with calls the first reasoning keeps all items: each goes back with the one that follows it.
+    """
+    parts: list[Part] = []
+    is_kept = False
+    for item in items:
+        for part in read_parts(item):
+            if isinstance(part, Reasoning):
+                part = Reasoning(part.text)
+                if calls and not is_kept:
+                    kept = [{name: value for name, value in each.items() if value is not None} for each in items]
+                    part, is_kept = Reasoning(part.text, {"message": {RESPONSE_ITEMS: kept}}), True
+            parts.append(part)
+    said = [part for part in parts if not (isinstance(part, Reasoning) and not part.text and part.block is None)]
+    if all(isinstance(part, Text | Call | Refusal) for part in said):
+        return None
+    return Transcript((Message(role="assistant", parts=tuple(said)),))
 
 
 def _finish(document: Mapping[str, Any], calls: bool) -> str:

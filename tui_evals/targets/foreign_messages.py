@@ -32,7 +32,7 @@ from tui_evals.transcript import (
 _NAMES = ("name", "tool", "tool_name", "toolName", "function_name", "function")
 _ARGUMENTS = ("arguments", "args", "input", "tool_input", "parameters", "kwargs", "tool_kwargs", "raw_input")
 _RESULTS = ("result", "output", "tool_output", "response", "observation")
-_IDS = ("id", "call_id", "tool_call_id", "toolCallId", "tool_use_id", "tool_id")
+_IDS = ("call_id", "tool_call_id", "toolCallId", "tool_use_id", "tool_id", "id")
 _DOCUMENT_TEXTS = ("text", "content", "page_content", "chunk", "snippet", "extract")
 _ROLES: Mapping[str, str] = {
     "ai": "assistant",
@@ -102,7 +102,7 @@ def _content(data: Mapping[str, Any]) -> Iterator[Part]:
 
 def _results(data: Mapping[str, Any]) -> Iterator[Result]:
     failed = data.get("status") == "error" or data.get("is_error") is True
-    yield Result(_first_text(data, ("tool_call_id", *_IDS)), text_of(data.get("content")), failed)
+    yield Result(_first_text(data, _IDS), text_of(data.get("content")), failed)
 
 
 def _artifacts(data: Mapping[str, Any]) -> Iterator[Retrieval]:
@@ -174,7 +174,7 @@ def read_parts(block: object) -> Iterator[Part]:
     elif kind in _RESULT_TYPES:
         given = next((block[name] for name in ("content", *_RESULTS) if block.get(name) is not None), "")
         failed = block.get("is_error") is True or kind == "retry-prompt"
-        yield Result(_first_text(block, ("tool_use_id", "tool_call_id", "call_id", "id")), text_of(given), failed)
+        yield Result(_first_text(block, _IDS), text_of(given), failed)
     elif kind == "message":
         yield from _content(block)
     elif kind == "refusal":

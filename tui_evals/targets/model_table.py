@@ -183,7 +183,9 @@ _SAMPLING = {
     *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"),
     *LIKELIHOODS,
 }
-_LEARNABLE = _SAMPLING | LENGTHS | {"seed", "stop", "repetition_penalty", "parallel_tool_calls", "verbosity", "user"}
+_LEARNABLE = (
+    _SAMPLING | LENGTHS | {"include", "seed", "stop", "repetition_penalty", "parallel_tool_calls", "verbosity", "user"}
+)
 """Parameters without which a question is still the same question."""
 _OF_OPENAI = ("", "openai", "azure")
 _REASONING_FAMILY = re.compile(r"(ft:)?(o\d|gpt-([5-9]|\d\d))(?!\w)")
@@ -193,7 +195,7 @@ _CLAUDE_THROUGH = ("vertex_ai", "azure_ai", "databricks")
 _ROLE = re.compile(r"messages\[\d+\]\.role")
 _REFUSES = re.compile(
     r"unsupported|not support|n['’]t support|deprecated for this model|not permitted|extra_forbidden|unrecognized"
-    r"|unknown (parameter|field|name)",
+    r"|unknown (parameter|field|name)|may only be set",
     re.IGNORECASE,
 )
 _INSTEAD = re.compile(r"use [\"'`]?(\w+)[\"'`]? instead", re.IGNORECASE)
@@ -225,7 +227,7 @@ def traits_of(config: TargetConfig) -> ModelTraits:
     entry = _entry(config.model, provider, name)
     params = {name: value for name, value in config.params.items() if value != UNSET}
     effort = params.get("reasoning_effort", entry.get("default_reasoning_effort"))
-    asked_to = bool(params.get("reasoning_effort") or params.get("thinking"))
+    asked_to = bool(params.get("reasoning_effort") or _thinking(params))
     claude, chats, of_openai = "claude" in name, "gpt-5-chat" in name, provider in _OF_OPENAI
     family = of_openai and not chats and _REASONING_FAMILY.match(name) is not None
     reasons = family or asked_to or (entry.get("supports_reasoning") is True and not chats)
@@ -233,13 +235,20 @@ def traits_of(config: TargetConfig) -> ModelTraits:
     longest = entry.get("max_output_tokens")
     return ModelTraits(
         length="max_completion_tokens" if family else "max_tokens",
-        sampling=entry.get("supports_sampling_params") is not False and not (family and thinks),
+        sampling=entry.get("supports_sampling_params") is not False
+        and not ((family or (claude and asked_to)) and thinks),
         thinks=thinks and (asked_to or not claude),
         system=_system_role(entry, provider, family),
         json=provider not in _WITHOUT_JSON and not (claude and provider in _CLAUDE_THROUGH),
         schema=not of_openai or not entry or entry.get("supports_response_schema") is True or family,
         longest=longest if isinstance(longest, int) else None,
     )
+
+
+def _thinking(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the parameters say of Claude's thinking; empty where it is off."""
+    given = params.get("thinking")
+    return given if isinstance(given, Mapping) and given.get("type") != "disabled" else {}
 
 
 def _entry(model: str, provider: str, name: str) -> Mapping[str, Any]:
@@ -263,7 +272,8 @@ def with_room(config: TargetConfig, tokens: int) -> int:
     traits = traits_of(config)
     if not traits.thinks:
         return tokens
-    room = tokens + THINKING_TOKENS
+    budget = _thinking(config.params).get("budget_tokens")
+    room = tokens + max(THINKING_TOKENS, budget if isinstance(budget, int) else 0)
     return room if traits.longest is None else max(tokens, min(room, traits.longest))
 
 

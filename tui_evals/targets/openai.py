@@ -12,6 +12,7 @@ import aiohttp
 from yarl import URL
 
 from tui_evals.targets.chat import (
+    ENCRYPTED_REASONING,
     begins_answer,
     completion_body,
     demand_reference,
@@ -33,7 +34,7 @@ from tui_evals.targets.http_calls import (
     variables_in,
     with_headers,
 )
-from tui_evals.targets.model_table import Fitting
+from tui_evals.targets.model_table import Fitting, traits_of
 from tui_evals.targets.providers import PROVIDERS, RESPONSES_PREFIX, asks_responses
 
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
@@ -113,6 +114,7 @@ class OpenAI:
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
         self._fitting = Fitting(config)
+        self._thinks = traits_of(config).thinks
 
     async def ask(self, request: Request) -> Reply:
         """The answer to one request, or TargetError; one attempt, within the target's timeout.
@@ -123,6 +125,8 @@ class OpenAI:
             body = self._protocol.question(self._config, self._model, request)
             if self._protocol is not _EMBEDDINGS:
                 body = {**self._provider.asks_besides, **body}
+            if self._protocol is _RESPONSES and self._thinks and request.tools and not body.get("store"):
+                body["include"] = [*body.get("include", ()), ENCRYPTED_REASONING]
             if "extra_headers" in body:
                 name = self._config.name
                 message = f"extra_headers in params would go into the body; set headers in [targets.{name}] instead"

@@ -17,6 +17,7 @@ ENDINGS: Mapping[str, str] = {
     "length": "cut off at the limit of tokens",
     "content_filter": "blocked by the provider's content filter",
     "refusal": "refused by the model",
+    "malformed_call": "ended at a tool call that the model wrote wrongly",
     "max_steps": "stopped at the most steps it may take",
     "max_turns": "ended at the most turns it may take",
     "given_up": "given up by its simulated user",
@@ -30,6 +31,7 @@ _NAMES: Mapping[str, str] = {
     **dict.fromkeys(("max_tokens", "max_output_tokens", "model_length"), "length"),
     **dict.fromkeys(("model_context_window_exceeded", "context_length_exceeded"), "length"),
     **dict.fromkeys(("safety", "image_safety", "recitation", "prohibited_content", "blocklist"), "content_filter"),
+    **dict.fromkeys(("malformed_function_call", "unexpected_tool_call"), "malformed_call"),
     **dict.fromkeys(("spii", "error_toxic", "content_filtered", "guardrail_intervened"), "content_filter"),
 }
 """What providers call the words of ours, in small letters."""
