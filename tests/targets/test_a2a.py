@@ -211,7 +211,7 @@ def test_an_address_that_is_none_is_found_at_its_line(tmp_path, model, said):
     (tmp_path / ".evals").mkdir()
     (tmp_path / ".evals" / "config.toml").write_text(f'[targets.agent]\nmodel = "{model}"\n')
     with pytest.raises(ConfigurationError, match=rf"config\.toml:2: targets\.agent\.model: {said}"):
-        load_settings(tmp_path)
+        load_settings(tmp_path, whole=True)
 
 
 def test_a_conversation_from_the_command_line(origin, tmp_path, monkeypatch, capsys):

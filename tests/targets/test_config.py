@@ -34,10 +34,10 @@ theme = "textual-dark"
 """
 
 
-def settings_of(root, text):
+def settings_of(root, text, **options):
     (root / ".evals").mkdir(exist_ok=True)
     (root / ".evals" / "config.toml").write_text(text)
-    return load_settings(root)
+    return load_settings(root, **options)
 
 
 def test_every_setting_is_read(tmp_path):
@@ -115,7 +115,7 @@ SECRET = "sk-canary-0123456789"
 )
 def test_a_fault_names_the_file_and_the_setting_and_no_secret(tmp_path, text, said):
     with pytest.raises(ConfigurationError) as raised:
-        settings_of(tmp_path, text)
+        settings_of(tmp_path, text, whole=True)
     message = str(raised.value)
     assert said in message
     assert str(tmp_path / ".evals" / "config.toml") in message
@@ -134,7 +134,7 @@ def test_a_file_that_is_no_text_is_a_sentence(tmp_path, raw):
     (tmp_path / ".evals").mkdir()
     (tmp_path / ".evals" / "config.toml").write_bytes(raw)
     with pytest.raises(ConfigurationError, match=r"config\.toml cannot be read"):
-        load_settings(tmp_path)
+        load_settings(tmp_path, whole=True)
 
 
 HEADS = [
@@ -331,3 +331,46 @@ def test_an_environment_file_that_is_no_text_is_a_sentence(tmp_path):
     (tmp_path / ".env.local").write_bytes(b"A=\xff")
     with pytest.raises(ConfigurationError, match=r"\.env\.local cannot be read: it is not UTF-8 text"):
         environment(tmp_path)
+
+
+def test_a_fault_in_one_target_is_an_error_of_that_target_alone(tmp_path):
+    text = (
+        '[targets.good]\nmodel = "demo"\n[targets.bad]\nmodel = "openai/m"\ntimeout = 0\n[targets.odd]\nmodel = "gpt"'
+    )
+    settings = settings_of(tmp_path, text)
+    assert find_target("good", settings).model == "demo" and set(settings.targets) == {"good"}
+    for name, said in (
+        ("bad", r"config\.toml:5: targets\.bad\.timeout"),
+        ("odd", r"config\.toml:7: targets\.odd\.model"),
+    ):
+        with pytest.raises(ConfigurationError, match=said):
+            find_target(name, settings)
+
+
+def test_parameters_that_a_setting_does_are_refused_with_that_setting(tmp_path):
+    for param, said in (
+        ("stream = true", "stream = true"),
+        ("n = 3", "--repeats"),
+        ("messages = []", "dataset"),
+        ("model = 'x'", "-P model=a,b"),
+    ):
+        settings = settings_of(tmp_path, f"[targets.m]\nmodel = 'openai/m'\nparams = {{ {param} }}")
+        with pytest.raises(ConfigurationError, match=said):
+            find_target("m", settings)
+    assert "m" in settings_of(tmp_path, "[targets.m]\nmodel = 'openai/m'\nparams = { n = 1 }").targets
+    own = "[targets.m.http]\nurl = 'https://host/chat'\n[targets.m.params]\nstream = true"
+    assert "m" in settings_of(tmp_path, own).targets
+
+
+def test_a_swept_model_is_the_model_that_is_asked():
+    settings = Settings()
+    found = [find_target(f"openai/m@model={model}", settings) for model in ("gpt-4o", "openai/gpt-4o-mini")]
+    assert [config.model for config in found] == ["openai/gpt-4o", "openai/gpt-4o-mini"]
+    assert [config.params for config in found] == [{}, {}]
+    kept = Settings(targets={"m": TargetConfig(name="m", model="openai/m", api_key="env:KEY")})
+    with pytest.raises(ConfigurationError, match="a section of its own"):
+        find_target("m@model=anthropic/claude-x", kept)
+    with pytest.raises(ConfigurationError, match="no model of a provider"):
+        find_target("demo@model=x", settings)
+    with pytest.raises(ConfigurationError, match="--repeats"):
+        find_target("openai/m@n=3", settings)

@@ -182,4 +182,4 @@ async def test_the_protocol_is_a_setting_too_and_makes_another_target(server, tm
     assert server.last()["body"]["model"] == "m"
     file.write_text('[targets.r]\nmodel = "anthropic/claude-haiku-4-5"\napi = "responses"\n')
     with pytest.raises(ConfigurationError, match=r"config\.toml:3: targets\.r\.api: does nothing for anthropic"):
-        load_settings(tmp_path)
+        load_settings(tmp_path, whole=True)

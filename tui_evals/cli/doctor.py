@@ -170,7 +170,9 @@ def _keys() -> Iterator[Finding]:
 def _variables() -> tuple[Variables, tuple[str, ...]]:
     root = project_root(Path.cwd())
     try:
-        return environment(root, None, load_settings(root).variables)
+        settings = load_settings(root)
+        variables, remarks = environment(root, None, settings.variables)
+        return variables, (*remarks, *settings.broken.values())
     except ConfigurationError as problem:
         return Variables({}, os.environ), (str(problem),)
 

@@ -52,6 +52,8 @@ class Settings:
     embedder: str | None = None
     """The target of kind embedding that gives evaluators their vectors."""
     targets: Mapping[str, TargetConfig] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """What is wrong with the sections of other targets, by name; who names one is told."""
     ui: Mapping[str, Any] = field(default_factory=dict)
     durable: bool = False
     """Whether everything that is stored waits until it is on the disk."""
@@ -95,8 +97,11 @@ def is_model(model: str) -> bool:
     return is_spelled(model) or bool(provider and name)
 
 
-def load_settings(root: Path) -> Settings:
-    """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
+def load_settings(root: Path, *, whole: bool = False) -> Settings:
+    """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to fix it.
+
+    A fault in the section of a target is an error of that target alone, unless the `whole` file has to be right.
+    """
     file = root / FILE
     read = _read(file, root)
     if read is None:
@@ -105,9 +110,24 @@ def load_settings(root: Path) -> Settings:
     # Imported when it is wanted, because the workbench is shown before it needs more than its looks.
     from .config_model import ConfigModel, faults_in
 
-    if faults := faults_in(data):
+    faults = faults_in(data)
+    own = [place for place in faults if len(place) > 1 and place[0] == "targets"]
+    if faults and (whole or len(own) < len(faults)):
         raise _faulty(file, text, faults)
-    return _build_settings(ConfigModel.model_validate(data), file, text)
+    broken = {
+        str(name): str(_faulty(file, text, {place: faults[place] for place in own if place[1] == name}))
+        for name in dict.fromkeys(place[1] for place in own)
+    }
+    if broken:
+        data = {**data, "targets": {name: one for name, one in data["targets"].items() if name not in broken}}
+    read_model = ConfigModel.model_validate(data)
+    for name in list(read_model.targets):
+        if (unfit := _unfit_target(name, read_model.targets[name])) is not None:
+            problem = _faulty(file, text, dict([unfit]))
+            if whole:
+                raise problem
+            broken[name] = str(problem)
+    return _build_settings(read_model, file, text, broken)
 
 
 def load_looks(root: Path) -> Settings:
@@ -180,26 +200,29 @@ def _depth(data: Any, setting: Sequence[object]) -> int:
     return len(setting)
 
 
-def _build_settings(read: ConfigModel, file: Path, text: str) -> Settings:
+def _unfit_target(name: str, target: TargetModel) -> tuple[tuple[object, ...], str] | None:
+    """The place of what is wrong with a section that can be read, and the sentence."""
     from .opening import model_forms  # when it is wanted, as above
 
-    for name, target in read.targets.items():
-        if unfit := _unfit_setting(target):
-            setting, why = unfit
-            raise _faulty(file, text, {("targets", name, setting): f"targets.{name}.{setting}: {why}"})
-        if target.model is not None and target.http is None and not is_model(target.model) and target.base_url is None:
-            near = similar_model(target.model)
-            sentence = f"targets.{name}.model: {model_forms()}, or give a base_url{near}"
-            raise _faulty(file, text, {("targets", name, "model"): sentence})
-        if "," in name:
-            raise _faulty(file, text, {("targets", name): f"targets.{name}: the name of a target must hold no comma"})
+    if unfit := _unfit_setting(target):
+        setting, why = unfit
+        return ("targets", name, setting), f"targets.{name}.{setting}: {why}"
+    if target.model is not None and target.http is None and not is_model(target.model) and target.base_url is None:
+        near = similar_model(target.model)
+        return ("targets", name, "model"), f"targets.{name}.model: {model_forms()}, or give a base_url{near}"
+    return (("targets", name), f"targets.{name}: the name of a target must hold no comma") if "," in name else None
+
+
+def _build_settings(read: ConfigModel, file: Path, text: str, broken: Mapping[str, str]) -> Settings:
     run = RunDefaults(**{**read.run.model_dump(), "targets": tuple(read.run.targets)})
     targets = {
         name: _target_config(name, target, run, f"{FILE}:{_line_of(text, ('targets', name))}")
         for name, target in read.targets.items()
+        if name not in broken
     }
     return Settings(
         run=run,
+        broken=broken,
         judge=read.judge.target,
         embedder=read.judge.embedding,
         targets=targets,
@@ -270,6 +293,8 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
     """
     if word in settings.targets:
         return settings.targets[word]
+    if word in settings.broken:
+        raise ConfigurationError(settings.broken[word])
     of, params = split_word(word)
     if params:
         return varied(find_target(of, settings, where), params)

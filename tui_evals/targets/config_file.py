@@ -141,7 +141,7 @@ def _replace_file(file: Path, text: str) -> None:
 
 def _check_draft(folder: Path, draft: Path, file: Path) -> None:
     try:
-        load_settings(folder)
+        load_settings(folder, whole=True)
     except ConfigurationError as problem:
         raise ConfigurationError(str(problem).replace(str(draft), str(file))) from None
 

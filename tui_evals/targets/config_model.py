@@ -65,6 +65,22 @@ def check_params(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+_ELSEWHERE: Mapping[str, str] = {
+    "stream": "stream, which is a setting of the section: stream = true",
+    "stream_options": "stream_options, which are sent where the section has stream = true",
+    "messages": "messages, which come from the dataset and its prompts",
+    "n": "n, of which one answer would be kept; ask more often with --repeats",
+    "model": "model, which is a setting of the section; to compare models, sweep it: -P model=a,b",
+}
+"""Parameters that a model is not sent as such, and the setting that does it."""
+
+
+def misplaced_parameter(params: Mapping[str, Any]) -> str | None:
+    """Why params of a model cannot be sent as they are; None where they can."""
+    found = next((name for name in _ELSEWHERE if name in params and (name, params[name]) != ("n", 1)), None)
+    return None if found is None else f"must hold no {_ELSEWHERE[found]}"
+
+
 def _names_secret(value: object, *, templates: bool = False) -> bool:
     """Whether something in a value is called like a secret; of `templates` what is filled in is none."""
     if isinstance(value, list):
@@ -201,6 +217,10 @@ class ToolsModel(_Part):
     max_steps: int | None = Field(None, ge=1, le=1000)
 
 
+_OWN_PARAMS = ("python", "command", "replay", "demo", "http", "a2a")
+"""Kinds of targets whose params are sent to no model of ours."""
+
+
 class TargetModel(_Part):
     """A section of a target."""
 
@@ -225,6 +245,13 @@ class TargetModel(_Part):
     think: Literal["auto", "on", "off"] = "auto"
     http: _Http | None = None
     kind: Literal["chat", "embedding"] = "chat"
+
+    @model_validator(mode="after")
+    def _sends_parameters(self) -> TargetModel:
+        own = self.http is not None or (self.model or "").partition(":")[0] in _OWN_PARAMS
+        if not own and (why := misplaced_parameter(self.params)):
+            raise ValueError(f"params {why}")
+        return self
 
 
 class ConfigModel(_Part):

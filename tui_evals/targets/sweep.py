@@ -23,6 +23,7 @@ _VARIED = re.compile(rf"(?P<of>.+?)(?P<params>(?:@{_NAME}=[^@\s,=]+)+)")
 _GIVEN = re.compile(rf"(?P<name>{_NAME})=(?P<values>\S+)")
 _UNFIT = re.compile(r"[\s,@=]")
 _MOST = 1_000
+_MODEL = "model"
 _TAKE_NONE = ("command:", "replay:")
 """Kinds whose words may hold such signs themselves, and which have no parameters unless a section gives them."""
 
@@ -51,16 +52,34 @@ def varied(config: TargetConfig, params: Mapping[str, Value]) -> TargetConfig:
             ".evals/config.toml and name that"
         )
     # Imported when it is wanted, because it takes pydantic, which nothing else needs so early.
-    from .config_model import check_params
+    from .config_model import check_params, misplaced_parameter
 
+    sent = {name: value for name, value in params.items() if name != _MODEL}
     try:
-        check_params(dict(params))
+        check_params(dict(sent))
+        if config.http is None and (why := misplaced_parameter(sent)):
+            raise ValueError(why)
     except ValueError as problem:
         raise ConfigurationError(f"the parameters of {config.name} {problem}") from None
     base, before = split_word(config.name)
     named = {**before, **params}
     name = base + "".join(f"@{key}={_text(value)}" for key, value in named.items())
-    return replace(config, name=name, params={**config.params, **params})
+    asked = _with_model(config, _text(params[_MODEL])) if _MODEL in params else config
+    return replace(asked, name=name, params={**config.params, **sent})
+
+
+def _with_model(config: TargetConfig, model: str) -> TargetConfig:
+    """The target with another model of the same provider, priced by the table unless it has an address of its own."""
+    provider, slash, _ = config.model.partition("/")
+    if ":" in provider or not slash:
+        raise ConfigurationError(f"{config.name} has no model of a provider, so that model cannot be swept")
+    full = model if model.startswith(f"{provider}/") or "/" in model else f"{provider}/{model}"
+    if config.api_key is not None and not full.startswith(f"{provider}/"):
+        raise ConfigurationError(
+            f"{config.name} sends the key of {provider}. To ask {full}, give it a section of its own in "
+            ".evals/config.toml."
+        )
+    return replace(config, model=full, price=config.price if config.base_url is not None else None)
 
 
 def swept(configs: Iterable[TargetConfig], sweep: Sweep) -> tuple[TargetConfig, ...]:

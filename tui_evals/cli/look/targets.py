@@ -47,7 +47,9 @@ def list_targets(env_name: str | None, as_json: bool) -> None:
     if as_json:
         say_json([_target_data(config, here) for config in targets])
         return
-    if not targets:
+    for problem in here.settings.broken.values():
+        say(f"✗ {problem}", fg="red", err=True)
+    if not targets and not here.settings.broken:
         say(
             "no targets are configured in .evals/config.toml; --target takes a model such as openai/gpt-4o-mini as well"
         )
