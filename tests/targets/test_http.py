@@ -272,7 +272,7 @@ FORMATS = {
 @both_ways
 @pytest.mark.parametrize("shape", FORMATS)
 async def test_what_is_sent(way, shape, server):
-    history = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "h\u00e9\U0001f600\u202e"})
+    history = ({"role": "system", "content": "In JSON."}, {"role": "user", "content": "h\u00e9\U0001f600\u202e"})
     request = Request(
         messages=history,
         tools=(LOOK_UP,),

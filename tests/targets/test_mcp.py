@@ -12,7 +12,7 @@ import pytest
 
 from tests.runs.conftest import until
 from tui_evals.targets.base import ConfigurationError, TargetError
-from tui_evals.targets.tools import McpServer, check_server
+from tui_evals.targets.tools import McpServer, check_server, reason_in
 
 pytestmark = pytest.mark.skipif(
     find_spec("mcp") is None, reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'"
@@ -132,3 +132,30 @@ def _listens(port):
         socket.create_connection(("127.0.0.1", port), timeout=30).close()
         return True
     return False
+
+
+def test_the_reason_is_found_in_what_a_failing_server_wrote():
+    npm = """npm warn exec The following package was not found and will be installed: shop-mcp@1
+npm error code E404
+npm error 404 Not Found - GET https://registry.npmjs.org/shop-mcp - Not found
+npm error 404
+npm notice New major version of npm available! 10.8.2 -> 11.0.0
+npm error A complete log of this run can be found in: /home/me/.npm/_logs/2026-debug-0.log
+"""
+    node = """node:internal/modules/cjs/loader:1143
+  throw err;
+  ^
+
+Error: Cannot find module 'shop'
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1140:15)
+Node.js v20.11.0
+"""
+    python = "noise\nTraceback (most recent call last):\n  File 'x.py', line 1\nKeyError: 'SHOP_TOKEN'\n"
+    for errors, reason in (
+        (npm, "code E404 404 Not Found - GET https://registry.npmjs.org/shop-mcp - Not found 404"),
+        (node, "Error: Cannot find module 'shop'"),
+        (python, "KeyError: 'SHOP_TOKEN'"),
+        ("a fault of mine\n", "a fault of mine"),
+        ("", ""),
+    ):
+        assert reason_in(errors) == reason

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.providers import gemini_quota
+from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.failures import Failures, pause_in, refusal_of
+from tui_evals.targets.model_table import Fitting
 
 SENTENCES = {
     "Rate limit reached. Please try again in 20s.": 20.0,
@@ -61,3 +63,14 @@ def test_any_body_can_be_read(status, body):
     refusal_of(status, body), pause_in(body)
     error = Failures("host", {}).refused(status, None, body)
     assert str(error) and (error.retry_after is None or error.retryable)
+
+
+def test_the_word_json_is_added_where_json_is_asked_for_without_it():
+    for messages, sent in (
+        ([{"role": "user", "content": "List them."}], "Reply with JSON."),
+        ([{"role": "user", "content": "List them as json."}], None),
+    ):
+        body = {"messages": list(messages), "response_format": {"type": "json_object"}}
+        changes = Fitting(TargetConfig(name="x", model="openai/gpt-4o-mini")).fit(body)
+        assert body["response_format"] == {"type": "json_object"}
+        assert (body["messages"][0]["content"] == sent) is bool(changes) is bool(sent)

@@ -17,6 +17,7 @@ from typing import Any
 
 from tui_evals.targets.base import Price, Request, TargetConfig
 from tui_evals.targets.providers import RESPONSES_PREFIX
+from tui_evals.text.chats import content_text
 from tui_evals.text.names import did_you_mean
 
 _TABLE = "model_prices_and_context_window_backup.json"
@@ -416,12 +417,21 @@ class Fitting:
             return []
         kind = form.get("type") if isinstance(form, Mapping) else None
         kept = {"json_object": self._traits.json, "json_schema": self._traits.schema}.get(str(kind), True)
-        if not isinstance(form, Mapping) or kind == "text" or (kept and "response_format" not in self._learnt):
+        if not isinstance(form, Mapping) or kind == "text":
             return []
+        if kept and "response_format" not in self._learnt:
+            return self._name_json(body) if kind == "json_object" else []
         del body["response_format"]
         body["messages"] = _instructed(body["messages"], _instruction(form), self._system_role)
         word = "schema" if kind == "json_schema" else "json"
         return [f"response_format {word} is not kept by {self._config.model}: asked by instruction"]
+
+    def _name_json(self, body: MutableMapping[str, Any]) -> list[str]:
+        """Providers refuse a wish for JSON whose messages do not have the word."""
+        if any("json" in content_text(message.get("content")).lower() for message in body["messages"]):
+            return []
+        body["messages"] = _instructed(body["messages"], "Reply with JSON.", self._system_role)
+        return ["the instruction to reply with JSON is added, for response_format json needs the word"]
 
     @property
     def _system_role(self) -> str:

@@ -11,6 +11,7 @@ import inspect
 import json
 import logging
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -434,8 +435,29 @@ def _cause(problem: BaseException) -> str:
     return one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
 
 
+_NOISE = re.compile(
+    r"\s*$|\s+at |node:internal|Node\.js v|npm (notice|warn)|npm (error|ERR!)(\s*$| A complete log| \s*/)|\s*\^+\s*$"
+)
+"""Lines of errors that say no reason: frames of JavaScript, notices and logs of npm."""
+_REASON = re.compile(
+    r"\w*(Error|Exception)\b|npm (error|ERR!)|fatal|panic|error:|cannot|not found|denied", re.IGNORECASE
+)
+_MOST_REASON = 300
+
+
 def _with_errors(why: str, errors: str) -> str:
-    return f"{why}; its errors end with: {one_line(errors)}" if errors.strip() else why
+    return f"{why}; it wrote: {reason}" if (reason := reason_in(errors)) else why
+
+
+def reason_in(errors: str) -> str:
+    """The reason in a program's errors: a traceback's last line, else all from the first line that has one."""
+    lines = [line for line in errors.splitlines() if not _NOISE.match(line)]
+    if "Traceback (most recent call last)" in errors:
+        return one_line(lines[-1])
+    first = next((place for place, line in enumerate(lines) if _REASON.search(line)), max(0, len(lines) - 3))
+    text = " ".join(re.sub(r"npm (error|ERR!)", "", line) for line in lines[first:])
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST_REASON else f"{text[:_MOST_REASON]}…"
 
 
 def _tail(errors: Any) -> str:
