@@ -13,8 +13,9 @@ import pytest
 
 from tests.tui.terminal import Terminal
 from tui_evals.cli.write.commands import _SOURCES
+from tui_evals.targets.answers import answer_path
 from tui_evals.targets.config import load_settings
-from tui_evals.targets.config_file import BEGINNINGS, EMPTY, answer_path
+from tui_evals.targets.config_file import BEGINNINGS, EMPTY
 
 
 def last_command(text):

@@ -25,8 +25,12 @@ from tui_evals.transcript import (
     Retrieval,
     Text,
     Took,
+    Transcript,
     Unknown,
     calls_with_results,
+    documents_of,
+    parts_of,
+    reasoning_text,
 )
 
 _SHORTEST = 0.001
@@ -142,6 +146,29 @@ def _other(part: Part) -> Iterator[TranscriptLine]:
 def _about(document: Document) -> str:
     score = "" if document.score is None else f"score {document.score:g}"
     return " · ".join(filter(None, (document.title, document.source or document.id, score)))
+
+
+def understood_text(text: str, calls: int, transcript: Transcript | None) -> str:
+    """What was understood of a reply: each kind of part with ✓ and how many, or – where there is none."""
+    told = transcript or Transcript()
+    pairs = calls_with_results(told)
+    made, given = (len(pairs) or calls), sum(result is not None for _, result in pairs)
+    results = f" with {'results' if given == made else f'{given} results'}" if given else ""
+    documents, thought = documents_of(told), reasoning_text(told)
+    cited, others = parts_of(told, Citation), [part for part in told.parts if isinstance(part, Image | Audio | File)]
+    found = (
+        ("text", bool(text)),
+        (f"{made} tool call{'s' if made != 1 else ''}{results}" if made else "tool calls", made > 0),
+        (_several(len(documents), "chunk"), bool(documents)),
+        ("reasoning", bool(thought)),
+        *([(_several(len(cited), "citation"), True)] if cited else []),
+        *([(_several(len(others), "picture, sound or file"), True)] if others else []),
+    )
+    return " · ".join(f"{name} {'✓' if is_there else '–'}" for name, is_there in found)
+
+
+def _several(count: int, name: str) -> str:
+    return f"{count:,} {name}{'s' if count != 1 else ''}" if count else f"{name}s"
 
 
 _URL = 200

@@ -17,6 +17,7 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.target_opening import demand_price, items_of
 from tui_evals.runs.tools import check_tools
 from tui_evals.store.reader import Reader
+from tui_evals.targets.answers import settled_reply
 from tui_evals.targets.base import (
     ConfigurationError,
     Reply,
@@ -199,7 +200,7 @@ async def probe(config: TargetConfig, target: Target) -> Probed:
 
 async def _ask(config: TargetConfig, target: Target, request: Request) -> Reply:
     async with attempt_clock(target, config.timeout):
-        return await target.ask(request)
+        return settled_reply(await target.ask(request), config.answer, config.think)
 
 
 async def _try(

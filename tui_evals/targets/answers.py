@@ -103,7 +103,7 @@ def parse_reply(value: object, who: str, streamed: str = "") -> Reply:
         if isinstance(value, str):
             return Reply(text=value)
         if (parts := framework_parts(value)) is not None:
-            return _reply_of_parts(parts, streamed)
+            return reply_of_parts(parts, streamed)
         return _reply_from_mapping(value, streamed) if isinstance(value, Mapping) else _reply_of(value, streamed)
     except (ValueError, TypeError, RecursionError) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
@@ -120,7 +120,7 @@ def _reply_from_mapping(value: Mapping[Any, Any], streamed: str) -> Reply:
     parts = {key: _PARTS[key](plain_data(part)) for key, part in value.items() if part is not None}
     if not parts.keys() & _SAYING and not streamed:
         raise ValueError("it has neither text nor tool_calls, steps or messages")
-    return _reply_of_parts(parts, streamed)
+    return reply_of_parts(parts, streamed)
 
 
 def _reply_of(value: object, streamed: str) -> Reply:
@@ -154,10 +154,15 @@ def _reply_of(value: object, streamed: str) -> Reply:
             unusable.append(key)
     if unusable:
         parts["diagnostics"] = {**parts.get("diagnostics", {}), "not used": ", ".join(unusable)}
-    return _reply_of_parts(parts, streamed)
+    return reply_of_parts(parts, streamed)
 
 
-def _reply_of_parts(parts: Mapping[str, Any], streamed: str) -> Reply:
+def read_part(name: str, value: object) -> Any:
+    """A part of a reply of one of the names of `parse_reply`; ValueError says what is wrong with it."""
+    return _PARTS[name](value)
+
+
+def reply_of_parts(parts: Mapping[str, Any], streamed: str = "") -> Reply:
     """The reply of what was read; more than a text and calls is told by a transcript."""
     facts = {key: part for key, part in parts.items() if key not in _TOLD}
     if isinstance(usage := facts.get("usage"), dict):
@@ -349,3 +354,28 @@ _TOLD = frozenset(("text", "tool_calls", "steps", "messages", "chunks", "reasoni
 """Which of it a transcript tells."""
 _SAYING = frozenset(("text", "tool_calls", "steps", "messages", "transcript"))
 """Which of it is an answer."""
+
+
+def answer_path(reply: str) -> str | None:
+    """Where the answer most likely stands in a reply: its longest text; None where the reply is no JSON with one."""
+    try:
+        data = json.loads(reply)
+    except (ValueError, RecursionError):
+        return None
+    texts = dict(_paths_of_texts(data, "$")) if isinstance(data, dict | list) else {}
+    return max(texts, key=lambda path: len(texts[path]), default=None)
+
+
+def _paths_of_texts(data: Any, path: str) -> list[tuple[str, str]]:
+    if isinstance(data, str):
+        return [(path, data)]
+    if isinstance(data, dict):
+        return [
+            found
+            for name, part in data.items()
+            if name.isidentifier()
+            for found in _paths_of_texts(part, f"{path}.{name}")
+        ]
+    if isinstance(data, list):
+        return [found for place, part in enumerate(data) for found in _paths_of_texts(part, f"{path}[{place}]")]
+    return []

@@ -244,11 +244,27 @@ class HttpService:
     multipart: Mapping[str, str] | None = None
     answer: str | None = None
     """The JSON path of the answer; the whole reply is the answer without it. So are the paths that follow."""
-    tool_calls: str | None = None
+    tool_calls: str | Mapping[str, str] | None = None
+    """The path of its calls; or a table with `path`, and the names that the service has for ours."""
+    steps: str | Mapping[str, str] | None = None
+    chunks: str | Mapping[str, str] | None = None
+    """What it retrieved; a table as for its calls."""
+    reasoning: str | None = None
+    citations: str | Mapping[str, str] | None = None
+    diagnostics: str | Mapping[str, str] | None = None
+    """The path of an object with whatever else it tells, or a path for each name."""
     usage: str | Mapping[str, str] | None = None
     """The path of an object with the counts, or a path for each count."""
     error: str | None = None
     session: str | None = None
+    job: str | None = None
+    """Of a service that begins a job: the path of its name in the first reply, which templates of `poll` know."""
+    poll: str | None = None
+    """The address that is asked until the job is done."""
+    done: str | None = None
+    """The path of what says so: true, or a word such as `completed`."""
+    every: float | None = None
+    """Seconds between two questions whether the job is done."""
     stream: Literal["sse", "jsonl"] | None = None
 
     @property

@@ -278,23 +278,3 @@ BEGINNINGS: Mapping[str, Beginning] = {
         _by_word("agent", "a2a:", "# A deployed agent, by the Agent2Agent protocol; its card says the rest."),
     ),
 }
-
-
-def answer_path(reply: str) -> str | None:
-    """Where the answer most likely stands in a reply: its longest text; None where the reply is no JSON with one."""
-    try:
-        data = json.loads(reply)
-    except (ValueError, RecursionError):
-        return None
-    texts = dict(_texts(data, "$")) if isinstance(data, dict | list) else {}
-    return max(texts, key=lambda path: len(texts[path]), default=None)
-
-
-def _texts(data: Any, path: str) -> list[tuple[str, str]]:
-    if isinstance(data, str):
-        return [(path, data)]
-    if isinstance(data, dict):
-        return [found for name, part in data.items() if name.isidentifier() for found in _texts(part, f"{path}.{name}")]
-    if isinstance(data, list):
-        return [found for place, part in enumerate(data) for found in _texts(part, f"{path}[{place}]")]
-    return []

@@ -175,10 +175,19 @@ class _Http(_Part):
     form: dict[str, str] | None = None
     multipart: dict[str, str] | None = None
     answer: str | None = None
-    tool_calls: str | None = None
+    tool_calls: str | dict[str, str] | None = None
+    steps: str | dict[str, str] | None = None
+    chunks: str | dict[str, str] | None = None
+    reasoning: str | None = None
+    citations: str | dict[str, str] | None = None
+    diagnostics: str | dict[str, str] | None = None
     usage: str | dict[str, str] | None = None
     error: str | None = None
     session: str | None = None
+    job: str | None = None
+    poll: Annotated[str, AfterValidator(_check_service_url)] | None = None
+    done: str | None = None
+    every: float | None = Field(None, gt=0)
     stream: Literal["sse", "jsonl"] | None = None
 
     @model_validator(mode="after")
@@ -186,6 +195,13 @@ class _Http(_Part):
         sent = [name for name in ("body", "form", "multipart") if getattr(self, name) is not None]
         if len(sent) > 1:
             raise ValueError(f"must have one of {' and '.join(sent)}")
+        if self.poll is None and (self.job or self.done or self.every):
+            raise ValueError("must have poll, the address that is asked whether the job is done")
+        if self.poll is not None and (self.done is None or self.stream is not None):
+            raise ValueError("must have done beside poll, the path of what says so, and no stream")
+        for name in ("tool_calls", "steps", "chunks", "citations"):
+            if isinstance(mapped := getattr(self, name), dict) and "path" not in mapped:
+                raise ValueError(f'must name the path in {name}: {{ path = "$.…" }}')
         return self
 
 

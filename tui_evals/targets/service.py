@@ -6,6 +6,7 @@ that is one expression alone stands for its value: `messages = "{{ messages }}"`
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
@@ -34,7 +35,7 @@ from tui_evals.text.chats import attachment_text
 from tui_evals.text.strictjson import PathError, find_by_path
 from tui_evals.text.templates import TemplateError, render_template, template_variables
 
-from .answers import last_question, parse_session, parse_tool_calls
+from .answers import answer_path, last_question, parse_session, read_part, reply_of_parts
 from .base import (
     MAX_COST,
     MAX_TOKENS,
@@ -66,7 +67,13 @@ _MARKS = ("{{", "{%", "{#")
 _FILES = "attachments"
 _REFERENCES = "referred"
 """The name by which templates of headers know the variables that they name; no variable of an item can have it."""
-_PATHS = ("answer", "tool_calls", "usage", "error", "session")
+_LISTS = ("tool_calls", "steps", "chunks", "citations")
+"""The settings whose path finds a list, whose rows may have other names than ours."""
+_PATHS = ("answer", *_LISTS, "reasoning", "diagnostics", "usage", "error", "session", "job", "done")
+_DONE = frozenset(("done", "completed", "complete", "succeeded", "success", "finished", "ready", "ok"))
+_FAILED = frozenset(("failed", "failure", "error", "errored", "cancelled", "canceled", "expired", "timed_out"))
+_EVERY = 1.0
+"""Seconds between two questions whether a job is done, where nobody says."""
 _COUNTS: Mapping[str, tuple[str, ...]] = {
     "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "promptTokenCount"),
     "output_tokens": (
@@ -101,6 +108,8 @@ class Exchange:
     received: str = ""
     unmatched: list[str] = field(default_factory=list)
     """A sentence for each path that found nothing."""
+    unmapped: list[str] = field(default_factory=list)
+    """A sentence for each part of an answer that the reply has and no setting names, with the setting that would."""
 
 
 @dataclass(slots=True)
@@ -109,7 +118,9 @@ class _Found:
 
     texts: list[str] = field(default_factory=list)
     is_found: bool = False
-    tool_calls: list[Any] = field(default_factory=list)
+    lists: dict[str, list[Any]] = field(default_factory=dict)
+    reasoning: list[str] = field(default_factory=list)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     session: Any = None
     matched: set[str] = field(default_factory=set)
@@ -157,6 +168,14 @@ class Service:
             self.exchange.sent = _sent_text(sent, failures)
         self._pool = self._pool or new_pool(self._config, self._base, self._environment)
         found, began = _Found(), time.perf_counter()
+        body = await self._exchange(sent, found, failures, began)
+        if self._http.poll is not None:
+            body = await self._done_job(body, request, sent.headers, failures)
+        return self._reply(body, found, failures)
+
+    async def _exchange(self, sent: Sent, found: _Found, failures: Failures, began: float) -> bytes:
+        """The body of a success, of a stream taken in as it comes."""
+        assert self._pool is not None
         reader = StreamReader(self._http.stream) if self._http.stream else None
 
         def seen(piece: bytes) -> None:
@@ -184,7 +203,40 @@ class Service:
         self._demand_success(response, body, failures)
         for event in reader.end() if reader is not None else ():
             self._take_event(event, found, failures, began)
-        return self._reply(body or b"", found, failures)
+        return body or b""
+
+    async def _done_job(self, body: bytes, request: Request, headers: Mapping[str, str], failures: Failures) -> bytes:
+        """The reply of a job once it is done; how long that may take is up to the target's timeout."""
+        http = self._http
+        assert http.poll is not None and http.done is not None
+        first = self._document(body.decode("utf-8", "replace"), failures)
+        job = next(iter(find_by_path(http.job, first)), None) if http.job else None
+        if http.job and job is None:
+            found = _Found(places=dict.fromkeys(places_in(first)))
+            raise TargetError("agentResponseUnparseable", self._unmatched("job", found, failures))
+        values = {**_template_values(request, self._config), "job": job}
+        # The host is written in the setting, so that no reply can send the key elsewhere.
+        url = URL(_quoted(http.poll, values), encoded=True)
+        kept = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+        document = first
+        while not self._is_done(document, failures):
+            await asyncio.sleep(http.every or _EVERY)
+            body = await self._exchange(Sent("GET", url, kept, None), _Found(), failures, time.perf_counter())
+            document = self._document(body.decode("utf-8", "replace"), failures)
+        return body
+
+    def _is_done(self, document: Any, failures: Failures) -> bool:
+        """Whether a reply says that the job is done; TargetError where it says that it failed."""
+        assert self._http.done is not None
+        said = next(iter(find_by_path(self._http.done, document)), None)
+        if isinstance(said, str) and said.lower() in _FAILED:
+            why = (
+                next((one for one in find_by_path(self._http.error, document) if one), said)
+                if self._http.error
+                else said
+            )
+            raise _said_error(failures, why)
+        return said is True or (isinstance(said, str) and said.lower() in _DONE)
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -227,10 +279,7 @@ class Service:
         """The address with what is filled in quoted, so that it stays one part of a path or one value of a query."""
         if "{{" not in self._url:
             return self._base
-        filled = _EXPRESSION.sub(
-            lambda match: quote(_text(_value(match[1], values)) or "", "", errors="replace"), self._url
-        )
-        return URL(filled, encoded=True).with_user(None)
+        return URL(_quoted(self._url, values), encoded=True).with_user(None)
 
     def _headers(self, values: Mapping[str, Any], variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         known = {**values, _REFERENCES: dict(variables)}
@@ -307,9 +356,16 @@ class Service:
             elif texts := find_by_path(http.answer, document):
                 found.texts += [_text(each) or "" for each in texts]
                 found.matched.add("answer")
-            if http.tool_calls and (calls := find_by_path(http.tool_calls, document)):
-                found.tool_calls += [one for each in calls for one in (each if isinstance(each, list) else [each])]
-                found.matched.add("tool_calls")
+            for name in _LISTS:
+                if rows := _rows(getattr(http, name), document):
+                    found.lists.setdefault(name, []).extend(rows)
+                    found.matched.add(name)
+            if http.reasoning and (texts := find_by_path(http.reasoning, document)):
+                found.reasoning += [_text(each) or "" for each in texts]
+                found.matched.add("reasoning")
+            if diagnostics := _diagnostics(http.diagnostics, document):
+                found.diagnostics |= diagnostics
+                found.matched.add("diagnostics")
             if counts := _counts(http.usage, document):
                 found.counts |= counts
                 found.matched.add("usage")
@@ -326,7 +382,7 @@ class Service:
     @property
     def _wanted(self) -> int:
         """How many paths are to find something."""
-        return sum(bool(getattr(self._http, name)) for name in _PATHS if name != "error")
+        return sum(bool(getattr(self._http, name)) for name in _PATHS if name not in _NOT_TOLD)
 
     def _reply(self, body: bytes, found: _Found, failures: Failures) -> Reply:
         if not (found.matched or found.places or found.texts):  # it was not streamed, or is no stream at all
@@ -335,24 +391,27 @@ class Service:
         unmatched = {name: self._unmatched(name, found, failures) for name in _PATHS if self._is_missing(name, found)}
         if self.exchange is not None:
             self.exchange.unmatched = list(unmatched.values())
-        if "answer" in unmatched and not found.tool_calls:
+            self.exchange.unmapped = list(_unmapped(self._http, body.decode("utf-8", "replace")))
+        if "answer" in unmatched and not (found.lists.get("tool_calls") or found.lists.get("steps")):
             raise TargetError("agentResponseUnparseable", unmatched["answer"])
-        try:
-            calls = parse_tool_calls([call for call in found.tool_calls if call is not None])
-        except (ValueError, TypeError) as problem:
-            raise TargetError(
-                "agentResponseUnparseable", f"the reply of {failures.where}, at http.tool_calls: {problem}"
-            ) from None
         usage, cost, note = _usage(found.counts)
-        return Reply(
-            text="".join(found.texts),
-            tool_calls=calls,
-            usage=usage,
-            cost=cost,
-            session=found.session,
-            first_token_seconds=found.first,
-            diagnostics={"usage": note} if note else None,
-        )
+        told: dict[str, Any] = {"session": found.session, "first_token_seconds": found.first}
+        told |= {name: value for name, value in (("usage", usage), ("cost", cost)) if value is not None}
+        told |= {"text": "".join(found.texts)} if found.texts else {}
+        for name, rows in found.lists.items():
+            try:
+                told[name] = read_part(name, [row for row in rows if row is not None])
+            except (ValueError, TypeError) as problem:
+                if not any(found.texts):
+                    raise TargetError(
+                        "agentResponseUnparseable", f"the reply of {failures.where}, at http.{name}: {problem}"
+                    ) from None
+                # What cannot be read of it is said, and the answer stands.
+                found.diagnostics[f"{name} not used"] = str(problem)
+        if any(found.reasoning):
+            told["reasoning"] = read_part("reasoning", "".join(found.reasoning))
+        notes = {**found.diagnostics, **({"usage": note} if note else {})}
+        return reply_of_parts({**told, "diagnostics": notes or None})
 
     def _document(self, text: str, failures: Failures) -> Any:
         """The reply as JSON where a path is to be followed in it, else as it is."""
@@ -364,11 +423,11 @@ class Service:
             raise failures.unreadable(text) from None
 
     def _is_missing(self, name: str, found: _Found) -> bool:
-        return name != "error" and bool(getattr(self._http, name)) and name not in found.matched
+        return name not in _NOT_TOLD and bool(getattr(self._http, name)) and name not in found.matched
 
     def _unmatched(self, name: str, found: _Found, failures: Failures) -> str:
         path = getattr(self._http, name)
-        shown = path if isinstance(path, str) else ", ".join(path.values())
+        shown = path if isinstance(path, str) else path["path"] if name in _LISTS else ", ".join(path.values())
         places = list(found.places)
         there = ", ".join(places[:_MOST_PLACES]) + (" …" if len(places) > _MOST_PLACES else "")
         has = f"the reply has {failures.readable(there)}" if there else "the reply has no values"
@@ -387,16 +446,23 @@ def _address_url(address: str, name: str) -> URL:
 
 def _check_settings(http: HttpService, config: TargetConfig) -> None:
     """ConfigurationError where a template or a path cannot be read."""
-    written = {f"http.{name}": getattr(http, name) for name in ("url", "body", "form", "multipart")}
+    written = {f"http.{name}": getattr(http, name) for name in ("url", "body", "form", "multipart", "poll")}
     for setting, value in {**written, "headers": config.headers}.items():
         for text in _texts(value):
             try:
                 template_variables(text)
             except TemplateError as problem:
                 raise ConfigurationError(f"targets.{config.name}.{setting}: {problem}") from None
+    if (
+        http.poll is not None
+        and http.poll.partition("://")[2].partition("/")[0] != http.url.partition("://")[2].partition("/")[0]
+    ):
+        raise ConfigurationError(f"targets.{config.name}.http.poll: the host must be that of http.url")
     for name in _PATHS:
         path = getattr(http, name)
-        for one in (path.values() if isinstance(path, Mapping) else [path]) if path else ():
+        if isinstance(path, Mapping):
+            path = [path["path"]] if name in _LISTS else list(path.values())
+        for one in [path] if isinstance(path, str) else path or ():
             try:
                 find_by_path(one, None)
             except PathError as problem:
@@ -404,6 +470,91 @@ def _check_settings(http: HttpService, config: TargetConfig) -> None:
     if isinstance(http.usage, Mapping) and (unknown := http.usage.keys() - _COUNTS.keys()):
         known = ", ".join(_COUNTS)
         raise ConfigurationError(f"targets.{config.name}.http.usage counts no {min(unknown)}; known are {known}")
+
+
+_USUAL: Mapping[str, tuple[str, ...]] = {
+    "tool_calls": ("tool_calls", "toolCalls", "calls", "tools_used", "actions"),
+    "steps": ("steps", "trace", "intermediate_steps"),
+    "chunks": ("chunks", "contexts", "documents", "retrieved", "retrieved_documents", "source_documents", "sources"),
+    "reasoning": ("reasoning", "reasoning_content", "thinking", "thoughts"),
+    "citations": ("citations", "references"),
+    "usage": ("usage", "usage_metadata", "token_usage"),
+}
+"""How services usually name the parts of an answer."""
+
+
+def _unmapped(http: HttpService, body: str) -> Iterator[str]:
+    """What a reply has that no setting names, each with the setting that would."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    if http.answer is None and (path := answer_path(body)):
+        yield f'the reply has {path}: set answer = "{path}"'
+    named = json.dumps(http.data)
+    for setting, names in _USUAL.items():
+        places = (place for place in _objects_in(document) if place.rpartition(".")[2] in names)
+        if getattr(http, setting) is None and (place := next(places, None)) is not None and place not in named:
+            yield f'the reply has {place}: set {setting} = "{place}"'
+
+
+def _objects_in(document: Any) -> Iterator[str]:
+    """The paths of the fields of objects within objects, whatever they hold but nothing."""
+    waiting: list[tuple[str, Any]] = [("$", document)]
+    for _ in range(4 * _MOST_PLACES):
+        if not waiting:
+            return
+        path, value = waiting.pop(0)
+        if value and path != "$":
+            yield path
+        if isinstance(value, dict):
+            waiting += [(f"{path}.{name}", part) for name, part in value.items() if _is_plain(name)]
+
+
+_NOT_TOLD = ("error", "job", "done")
+"""The paths that are no part of an answer."""
+
+
+def _rows(setting: str | Mapping[str, str] | None, document: Any) -> list[Any]:
+    """The rows that a path finds, with our names where the setting says what the service calls them."""
+    if not setting:
+        return []
+    path = setting if isinstance(setting, str) else setting["path"]
+    rows = [one for each in find_by_path(path, document) for one in (each if isinstance(each, list) else [each])]
+    if isinstance(setting, str):
+        return rows
+    names = {ours: theirs for ours, theirs in setting.items() if ours != "path"}
+    return [_renamed(row, names) if isinstance(row, Mapping) else row for row in rows]
+
+
+def _renamed(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    known = dict(row)
+    for ours, theirs in names.items():
+        found = (
+            find_by_path(theirs, row)
+            if theirs.startswith("$")
+            else tuple(row[name] for name in [theirs] if name in row)
+        )
+        if found:
+            known[ours] = found[0]
+    return known
+
+
+def _diagnostics(setting: str | Mapping[str, str] | None, document: Any) -> dict[str, Any]:
+    """What a document tells besides, by the names of the setting."""
+    if not setting:
+        return {}
+    if isinstance(setting, Mapping):
+        return {name: values[0] for name, path in setting.items() if (values := find_by_path(path, document))}
+    values = find_by_path(setting, document)
+    if not values:
+        return {}
+    return dict(values[0]) if isinstance(values[0], Mapping) else {"value": values[0]}
+
+
+def _quoted(address: str, values: Mapping[str, Any]) -> str:
+    """An address with what is filled in quoted, so that it stays one part of a path or one value of a query."""
+    return _EXPRESSION.sub(lambda match: quote(_text(_value(match[1], values)) or "", "", errors="replace"), address)
 
 
 def _texts(value: Any) -> Iterator[str]:

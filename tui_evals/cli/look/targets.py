@@ -13,11 +13,13 @@ from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, canaries, check_judge
 from tui_evals.evaluators.judging import whole_reply
+from tui_evals.present.transcripts import understood_text
 from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.project import Project
 from tui_evals.runs.readiness import Probed, probe
 from tui_evals.runs.target_opening import items_of, price_for
 from tui_evals.runs.tools import check_tools, open_toolbox
+from tui_evals.targets.answers import settled_reply
 from tui_evals.targets.base import (
     ConfigurationError,
     Price,
@@ -130,6 +132,7 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         sent = to.data if to is not None else None
         about |= {"usage": asdict(usage) if usage else None, "message": None, "destination": sent}
         about |= {"protocol": probed.protocol, "url": probed.url, "changes": list(probed.changes)}
+        about["understood"] = understood_text(reply.text, len(reply.tool_calls), reply.transcript)
         about |= {"tools": tools} if config.tools is not None else {}
         say_json({**about, "probes": [asdict(probe) for probe in probed.probes], **_exchange_data(seen)})
         return 0
@@ -140,7 +143,9 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
     else:
         said = f"answers: {cell(reply.text, 60)!r}"
     say(f"✓ {config.name} ({config.model}) {said}, {tokens}", fg="green")
-    for sentence in seen.unmatched:
+    if config.kind != "embedding":
+        say(f"  {understood_text(reply.text, len(reply.tool_calls), reply.transcript)}")
+    for sentence in (*seen.unmatched, *seen.unmapped):
         say(f"! {sentence}", fg="yellow")
     if probed.protocol is not None:
         say(f"  asked    {probed.protocol}{f' at {probed.url}' if probed.url else ''}")
@@ -164,7 +169,7 @@ def _say_exchange(seen: Exchange) -> None:
 def _exchange_data(seen: Exchange) -> dict[str, Any]:
     if not seen.sent:
         return {}
-    return {"request": seen.sent, "reply": seen.received, "unmatched": seen.unmatched}
+    return {"request": seen.sent, "reply": seen.received, "unmatched": seen.unmatched, "unmapped": seen.unmapped}
 
 
 def _say_unanswered(
@@ -273,7 +278,7 @@ async def _canaries(
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
             async with room, attempt_clock(target, config.timeout):
-                reply = await target.ask(request)
+                reply = settled_reply(await target.ask(request), config.answer, config.think)
         except (TargetError, ConfigurationError, TimeoutError) as problem:
             problems[str(problem) or f"no answer within {config.timeout:g} s"] += 1
             raise

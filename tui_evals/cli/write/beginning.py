@@ -14,8 +14,9 @@ from tui_evals.files import CannotSave, make_folder, write_atomically
 from tui_evals.runs.approving import agree, missing_of_targets
 from tui_evals.runs.project import Project
 from tui_evals.runs.target_opening import items_of
+from tui_evals.targets.answers import answer_path
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, attempt_clock
-from tui_evals.targets.config_file import BEGINNINGS, FUNCTION, add_section, answer_path, write_setting
+from tui_evals.targets.config_file import BEGINNINGS, FUNCTION, add_section, write_setting
 from tui_evals.targets.opening import open_target
 from tui_evals.text.strictjson import PathError, find_by_path, loads
 
