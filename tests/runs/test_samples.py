@@ -65,3 +65,22 @@ def test_the_json_service_is_asked_as_its_page_says(project, monkeypatch):
             assert "assistant: 5 of 5" in run and "unpriced" not in run
         finally:
             started.kill()
+
+
+def test_the_rag_service_hands_over_what_it_retrieved_at_once_and_as_a_job(project):
+    shutil.copytree(SAMPLES / "rag-service", project.folder, dirs_exist_ok=True)
+    page = (project.folder / "README.md").read_text()
+    command, anywhere = [sys.executable, "service.py"], {**os.environ, "PORT": "0"}
+    with subprocess.Popen(command, cwd=project.folder, env=anywhere, stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        origin = started.stdout.readline().decode().split()[-1].removesuffix("/ask")
+        try:
+            file = project.folder / ".evals" / "config.toml"
+            file.write_text(file.read_text().replace("http://127.0.0.1:8766", origin))
+            commands = re.findall(r"^ {4}tui-evals (.+)$", page, re.MULTILINE)
+            check, run, show = (project.do(*shlex.split(command)) for command in commands)
+            assert "text ✓ · 1 tool call with results ✓ · chunks – · reasoning ✓" in check
+            assert "search: 2 of 2" in run and "job: 2 of 2" in run
+            assert "retrieved 2 chunks" in show and "1. Parcels can be returned" in show
+        finally:
+            started.kill()
