@@ -100,6 +100,12 @@ def kind_of(call: Call, attempt: int) -> str:
     return call.behaviour.always
 
 
+def behaviour_kind(state: State, call: Call, attempt: int) -> str:
+    """What this call meets, also after so many calls."""
+    kind = kind_of(call, attempt)
+    return call.behaviour.then if breaks(state, call) else kind
+
+
 def told(content: Any) -> str:
     """The text of a message, which may come in parts."""
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content or ())
@@ -135,8 +141,7 @@ async def answered(http: web.Request, raw: dict[str, Any], body: dict[str, Any])
         if (refusal := refused_parameter(body, behaviour.rules)) is not None:
             state.met["parameter"] += 1
             return refusal
-        kind = "length" if thinks_first(body, behaviour.rules) else kind_of(call, question.asked)
-        kind = behaviour.then if breaks(state, call) else kind
+        kind = "length" if thinks_first(body, behaviour.rules) else behaviour_kind(state, call, question.asked)
         state.met[kind] += 1
         if kind in KINDS and kind not in UNBILLED:
             state.billed.update(completion(call)["usage"])
@@ -158,10 +163,11 @@ async def serve_call(http: web.Request, body: dict[str, Any], text: str, answer:
     question = state.questions.setdefault(("service", key), Question("service", text))
     question.asked += 1
     state.last = {"path": http.path_qs, "method": http.method, "body": body, "headers": dict(http.headers)}
-    kind = kind_of(call, question.asked)
+    kind = behaviour_kind(state, call, question.asked)
     state.met[kind] += 1
     await asyncio.sleep(call.behaviour.latency)
     if kind == "answer":
+        question.answered += 1
         return await answer(call)
     return await KINDS[kind](call) if kind in KINDS else refused(kind, call)
 
@@ -177,7 +183,7 @@ async def embeddings(http: web.Request) -> web.StreamResponse:
     for question in asked:
         question.asked += 1
     state.last = {"body": body, "headers": dict(http.headers)}
-    kind = kind_of(call, asked[0].asked)
+    kind = behaviour_kind(state, call, asked[0].asked)
     state.met[kind] += 1
     await asyncio.sleep(behaviour.latency)
     if kind != "answer":

@@ -279,3 +279,65 @@ def test_no_fault_does_whatever_it_meets(state, command, tmp_path, one_server):
         else:
             one_server.reset()
             play(Project(folder, one_server), case)
+
+
+LIMITS = "concurrency = 2\nretries = 0\nmax_outage = 0.01\nmax_wait = 60\n"
+CUSTOMER = '''
+import json, re
+
+
+def customer(messages):
+    """Asks something else in every turn of every item."""
+    told = " ".join(str(message["content"]) for message in messages)
+    goal, turn = re.search(r"goal-(\\d+)", told)[1], told.count("Assistant:")
+    return json.dumps({"goal": "open", "message": f"question {goal} of turn {turn} [[say {goal} {turn}]]"})
+'''
+
+
+def simulated_users(project):
+    """A target that talks with users whom code plays."""
+    project.configure(f'{LIMITS}[targets.user]\nmodel = "python:customer:customer"\n[judge]\ntarget = "user"\n')
+    (project.folder / "customer.py").write_text(CUSTOMER)
+    items = [{"user": {"persona": "Ada", "goal": f"goal-{number}", "max_turns": 3}} for number in range(ITEMS)]
+    return "main", "test-model", {"UserGoal": {}}, items
+
+
+def vectors(project):
+    """A target that gives vectors to an evaluator."""
+    project.configure(
+        f'[targets.vectors]\nkind = "embedding"\nmodel = "openai/embed"\nbase_url = "{project.server.url}"\n{LIMITS}'
+        '[judge]\nembedding = "vectors"\n'
+    )
+    said = [f"the shop closes at {number}" for number in range(ITEMS)]
+    items = [{"prompt": f"[[say {text}]]", "expected_response": f"{text} today"} for text in said]
+    return "main", "embed", {"EmbeddingSimilarity": {}}, items
+
+
+def service(project):
+    """A service of the configuration that holds a session."""
+    project.configure(
+        f"[targets.bot]\n{LIMITS}[targets.bot.http]\nurl = '{project.server.origin}/service/chat'\n"
+        "answer = '$.result.text'\nsession = '$.conv'\n"
+        "body = { message = '{{ prompt }}', conversation = '{{ session }}' }\n"
+    )
+    turns = [[{"prompt": f"question {number} of turn {turn}"} for turn in range(2)] for number in range(ITEMS)]
+    return "bot", "service", {"Regex": {"pattern": "question"}}, [{"turns": own} for own in turns]
+
+
+@pytest.mark.parametrize("state", ["refused: key", "away", "limited for long"])
+@pytest.mark.parametrize("write_role", [simulated_users, vectors, service])
+def test_targets_in_other_roles_keep_the_law_too(write_role, state, project):
+    target, model, evaluators, items = write_role(project)
+    document = {"schemaVersion": "1.11.0", "default_evaluators": evaluators, "items": items}
+    (project.folder / "data.json").write_text(json.dumps(document))
+    project.server.behave("test-model", markers=True)
+    project.server.behave(model, markers=True, after=ITEMS // 2, **STATES[state])
+    code, out, err = project.as_call("run", "data.json", "--target", target, "--quiet", "--no-cache", "--trust")
+    assert code == 4 and "Traceback" not in err and "goes on" in err, out + err
+    assert statuses(project) <= {"pass", "fail", "pending", "answered"} and {"pending", "answered"} & statuses(project)
+    project.server.behave(model, markers=True)
+    project.do("resume", "last", "--quiet", "--trust")
+    assert statuses(project) <= {"pass", "fail"}
+    questions = [one for one in project.server.counts()["questions"] if not one["text"].startswith(SHORT)]
+    assert {one["answered"] for one in questions} == {1}, "nothing is billed twice"
+    assert sum(one["asked"] for one in questions) <= len(questions) + AT_ONCE
