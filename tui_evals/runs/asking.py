@@ -112,6 +112,8 @@ class PricedTarget:
     """The folder of the dataset, whose files go along with questions."""
     tools: Toolbox | None = None
     """The tools that the engine calls for it, where there are any that no item brings."""
+    behind: PricedTarget | None = None
+    """The target that answers the model calls of an agent."""
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
     largest_answer: int = 0
@@ -123,6 +125,11 @@ class PricedTarget:
     def availability(self) -> Availability:
         """Whether it can be asked."""
         return self.room.availability
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it, or what it asks itself, can be asked no more."""
+        return self.availability.closed is not None or (self.behind is not None and self.behind.is_closed)
 
     async def _probe(self, ledger: Ledger) -> TargetError | None:
         """The failure of a short question; None where it was answered.
@@ -219,7 +226,8 @@ class _Account:
         """Note an attempt with what came of it."""
         priced = self._priced
         self.attempts, self.took = attempt, seconds
-        usage = outcome.usage if isinstance(outcome, Reply) else None
+        is_noted = isinstance(outcome, Reply) and outcome.is_noted
+        usage = outcome.usage if isinstance(outcome, Reply) and not is_noted else None
         if isinstance(outcome, Reply) and (new := [each for each in outcome.changes if each not in priced.changes]):
             priced.changes.update(new)
             self._ledger.changed(priced.config.name, new)
@@ -227,7 +235,7 @@ class _Account:
         if usage is not None:
             priced.largest_answer = max(priced.largest_answer, usage.output_tokens)
         may_cost = None
-        if self.cost is None and not (isinstance(outcome, TargetError) and outcome.unbilled):
+        if self.cost is None and not is_noted and not (isinstance(outcome, TargetError) and outcome.unbilled):
             refused = isinstance(outcome, Reply) and BLOCKED in (outcome.diagnostics or {})
             may_cost = (self._reading() if refused else self._out or self._bound()) or None
         self._settle(
@@ -242,7 +250,7 @@ class _Account:
                 output_tokens=usage.output_tokens if usage else None,
                 cached_tokens=usage.cached_tokens if usage else 0,
                 reasoning_tokens=usage.reasoning_tokens if usage else 0,
-                cost=self.cost,
+                cost=0.0 if is_noted else self.cost,
                 code=outcome.code if isinstance(outcome, TargetError) else None,
                 message=str(outcome) if isinstance(outcome, TargetError) else None,
                 may_cost=may_cost,

@@ -373,7 +373,7 @@ async def one_attempt(target: Target, request: Request, config: TargetConfig) ->
         return TargetError("agentTimeout", f"no answer within {config.timeout:g} s", retryable=True)
     except TargetError as problem:
         return problem
-    except ConfigurationError:
+    except (ConfigurationError, Stopped):
         raise
     except Exception as problem:  # whatever else the code of a target raises is the record of an answer
         return raised_error(config.name, problem)

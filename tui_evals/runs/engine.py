@@ -119,7 +119,8 @@ class Engine:
         self._kept = kept
         """The scores that judging again leaves as they are."""
         self._judges = Judges(judges, self, use_cache)
-        self._priced_targets = (*targets, *judges.values())
+        behind = [target.behind for target in targets if target.behind is not None]
+        self._priced_targets = (*targets, *behind, *judges.values())
         self._pass = run.staged_pass or run.scoring_pass
         self._stop = False
         self._upgraded = ""

@@ -15,10 +15,11 @@ from tui_evals.runs.approving import demand, missing_permissions
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Room
 from tui_evals.runs.engine import STOPPED, Engine, Outcome, sign_ended
+from tui_evals.runs.executors.base import Ledger
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.gates import GateResults, check_gates
-from tui_evals.runs.judges import judge_configs, needed_judges
+from tui_evals.runs.judges import asked_targets, judge_configs, targets_behind
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
@@ -82,12 +83,12 @@ class Job:
     @property
     def calls_at_once(self) -> Mapping[str, Calls]:
         """The calls that it would have in flight, if the system allows so many open files."""
-        judges = needed_judges(self.plan, self.project.settings)
+        judges = asked_targets(self.plan, self.project.settings)
         return calls_at_once(self.plan.targets, judges, self.terms.concurrency)
 
     def missing_permissions(self, *, judging: bool = True) -> list[Permission]:
         """What executing it would do that nobody has agreed to yet; evaluators count where it depends on them."""
-        judges = needed_judges(self.plan, self.project.settings)
+        judges = asked_targets(self.plan, self.project.settings)
         return missing_permissions(self.project, self.plan, self.terms.cluster, judges, judging=judging)
 
 
@@ -95,7 +96,7 @@ def destinations_of(
     plan: Plan, settings: Settings, environment: Mapping[str, str], ready: Mapping[str, Target]
 ) -> dict[str, dict[str, str | None]]:
     """Where each target sends what, once for all that is varied of it."""
-    asked = [config for config in (*plan.targets, *needed_judges(plan, settings)) if config.name not in ready]
+    asked = [config for config in (*plan.targets, *asked_targets(plan, settings)) if config.name not in ready]
     return destinations((replace(config, name=base_name(config.name)) for config in asked), environment)
 
 
@@ -140,7 +141,7 @@ async def execute(
     with hold(run_lock(path, run.key)) as lock, Reader(path) as reader:
         await writer.take_spilled(run)
         writer.control(run.id, "")
-        asked = (*job.plan.targets, *needed_judges(job.plan, job.project.settings))
+        asked = (*job.plan.targets, *asked_targets(job.plan, job.project.settings))
         storing = Storing(writer, path, run, lock, longest_wait(asked))
         found = reader.unsigned_answers(run)
         try:
@@ -236,13 +237,18 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
 
     files = project.root / str(run.config[FILES]) if FILES in run.config else None
 
-    def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
+    def priced(
+        config: TargetConfig, kind: Literal["target", "judge"], behind: PricedTarget | None = None
+    ) -> PricedTarget:
         target = job.ready.get(config.name)
         if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
         tools = None
         if kind == "target" and terms.cluster is None:
             tools = open_toolbox(plan.dataset, config, project.environment, project.root)
+        if behind is not None:
+            agent = target or open_target(config, project.environment, project.root, items_of)
+            target = recorded_agent(agent, config, behind, use_cache=terms.use_cache)
         of = kind, base_name(config.name)
         most = fitted.get(of[1] if kind == "target" else judge_label(config.name), terms.concurrency)
         made = opened(
@@ -259,13 +265,17 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         )
         rooms[of] = made.room
         made.largest_answer = largest.get((kind, config.name), 0)
+        made.behind = behind
         return made
 
     configs = judge_configs(plan, project.settings)
-    demand(project, plan, terms.cluster, needed_judges(plan, project.settings))
+    demand(project, plan, terms.cluster, asked_targets(plan, project.settings))
     judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()
     fitted, note = fit_calls(job.calls_at_once if terms.cluster is None else {})
-    targets = [priced(config, "target") for config in plan.targets]
+    behind = {name: priced(config, "target") for name, config in targets_behind(plan, project.settings).items()}
+    if behind and terms.cluster is not None:
+        raise ConfigurationError("An agent whose model calls are recorded runs on this machine. Leave out --cluster.")
+    targets = [priced(config, "target", behind.get(config.door or "")) for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in configs.items()}
     for judge in judges.values():
         if judge.config.name in job.judges_left_out:
@@ -305,7 +315,26 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         kept=kept,
     )
     engine.note = note
+    for target in targets:
+        if target.behind is not None:
+            note_calls(target.target, engine)
     return engine
+
+
+def recorded_agent(agent: Target, config: TargetConfig, behind: PricedTarget, *, use_cache: bool) -> Target:
+    """The agent with a server that answers its model calls."""
+    from tui_evals.runs.door.recorded import RecordedAgent  # only runs that record an agent need a server
+    from tui_evals.runs.door.server import Door
+
+    return RecordedAgent(agent, config, Door(behind, use_cache=use_cache, host=config.door_host))
+
+
+def note_calls(agent: Target, ledger: Ledger) -> None:
+    """Note the model calls of an agent in a ledger."""
+    from tui_evals.runs.door.recorded import RecordedAgent
+
+    assert isinstance(agent, RecordedAgent)
+    agent.door.ledger = ledger
 
 
 Companion = Callable[[Engine, "asyncio.Task[Outcome]"], Coroutine[Any, Any, None]]

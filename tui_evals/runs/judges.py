@@ -212,5 +212,16 @@ def needed_judges(plan: Plan, settings: Settings) -> list[TargetConfig]:
     return [config for key, config in judge_configs(plan, settings).items() if key in needed]
 
 
+def asked_targets(plan: Plan, settings: Settings) -> list[TargetConfig]:
+    """What is asked besides the targets themselves: needed judges, and what answers the model calls of agents."""
+    return [*needed_judges(plan, settings), *targets_behind(plan, settings).values()]
+
+
+def targets_behind(plan: Plan, settings: Settings) -> dict[str, TargetConfig]:
+    """The targets that answer the model calls of agents, by how the agents name them."""
+    agents = () if plan.only_judging else plan.targets
+    return {agent.door: find_target(agent.door, settings, agent.where) for agent in agents if agent.door}
+
+
 def _any_may_embed(plan: Plan) -> bool:
     return any(plan.registry.find(entry.evaluator).may_embed for entries, _ in plan.evaluator_sets for entry in entries)

@@ -229,7 +229,7 @@ class Budget:
             self._settled = self._settled or asyncio.Event()
             await self._settled.wait()
         self._reserved += cost
-        self._held += 1
+        self._held += cost > 0  # a free call frees nothing when it ends, so nobody need wait for it
         try:
             await self.secure()
         except BaseException:
@@ -249,7 +249,7 @@ class Budget:
 
     def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
         """Replace what was set aside by what the call cost; the call itself has been handed to the store before."""
-        self._held -= 1
+        self._held -= reserved > 0
         self._reserved = self._reserved - reserved if self._held else 0.0  # sums of fractions leave a rest
         self.spent += cost
         self.unsure += may_cost

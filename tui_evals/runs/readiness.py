@@ -11,7 +11,7 @@ from typing import Any
 
 from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.runs.cache_lookup import conversations
-from tui_evals.runs.judges import judge_configs
+from tui_evals.runs.judges import judge_configs, targets_behind
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.target_opening import demand_price, items_of
@@ -52,12 +52,13 @@ def check_can_begin(
     here. `elsewhere`, on a cluster, only what is decided here is checked. What the cache answers needs nobody there.
     """
     judges = judge_configs(plan, project.settings)
-    for config in (*plan.targets, *judges.values()):
+    behind = targets_behind(plan, project.settings).values()
+    for config in (*plan.targets, *behind, *judges.values()):
         demand_price(config, max_cost)
     if elsewhere:
         return {}
     check_tools(plan.dataset, plan.targets, project.environment, project.root)
-    answering = {config.name: config for config in plan.targets if config.name not in ready}
+    answering = {config.name: config for config in (*plan.targets, *behind) if config.name not in ready}
     needed = [config for key, config in judges.items() if key in plan.judges_needed]
     judging = {config.name: config for config in needed if config.name not in ready}
     check = _Check(project, apart)

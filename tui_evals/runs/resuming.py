@@ -13,7 +13,7 @@ from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.execution import Job, Terms
 from tui_evals.runs.executors.cluster.terms import saved_terms
-from tui_evals.runs.judges import judge_configs, needed_judges
+from tui_evals.runs.judges import asked_targets, judge_configs
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import prompt_kept
@@ -152,7 +152,7 @@ def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
     """
     if max_cost is None:
         return job
-    for asked in (*job.plan.targets, *needed_judges(job.plan, job.project.settings)):
+    for asked in (*job.plan.targets, *asked_targets(job.plan, job.project.settings)):
         demand_price(asked, max_cost)
     config = {**job.run.config, "terms": {**job.run.config["terms"], "max_cost": max_cost}}
     writer.run_config(job.run.id, config)

@@ -22,7 +22,7 @@ from tui_evals.runs.estimating import Estimate, estimate_run
 from tui_evals.runs.evaluator_checks import check_judgeable
 from tui_evals.runs.execution import Job, Terms, destinations_of
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
-from tui_evals.runs.judges import check_roles, needed_judges, with_embedder
+from tui_evals.runs.judges import asked_targets, check_roles, with_embedder
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project, note_begun
 from tui_evals.runs.prompting import kept_prompt, prompts_from, unfilled_items
@@ -39,7 +39,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import NewRun, RunRow
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
-from tui_evals.targets.config import Settings
+from tui_evals.targets.config import Settings, with_door
+from tui_evals.targets.opening import target_kind
 from tui_evals.targets.permissions import NotApproved, Permission
 from tui_evals.targets.sweep import Sweep, swept
 from tui_evals.text.safe import safe_line
@@ -63,6 +64,8 @@ class RunRequest:
     targets: tuple[str | TargetConfig, ...] = ()
     sweep: Sweep = field(default_factory=dict)
     """Parameters whose values every target takes in turn, each as a column of its own."""
+    door: str | None = None
+    """The target that answers the model calls of every agent among the targets."""
     judge: str | TargetConfig | None = None
     without_judges: bool = False
     evaluators: Mapping[str, Mapping[str, Any]] | None = None
@@ -101,7 +104,7 @@ class PreparedRun:
     def missing_permissions(self) -> list[Permission]:
         """What it would do that nobody has agreed to yet."""
         cluster = None if self.typed else self.terms.cluster
-        judges = needed_judges(self.plan, self.project.settings)
+        judges = asked_targets(self.plan, self.project.settings)
         return missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
 
     def estimate(self) -> Estimate:
@@ -133,7 +136,7 @@ class PreparedRun:
             raise NotApproved(missing, self.project.root)
         if self.typed:
             asked = [config for config in self.plan.targets if config.name not in self.ready]
-            judges = needed_judges(self.plan, self.project.settings)
+            judges = asked_targets(self.plan, self.project.settings)
             agree_to_typed((*asked, *judges), self.project.environment, self.project.root, self.terms.cluster)
         opened_targets = check_can_begin(
             self.plan,
@@ -175,7 +178,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     plan = Plan(
         dataset=checked.dataset,
         rubric=rubric_of(checked.portable),
-        targets=swept(_target_configs(words, settings), request.sweep),
+        targets=swept(_recorded(_target_configs(words, settings), request.door), request.sweep),
         registry=registry,
         judge=_target_configs([judge], settings)[0] if judge else None,
         without_judges=request.without_judges,
@@ -285,6 +288,16 @@ def _target_configs(words: Sequence[str | TargetConfig], settings: Settings) -> 
             "a function answers too"
         )
     return tuple(find_typed(word, settings) if isinstance(word, str) else word for word in words)
+
+
+def _recorded(targets: Sequence[TargetConfig], door: str | None) -> Sequence[TargetConfig]:
+    """The targets, agents among them through a door."""
+    if door is None:
+        return targets
+    agents = [target for target in targets if not target_kind(target).asks_model]
+    if not agents:
+        raise ConfigurationError("--door records what an agent asks its models, and no target of the run is an agent.")
+    return [with_door(target, door) if target in agents else target for target in targets]
 
 
 def rerun_items(

@@ -37,6 +37,15 @@ class AttachedFile:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class RecorderAddress:
+    """Where an agent asks its models, so that they are recorded: in its variables, and in the headers of a question."""
+
+    environment: Mapping[str, str | None]
+    """None where a variable is taken away."""
+    headers: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One turn for a target: the chat so far with the question last, and the kind of answer wanted."""
@@ -56,6 +65,7 @@ class Request:
     """What the target's last reply in this conversation gave as its session; None before one did."""
     attachments: tuple[AttachedFile, ...] = ()
     """The files of what was said since the last reply; in the form of the chat protocol they stand in the messages."""
+    recorder: RecorderAddress | None = None
 
 
 MAX_TOKENS = 100_000_000
@@ -102,6 +112,8 @@ class Reply:
     """What else might stand in the place of its digits, where the model told how likely that was."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
+    is_noted: bool = False
+    """Whether the calls that it took are noted by themselves, with what they cost."""
     transcript: Transcript | None = None
     """All that was said and done, where that is more than the text and the calls, which follow from it."""
 
@@ -304,6 +316,10 @@ class TargetConfig:
     """Whether the answer is asked for in pieces, so that the time to the first of them is known."""
     http: HttpService | None = None
     """How it is asked where it is a service of its own kind."""
+    door: str | None = None
+    """The target that answers what an agent asks its models, so that a run records their calls."""
+    door_host: str = "127.0.0.1"
+    """The name by which the agent reaches this machine; another one opens the door to containers."""
     answer: Which = "last"
     """Which of several messages is the answer: the last one with a text, or all together."""
     think: Think = "auto"

@@ -10,14 +10,14 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from tui_evals.text import strictjson
 
 from .answers import last_question, one_line, parse_reply
-from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetError, TargetKind
+from .base import ConfigurationError, RecorderAddress, Reply, Request, Target, TargetConfig, TargetError, TargetKind
 from .function import request_data
 from .permissions import target_code
 from .sources import Manifest, sealed_command
@@ -38,6 +38,13 @@ class Program:
     def name(self) -> str:
         """The name in messages."""
         return Path(self.argv[0]).name
+
+    def recorded_at(self, recorder: RecorderAddress | None) -> Program:
+        """The program with the variables of a recorder."""
+        if recorder is None:
+            return self
+        merged = {**self.environment, **recorder.environment}
+        return replace(self, environment={name: value for name, value in merged.items() if value is not None})
 
 
 class Process(asyncio.SubprocessProtocol):
@@ -158,6 +165,8 @@ def _find_program(line: str, environment: Mapping[str, str], root: Path, code: M
 class Command:
     """One process for every turn."""
 
+    is_shared = False
+
     def __init__(self, program: Program) -> None:
         self._program = program
 
@@ -172,7 +181,7 @@ class Command:
                 process.kill()
                 done.set()
 
-        process = Process(self._program, collect, done.set)
+        process = Process(self._program.recorded_at(request.recorder), collect, done.set)
         await process.start()
         try:
             process.input.write(last_question(request.messages).encode("utf-8", "replace"))
@@ -208,12 +217,15 @@ class JsonLines:
         async with self._starting:
             if self._worker is None or not self._worker.alive:
                 await self.close()
-                worker = _Worker(self._program)
+                worker = _Worker(self._program.recorded_at(request.recorder))
                 await worker.start()
                 self._worker = worker
             worker = self._worker
         params = {name: value for name, value in request.params.items() if name != "protocol"}
-        reply = await worker.ask({**request_data(request), "params": {**self._params, **params}})
+        question = {**request_data(request), "params": {**self._params, **params}}
+        if request.recorder is not None:
+            question["headers"] = dict(request.recorder.headers)
+        reply = await worker.ask(question)
         if "error" in reply:
             message = f"{self._program.name}: {one_line(str(reply['error']))}"
             raise TargetError("agentRequestFailed", message, retryable=reply.get("retryable") is True)

@@ -6,7 +6,7 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -286,6 +286,19 @@ def tool_settings(given: Mapping[str, Any]) -> ToolSettings:
     )
 
 
+_THROUGH = re.compile(r"(?P<agent>.+) through (?P<door>[^\s,]+)")
+"""A word for an agent with the target that answers its model calls."""
+
+
+def with_door(agent: TargetConfig, door: str) -> TargetConfig:
+    """The agent with the target that answers its model calls; ConfigurationError where it is a model itself."""
+    from .opening import target_kind  # when it is wanted, as above
+
+    if target_kind(agent).asks_model:
+        raise ConfigurationError(f"{agent.name} is a model. Only an agent can be asked through another target.")
+    return replace(agent, name=f"{agent.name} through {door}", door=door)
+
+
 def find_target(word: str, settings: Settings, where: str = str(FILE)) -> TargetConfig:
     """The target a word means: a section of the configuration, else a model by its spelling; `@NAME=VALUE` varies it.
 
@@ -295,6 +308,9 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
         return settings.targets[word]
     if word in settings.broken:
         raise ConfigurationError(settings.broken[word])
+    through = _THROUGH.fullmatch(word)
+    if through is not None and (through["door"] in settings.targets or is_model(through["door"])):
+        return with_door(find_target(through["agent"], settings, where), through["door"])
     of, params = split_word(word)
     if params:
         return varied(find_target(of, settings, where), params)

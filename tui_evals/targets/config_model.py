@@ -257,6 +257,8 @@ class TargetModel(_Part):
     api: Literal["chat", "responses"] = "chat"
     headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = {}
     stream: bool = False
+    door: str | None = Field(None, min_length=1)
+    door_host: str = Field("127.0.0.1", pattern=r"[A-Za-z0-9.-]{1,253}")
     answer: Literal["last", "all"] = "last"
     think: Literal["auto", "on", "off"] = "auto"
     http: _Http | None = None

@@ -54,9 +54,12 @@ _ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
 }
 
 
+_NOT_DATA = ("attachments", "recorder")
+
+
 def request_data(request: Request) -> dict[str, Any]:
     """The request as an object of the user's own, to keep or change; its files stand in the messages."""
-    return {field.name: _copy(getattr(request, field.name)) for field in fields(request) if field.name != "attachments"}
+    return {field.name: _copy(getattr(request, field.name)) for field in fields(request) if field.name not in _NOT_DATA}
 
 
 def _copy(value: Any) -> Any:

@@ -141,6 +141,7 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
         **({"answer": config.answer} if config.answer != "last" else {}),
         **({"think": config.think} if config.think != "auto" else {}),
         **({"http": config.http.data} if config.http is not None else {}),
+        **({"door": config.door} if config.door else {}),
     }
 
 

@@ -256,7 +256,7 @@ class Service:
 
     def _sent(self, request: Request, variables: Mapping[str, str]) -> Sent:
         http, values = self._http, _template_values(request, self._config)
-        headers = dict(self._headers(values, variables))
+        headers = dict(self._headers(values, variables)) | dict(request.recorder.headers if request.recorder else {})
         body, multipart, kind = None, None, ""
         if http.body is not None:
             body, kind = self._body(values), "application/json"

@@ -99,6 +99,7 @@ def _cluster(command: Any) -> Any:
     "-p", "--prompt", "prompts", multiple=True, type=file_path, help="A .prompty under test; may be repeated."
 )
 @click.option("-P", "--param", "sweep", multiple=True, metavar="NAME=A,B", help=_SWEEP)
+@click.option("--door", metavar="TARGET", help="Answers what agents ask their models, and records it.")
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
 @_evaluators

@@ -139,7 +139,7 @@ class LocalExecutor:
         try:
             for cell in cells:
                 await room.acquire()
-                if self._reason is not None or priced.availability.closed or not await self._sink.may_start():
+                if self._reason is not None or priced.is_closed or not await self._sink.may_start():
                     room.release()
                     break
                 task = asyncio.create_task(self._hold(cell))

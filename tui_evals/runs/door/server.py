@@ -1,0 +1,332 @@
+"""The server on loopback that an agent takes for its provider.
+
+Each question of the agent is asked of the configured target like one of the run's own: priced, budgeted, retried, kept
+in the cache. The agent gets no key but a token, which is worth nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tui_evals.evaluators.base import JudgingStopped
+from tui_evals.runs.asking import REPLY, PricedTarget, cache_key, current_answer
+from tui_evals.runs.executors.base import Ledger
+from tui_evals.runs.executors.local import answer_record
+from tui_evals.runs.prompting import messages_of_answer
+from tui_evals.store.records import AnswerRecord
+from tui_evals.targets.base import RecorderAddress, Request, TargetError
+from tui_evals.targets.spans import spans_of_otlp
+
+from .anthropic_wire import MESSAGES
+from .gemini_wire import GENERATE
+from .openai_wires import CHAT, RESPONSES
+from .recording import ModelCall, Recording
+from .wire import Asked, Unreadable, Wire, event_bytes
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+LOOPBACK = "127.0.0.1"
+ANSWER_HEADER = "x-tui-evals-answer"
+"""The header by which a service that answers several questions at once says which of them a model call is for."""
+_LARGEST = 64 * 2**20
+_CHARACTERS_PER_TOKEN = 4
+_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+_WIRES = {"chat/completions": CHAT, "responses": RESPONSES, "messages": MESSAGES}
+_NO_RETRY = {"x-should-retry": "false"}
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of the agent at one answer."""
+
+    answer: int | None
+    repeat: int
+    token: str = field(default_factory=lambda: secrets.token_hex(16))
+    """What names it, and the trace that its spans belong to."""
+    recording: Recording = field(default_factory=Recording)
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)
+    reason: BaseException | None = None
+    """Why the agent can be answered no more, where its answer is to stay pending."""
+    _waiting: int = 0
+    _waited: float = 0.0
+    _since: float = 0.0
+    seen: Counter[str] = field(default_factory=Counter)
+    """How often each question was asked: the next identical one wants another answer."""
+    responses: dict[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    """The conversation until each response, for those that go on from one by its id."""
+
+    @property
+    def in_models(self) -> float:
+        """Seconds for which the agent waited for models."""
+        return self._waited + (time.monotonic() - self._since if self._waiting else 0.0)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While a model is asked."""
+        if not self._waiting:
+            self._since = time.monotonic()
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._waited += time.monotonic() - self._since
+
+    def interrupt(self, reason: BaseException) -> None:
+        """Give the agent up."""
+        self.reason = self.reason or reason
+        self.interrupted.set()
+
+
+class Door:
+    """The server of one agent; it listens from the first question on."""
+
+    def __init__(self, behind: PricedTarget, *, use_cache: bool, host: str = LOOPBACK) -> None:
+        self.behind = behind
+        self.is_attributed = False
+        """Whether a service has named the answer that a call of it was for."""
+        self.ledger: Ledger
+        """Where calls are noted; whoever executes the run sets it."""
+        self._use_cache = use_cache and behind.cacheable
+        self._host = host
+        self._run_token = secrets.token_hex(16)
+        self._attempts: dict[str, Attempt] = {}
+        self._starting = asyncio.Lock()
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+
+    @asynccontextmanager
+    async def attempt(self, request: Request, *, shared: bool) -> AsyncIterator[tuple[Attempt, RecorderAddress]]:
+        """An attempt of the agent, and where it is to ask; `shared` where one process answers many questions."""
+        await self._listen()
+        attempt = Attempt(current_answer.get(), request.repeat)
+        self._attempts[attempt.token] = attempt
+        try:
+            yield attempt, self._address(attempt, self._run_token if shared else attempt.token)
+        finally:
+            del self._attempts[attempt.token]
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def _address(self, attempt: Attempt, token: str) -> RecorderAddress:
+        base = f"http://{self._host}:{self._port}/{token}"
+        parent = f"00-{attempt.token}-{secrets.token_hex(8)}-01"
+        config = self.behind.config
+        named = [*config.header_variables, *([config.api_key[4:]] if config.api_key else [])]
+        provider = config.model.partition("/")[0].upper().replace("-", "_")
+        return RecorderAddress(
+            environment={
+                **dict.fromkeys([*named, f"{provider}_API_KEY"]),
+                **dict.fromkeys(_KEYS, token),
+                "OPENAI_BASE_URL": f"{base}/v1",
+                "OPENAI_API_BASE": f"{base}/v1",
+                "ANTHROPIC_BASE_URL": base,
+                "GOOGLE_GEMINI_BASE_URL": base,
+                "OTEL_EXPORTER_OTLP_ENDPOINT": base,
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+                "TRACEPARENT": parent,
+            },
+            headers={"traceparent": parent, ANSWER_HEADER: attempt.token},
+        )
+
+    async def _listen(self) -> None:
+        async with self._starting:
+            if self._runner is not None:
+                return
+            from aiohttp import web  # only runs that record an agent need a server
+
+            app = web.Application(client_max_size=_LARGEST)
+            app.router.add_route("*", "/{token}/{path:.*}", self._handle)
+            runner = web.AppRunner(app, access_log=None)
+            await runner.setup()
+            site = web.TCPSite(runner, LOOPBACK if self._host == LOOPBACK else "0.0.0.0", 0)
+            await site.start()
+            self._port = runner.addresses[0][1]
+            self._runner = runner
+
+    # -- a request
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        from aiohttp import web
+
+        path = request.match_info["path"].strip("/")
+        for version in ("v1/", "v1beta/", "v1alpha/"):
+            path = path.removeprefix(version)
+        wire, model, is_stream = _wire_of(path)
+        try:
+            attempt = self._attempt_of(request)
+            if path in ("traces", "metrics", "logs"):
+                return self._take_signals(path, await request.read(), request.content_type, attempt)
+            if request.method == "GET" and path.partition("/")[0] == "models":
+                return web.json_response(self._models(path))
+            if wire is None or request.method != "POST":
+                return web.json_response(CHAT.error(404, f"{path} is not known here"), status=404)
+            body = await request.json()
+            if not isinstance(body, dict):
+                raise Unreadable("the body must be a JSON object")
+            if path.endswith(("/count_tokens", ":countTokens")):
+                count = len(json.dumps(body)) // _CHARACTERS_PER_TOKEN
+                return web.json_response({"input_tokens": count, "totalTokens": count})
+            asked = wire.read(body, model)
+        except LookupError as problem:
+            return self._failure(wire or CHAT, 409, str(problem.args[0]))
+        except (Unreadable, ValueError, KeyError, TypeError, AttributeError) as problem:
+            what = str(problem) if isinstance(problem, Unreadable) else f"the body cannot be read: {problem!r}"
+            return self._failure(wire or CHAT, 400, what)
+        try:
+            with attempt.waiting():
+                answer, id = await self._answer(attempt, asked)
+        except TargetError as problem:
+            attempt.recording.calls.append(ModelCall(asked.messages, None, str(problem)))
+            status = problem.status or (429 if problem.code == "agentRateLimited" else 502)
+            return self._failure(wire, status if status >= 400 else 502, str(problem))
+        except JudgingStopped as reason:
+            attempt.interrupt(reason)
+            return self._failure(wire, 503, str(reason))
+        reply = wire.write(answer, asked.model or self.behind.config.model, id)
+        if not (asked.streamed or is_stream):
+            return web.json_response(reply)
+        return await self._stream(request, wire, reply, as_array=is_stream and request.query.get("alt") != "sse")
+
+    def _failure(self, wire: Wire, status: int, message: str) -> web.Response:
+        from aiohttp import web
+
+        return web.json_response(wire.error(status, message), status=status, headers=_NO_RETRY)
+
+    async def _stream(
+        self, request: web.Request, wire: Wire, reply: Mapping[str, Any], *, as_array: bool
+    ) -> web.StreamResponse:
+        from aiohttp import web
+
+        if as_array:
+            return web.json_response([data for _, data in wire.stream(reply)])
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        await response.prepare(request)
+        for name, data in wire.stream(reply):
+            await response.write(event_bytes(name, data))
+        await response.write_eof()
+        return response
+
+    def _attempt_of(self, request: web.Request) -> Attempt:
+        """The attempt that a request belongs to; LookupError says that nobody can tell."""
+        token = request.match_info["token"]
+        if (own := self._attempts.get(token)) is not None:
+            return own
+        if not secrets.compare_digest(token, self._run_token):
+            raise LookupError("this address is not, or no longer, one of a run")
+        trace = request.headers.get("traceparent", "").split("-")
+        named = request.headers.get(ANSWER_HEADER) or (trace[1] if len(trace) > 1 else "")
+        if named in self._attempts:
+            self.is_attributed = True
+            return self._attempts[named]
+        if len(self._attempts) == 1:
+            return next(iter(self._attempts.values()))
+        raise LookupError(
+            f"several questions are being answered and nothing says which this call is for: send {ANSWER_HEADER} or "
+            "traceparent on, or set concurrency = 1"
+        )
+
+    def _take_signals(self, path: str, body: bytes, media_type: str, attempt: Attempt) -> web.Response:
+        """Take in an export of OpenTelemetry: its spans; metrics and logs are let go."""
+        from aiohttp import web
+
+        for span in spans_of_otlp(body, media_type) if path == "traces" else ():
+            self._attempts.get(span.trace, attempt).recording.spans.append(span)
+        is_json = "json" in media_type
+        empty = web.json_response({}) if is_json else web.Response(body=b"", content_type="application/x-protobuf")
+        return empty
+
+    def _models(self, path: str) -> Mapping[str, Any]:
+        name = self.behind.config.model.partition("/")[2] or self.behind.config.model
+        about = {"id": name, "object": "model", "type": "model", "display_name": name, "owned_by": "tui-evals"}
+        one = {**about, "created": 0, "created_at": "1970-01-01T00:00:00Z", "name": f"models/{name}"}
+        if "/" in path:
+            return one
+        return {"object": "list", "data": [one], "models": [one], "has_more": False, "first_id": name, "last_id": name}
+
+    # -- the answer
+
+    async def _answer(self, attempt: Attempt, asked: Asked) -> tuple[AnswerRecord, str]:
+        """The answer to a question of an agent, and its id; TargetError, or what ends the attempt."""
+        current_answer.set(attempt.answer)
+        messages = asked.messages
+        if asked.previous:
+            if asked.previous not in attempt.responses:
+                raise TargetError("agentRequestFailed", f"there is no response {asked.previous}", status=404)
+            messages = (*attempt.responses[asked.previous], *messages)
+        request = Request(
+            messages=tuple(_with_own_replies(messages, attempt.recording.calls)),
+            tools=asked.tools,
+            params=self.behind.with_params(asked.params),
+            repeat=attempt.repeat,
+        )
+        began = time.time()
+        answer = await self._reply(attempt, request)
+        id = secrets.token_hex(12)
+        calls = tuple(
+            {**call, "id": call.get("id") or f"call_{id}_{number}"} for number, call in enumerate(answer.tool_calls, 1)
+        )
+        answer = replace(answer, tool_calls=calls)
+        attempt.recording.calls.append(ModelCall(messages, answer, started=began))
+        attempt.responses[f"resp_{id}"] = (*messages, *messages_of_answer(answer))
+        return answer, id
+
+    async def _reply(self, attempt: Attempt, request: Request) -> AnswerRecord:
+        """The reply to a question: as the run or the cache has it, else one that is asked for and kept."""
+        identity = self.behind.identity
+        key = cache_key(identity, request)
+        number = attempt.seen[key]
+        attempt.seen[key] += 1
+        if number:
+            key = cache_key({**identity, "scope": f"asked again {number}"}, request)
+        own = f"{REPLY}door {attempt.answer} {key}"
+        if (kept := await self.ledger.cached(own)) is not None:
+            return kept
+        if self._use_cache and (cached := await self.ledger.cached(key)) is not None:
+            return replace(cached, from_cache=True, attempts=0)
+        async with self.behind.room.flight:
+            answer = answer_record(await self.behind.ask(request, self.ledger), {})
+        name = self.behind.config.name
+        await self.ledger.keep(own, name, answer)
+        if self._use_cache:
+            await self.ledger.keep(key, name, answer)
+        return answer
+
+
+def _wire_of(path: str) -> tuple[Wire | None, str, bool]:
+    """The protocol of an address, the model in it, and whether it asks for a stream."""
+    if path.startswith("models/") and ":" in path:
+        model, _, method = path.removeprefix("models/").partition(":")
+        known = method in ("generateContent", "streamGenerateContent", "countTokens")
+        return (GENERATE if known else None), model, method == "streamGenerateContent"
+    return _WIRES.get(path.removesuffix("/count_tokens")), "", False
+
+
+def _with_own_replies(messages: Iterable[Mapping[str, Any]], calls: Sequence[ModelCall]) -> Iterator[Mapping[str, Any]]:
+    """The messages with each answer that was given here as it was given, blocks of its provider included."""
+    known = {call.reply_digest: call.answer for call in calls if call.answer is not None}
+    ids: dict[str, str] = {}
+    for message in messages:
+        answer = known.get(ModelCall((message,), None).digest[0]) if message.get("role") == "assistant" else None
+        if answer is not None:
+            theirs = [str(call.get("id")) for call in message.get("tool_calls") or ()]
+            ids |= dict(zip(theirs, (str(call.get("id")) for call in answer.tool_calls), strict=False))
+            yield from messages_of_answer(answer)
+        elif (id := message.get("tool_call_id")) in ids:
+            yield {**message, "tool_call_id": ids[str(id)]}
+        else:
+            yield message
