@@ -235,6 +235,28 @@ def test_items_that_flip_within_the_repeats_of_the_baseline_are_not_counted(data
     assert shell("run", "data.json", "-t", "python:flips_after:reply", *run, "--fail-on-broken=2").code == 0
 
 
+def test_a_run_may_ask_less_or_more_often_than_its_baseline(dataset, project, shell):
+    dataset(10)
+    for name, wrong in (("before", ()), ("after", ("ask 0", "ask 1"))):
+        (project / f"flips_{name}.py").write_text(FLIPPING % (wrong,))
+    options = ("--no-cache", "-c", "1", "--trust", "--quiet", "--fail-on-broken", "--fail-on-regression")
+    assert shell("run", "data.json", "-t", "python:flips_before:reply", *options[:-2], "-n", "3").code == 0
+    shell("baseline", "set")
+    done = shell("run", "data.json", "-t", "python:flips_before:reply", *options, "--json")
+    assert done.code == 0 and "could not be compared" not in done.out, "nothing is missing where less is asked"
+    done = shell("run", "data.json", "-t", "python:flips_after:reply", *options)
+    assert done.code == 1 and "max-missing" not in done.err
+    assert "1 of 9 items that passed in" in done.err, "a repeat that only the baseline asked shows that an item flips"
+    assert "fails now: #2. Not counted: 1 item" in done.err
+    steady = shell("run", "data.json", "-t", "python:flips_before:reply", *options[:-2], "-n", "1")
+    assert steady.code == 0
+    shell("baseline", "set")
+    done = shell("run", "data.json", "-t", "python:flips_after:reply", *options, "-n", "3")
+    assert done.code == 1 and "2 of 10 items that passed in" in done.err and "max-missing" not in done.err
+    last = ("--baseline", "last", *options)
+    assert shell("run", "data.json", "-t", "python:flips_after:reply", *last, "--items", "1-9").code == 1
+
+
 def test_an_unanswered_item_is_missing_and_not_broken(answered, shell):
     answered([RIGHT] * 10)
     shell("baseline", "set")

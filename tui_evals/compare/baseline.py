@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import ceil, comb, fsum
 from pathlib import Path
@@ -185,26 +185,47 @@ class SharedItem:
         return self.differs and self.before == "pass" and self.after == "fail"
 
 
-def shared_items(lines: Iterable[ComparedLine], number: int = 1) -> list[SharedItem]:
+def shared_items(lines: Sequence[ComparedLine], number: int = 1) -> list[SharedItem]:
     """The items that the first run and a later one, given by its position, both asked and judge alike."""
     items: defaultdict[tuple[str, str], list[ComparedLine]] = defaultdict(list)
+    one_sided = one_sided_repeats(lines, number)
     for line in lines:
-        if line.answers[0] and line.answers[number] and not (line.otherwise and line.otherwise[number - 1]):
+        if _faces(line, number) or (one_sided and (line.item, line.column, line.repeat) in one_sided):
             items[line.item, line.column].append(line)
     return [_shared_item(own, number) for own in items.values()]
 
 
+def one_sided_repeats(lines: Iterable[ComparedLine], number: int = 1) -> Set[tuple[str, str, int | None]]:
+    """The repeats, by item, column and number, that only one of two runs asked of an item which both did.
+
+    They count towards what their run makes of the item, and nothing is missing in the run that asks less often.
+    """
+    shared: defaultdict[tuple[str, str], set[int | None]] = defaultdict(set)
+    alone: set[tuple[str, str, int | None]] = set()
+    for line in lines:
+        if _faces(line, number):
+            shared[line.item, line.column].add(line.repeat)
+        elif (line.answers[0] is None) != (line.answers[number] is None):
+            alone.add((line.item, line.column, line.repeat))
+    return {place for place in alone if (faced := shared.get(place[:2])) and place[2] not in faced}
+
+
+def _faces(line: ComparedLine, number: int) -> bool:
+    """Whether both runs have the answer and judge it alike."""
+    both = line.answers[0] is not None and line.answers[number] is not None
+    return both and not (line.otherwise and line.otherwise[number - 1])
+
+
 def _shared_item(lines: Sequence[ComparedLine], number: int) -> SharedItem:
     first = lines[0]
-    statuses = [[answer.status for line in lines if (answer := line.answers[at])] for at in (0, number)]
+    outcomes = [
+        [Outcome(line.turn or 0, line.repeat or 0, answer.status) for line in lines if (answer := line.answers[at])]
+        for at in (0, number)
+    ]
     if len(lines) == 1:
-        repeats: Sequence[Verdict] = (before := _ALONE[statuses[0][0]],)
-        after = _ALONE[statuses[1][0]]
+        before, after = (_ALONE[own[0].status] for own in outcomes)
+        repeats: Sequence[Verdict] = (before,)
     else:
-        outcomes = [
-            [Outcome(line.turn or 0, line.repeat or 0, status) for line, status in zip(lines, own, strict=True)]
-            for own in statuses
-        ]
         repeats, before, after = repeat_verdicts(outcomes[0]), *map(item_verdict, outcomes)
     return SharedItem(
         first.item,
@@ -212,9 +233,17 @@ def _shared_item(lines: Sequence[ComparedLine], number: int) -> SharedItem:
         repeats,
         before,
         after,
-        len(lines),
-        any(line.kinds[number - 1] == "broken" for line in lines),
-        not _OPEN.isdisjoint(statuses[1]),
+        len(outcomes[1]),
+        any(_breaks(line, number) for line in lines),
+        any(outcome.status in _OPEN for outcome in outcomes[1]),
+    )
+
+
+def _breaks(line: ComparedLine, number: int) -> bool:
+    """Whether an answer fails that passes in the first run, or that only the later run asked for."""
+    later = line.answers[number]
+    return line.kinds[number - 1] == "broken" or (
+        line.answers[0] is None and later is not None and later.status == "fail"
     )
 
 

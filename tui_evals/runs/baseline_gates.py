@@ -11,6 +11,7 @@ from tui_evals.compare.baseline import (
     can_show,
     drop_sentence,
     least_items,
+    one_sided_repeats,
     passing_and_judged,
     shared_items,
     too_few_sentence,
@@ -73,7 +74,7 @@ def _verdict(comparison: Comparison, shared: Sequence[SharedItem], before: str, 
     """How the run compares, what is left out, and what drop so few items can show."""
     (difference,) = comparison.against
     sentences = [difference_sentence(difference, before, after, level)]
-    if apart := difference.counts.get("gone", 0) + difference.counts.get("not comparable", 0):
+    if apart := sum(line.kinds[0] in _APART for line in _expected(comparison)):
         sentences.append(f"{count_answers(apart)} of {before} could not be compared.")
     if difference.passes.items and not difference.passes.worse(level):
         sentences.append(drop_sentence(*passing_and_judged(shared), level))
@@ -146,14 +147,25 @@ def _test_sentence(test: MeasuredDifference, pair: _Pair, level: float) -> str:
 
 def _lost_check(pair: _Pair) -> Iterable[CheckedGate]:
     """The gate on what the baseline judged and nothing can be compared with; only where it is not met."""
-    lines = pair.comparison.lines
-    judged = [line for line in lines if line.answers[0] and line.answers[0].status in JUDGED]
+    judged = [line for line in _expected(pair.comparison) if line.answers[0] and line.answers[0].status in JUDGED]
     what = f"judged in {pair.before} and not comparable now"
     checks = missing_check(pair.gates, True, sum(map(_is_lost, judged)), len(judged), "answer", what)
     return [check for check in checks if not check.met]
 
 
+_APART = ("gone", "not comparable")
+
+
+def _expected(comparison: Comparison) -> list[ComparedLine]:
+    """All lines but those of repeats that only one of the runs asked for."""
+    lines = comparison.lines
+    one_sided = one_sided_repeats(lines)
+    if not one_sided:
+        return [*lines]
+    return [line for line in lines if (line.item, line.column, line.repeat) not in one_sided]
+
+
 def _is_lost(line: ComparedLine) -> bool:
     """Whether what the baseline judged has nothing to be compared with."""
     later = line.answers[1]
-    return later is None or later.status not in JUDGED or line.kinds[0] in ("gone", "not comparable")
+    return later is None or later.status not in JUDGED or line.kinds[0] in _APART
