@@ -18,7 +18,7 @@ from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
 from tui_evals.imports.promptfoo.prompts import model_of, written_model
 from tui_evals.text.prompty import parse_prompty, render_messages
-from tui_evals.text.yamls import load_mapping
+from tui_evals.text.yamls import load_mapping, load_yaml
 
 FIXTURES = Path(__file__).parent / "promptfoo"
 NOWHERE = Path("/nonexistent")
@@ -50,7 +50,7 @@ EQUALS = {
     "{type: word-count, value: '4'}": {"Length": {"unit": "words", "at_least": 4, "at_most": 4}},
     "{type: word-count, value: {max: 9}}": {"Length": {"unit": "words", "at_most": 9}},
     "{type: 'similar:cosine', value: x}": {"EmbeddingSimilarity": {"value": "x", "threshold": 0.75}},
-    "{type: not-levenshtein, value: x}": {"Levenshtein": {"value": "x", "most_edits": 5}},
+    "{type: not-levenshtein, value: x}": {"Levenshtein": {"value": "x", "most_edits": 5, "negate": True}},
     "{type: assert-set, threshold: 0.5, metric: Half, assert: [{type: is-json, weight: 3}, {type: not-is-json}]}": {
         "Half": {
             "type": "AtLeast",
@@ -156,10 +156,14 @@ LEFT_OUT = {
 @pytest.mark.parametrize("written", LEFT_OUT)
 def test_an_assertion_without_an_equal_is_named_with_its_line(written: str) -> None:
     item, losses = case(written)
-    assert "evaluators" not in item
+    (held,) = item["evaluators"].values()
     (loss,) = losses.of("left out")
+    assert (held["type"], held["why"]) == ("LeftOut", loss.why)
     assert loss.where == "c.yaml:5"
     assert LEFT_OUT[written] in str(loss)
+    assert load_yaml(write_config({"items": [{"prompt": "a", **item}]})[0])["tests"][0]["assert"] == [
+        load_yaml(written)
+    ]
 
 
 def test_evaluators_that_mean_not_quite_the_same_are_called_changed() -> None:
@@ -322,9 +326,9 @@ def test_groups_and_what_never_fails_are_written_as_sets_and_without_weight() ->
     }
     data = {"schemaVersion": "1.11.0", "default_evaluators": evaluators, "items": [{"prompt": "a"}]}
     text, losses = write_config(data)
-    assert [loss.what for loss in losses.of("left out") if loss.what != "providers"] == ["Cost"]
+    assert "from 0.121 on" in next(loss.why for loss in losses.of("changed") if loss.what == "Cost")
     back, _ = read(text)
-    assert back.data["default_evaluators"] == {"Most": evaluators["Most"], "Seen": evaluators["Seen"]}
+    assert back.data["default_evaluators"] == evaluators
 
 
 # files
@@ -744,7 +748,7 @@ def test_a_transform_that_is_a_file_runs_before_what_judges(tmp_path: Path) -> N
     judged = load_registry().build("Transformed", {name: part for name, part in options.items() if name != "type"})
     assert asyncio.run(evaluate(judged, Evidence(response="apple banana cherry"))).result == "pass"
     assert asyncio.run(evaluate(judged, Evidence(response="cherry banana"))).result == "fail"
-    assert "evaluators" not in second
+    assert second["evaluators"]["equals"]["type"] == "LeftOut"
     why = {loss.what: loss.why for loss in losses.of("left out")}
     assert why["equals"].endswith("which is an ES module; write it with module.exports")
     assert "What judges its outcome is left out too" in why["options.transform"]

@@ -51,7 +51,7 @@ def test_an_imported_configuration_is_a_valid_dataset(name: str) -> None:
     data = imported(name).data
     named = {**data, "prompt_file": "p.prompty"} if "messages" not in data else data
     document = Document(HERE / "x.json", json.dumps(named), "", "document", named)
-    assert [str(problem) for problem in validate(document, load_registry().catalogue).problems] == []
+    assert [str(one) for one in validate(document, load_registry().catalogue).problems if one.severity == "error"] == []
 
 
 @pytest.mark.parametrize(("name", "row"), recorded())

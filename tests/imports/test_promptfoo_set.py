@@ -36,7 +36,7 @@ def test_a_configuration_becomes_a_valid_dataset(file: Path) -> None:
         **{Path(file).stem: FileOptions for file in found.code},
     }
     document = Document(SET / "x.json", json.dumps(named), "", "document", named)
-    assert [str(problem) for problem in validate(document, known).problems] == []
+    assert [str(one) for one in validate(document, known).problems if one.severity == "error"] == []
 
 
 def test_every_configuration_of_the_set_was_recorded() -> None:

@@ -19,6 +19,7 @@ from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import Evidence, Score, evaluate
 from tui_evals.evaluators.custom import FOLDER
+from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.imports.losses import Losses
@@ -29,6 +30,7 @@ from tui_evals.runs.prompting import Chat, PromptUnderTest, chat_for, of_dataset
 
 SET = Path(__file__).parents[1] / "imports" / "promptfoo" / "set"
 GROUP = "AtLeast"
+RECORDED_WITH = (0, 119, 0)
 _ASKED = re.compile(r"the variable |the prompt ")
 _MADE = {
     "equals": ("Equals", "JsonMatch"),
@@ -83,7 +85,7 @@ def compared(file: Path) -> Compared:
 
 def imported(file: Path) -> tuple[Configuration, Losses]:
     """A configuration as the import reads it."""
-    return read_config(file.read_text(encoding="utf-8"), file.name, file.parent)
+    return read_config(file.read_text(encoding="utf-8"), file.name, file.parent, RECORDED_WITH)
 
 
 async def _compared(file: Path, rows: Sequence[Mapping[str, Any]]) -> Compared:
@@ -157,6 +159,13 @@ async def _judged(row: Mapping[str, Any], unit: _Unit, losses: Losses, result: C
     for one in _in_order(row["asserts"], waiting, "assert-set" in named):
         kind = one["type"]
         result.asserted += 1
+        if waiting and waiting[0].evaluator == LEFT_OUT:
+            waiting.pop(0)
+            result.left_out += 1
+            same = False
+            if kind not in named:
+                result.different.append(f"row {row['test']}: {kind} is left out, and nobody is told")
+            continue
         if not waiting or not _may_be(kind, waiting[0], unit.found):
             result.left_out += 1
             same = False

@@ -31,6 +31,7 @@ def gate(
     fail_on_regression: float | bool | None = None,
     baseline: Run | str | None = None,
     max_missing: float | None = None,
+    fail_on_incomplete: int | bool | None = None,
     project: str | Path | None = None,
 ) -> GateResults:
     """Check a run against gates, which mean what the options of `tui-evals run` with the same names mean.
@@ -56,6 +57,7 @@ def gate(
             "fail_on_regression": fail_on_regression,
             "baseline": baseline.key if isinstance(baseline, Run) else baseline,
             "max_missing": max_missing,
+            "fail_on_incomplete": fail_on_incomplete,
         }
     )
     root = project_root(Path(project) if project is not None else Path.cwd())

@@ -140,6 +140,7 @@ class Checker:
             problems += result_problems(data)
             problems += _default_evaluator_problems(data, catalogue, custom)
             problems += _placed(checks, "evaluators")
+            problems += _incomplete_items(data)
         portability: list[Problem] = []
         if document.dialect in ("csv", "jsonl"):
             portability = [Problem("is no eval document; `tui-evals convert --to m365` writes one")]
@@ -486,6 +487,31 @@ def _bare_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
         them = "the item has" if len(bare) == 1 else f"{len(bare):,} items have"
         message = f"{them} variables only; run them with --prompt FILE, or name one as prompt_file of the dataset"
         yield Problem(message, ("items", bare[0]), severity="warning")
+
+
+def _incomplete_items(data: Mapping[str, Any]) -> Iterator[Problem]:
+    """The problem of items that an import left an assertion out of, stated once."""
+    names = [
+        sorted({key for _, unit in _units(item, (), item.get("turns")) for key in _left_out_in(unit.get("evaluators"))})
+        for item in data["items"]
+        if isinstance(item, dict)
+    ]
+    shared = sorted(_left_out_in(data.get("default_evaluators")))
+    count = len(names) if shared else sum(map(bool, names))
+    if count:
+        first = 0 if shared else next(number for number, own in enumerate(names) if own)
+        kinds = ", ".join(dict.fromkeys([*shared, *(name for own in names for name in own)]))
+        message = (
+            f"the verdict of {count:,} item{'s' if count > 1 else ''} is incomplete, because an import left assertions "
+            f"out ({kinds}); put an evaluator in the place of each, or remove it"
+        )
+        yield Problem(message, ("items", first), severity="warning")
+
+
+def _left_out_in(evaluators: object) -> set[str]:
+    """The labels of evaluators that hold the place of what was left out."""
+    given = evaluators.items() if isinstance(evaluators, dict) else ()
+    return {key for key, options in given if isinstance(options, dict) and options.get("type", key) == "LeftOut"}
 
 
 def _samples_of_inspect(items: Sequence[Any]) -> Iterator[Problem]:

@@ -71,6 +71,8 @@ class ImportOptions:
     """What dataset and run are called."""
     prompt: str | None = None
     """Which prompt, of a file that holds several."""
+    written_by: str | None = None
+    """The version of the tool that the file was written for, where what it means depends on that."""
 
 
 Configuration = tuple[Settings, Mapping[str, str]]

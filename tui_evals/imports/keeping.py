@@ -15,6 +15,7 @@ from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import DatasetError, pretty_json
 from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry, with_prompt_metrics
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.project_files import TooLarge, read_bytes
@@ -205,7 +206,10 @@ def verdict_counts(recordings: Iterable[Recording], root: Path) -> tuple[int, in
             place = (answer.item, answer.turn)
             if found and place not in keys:
                 judging = resolve_evaluators(dataset, dataset.items[answer.item].units[answer.turn])
-                keys[place] = {FORMAT_KEY, *(entry.key for entry in judging if entry.evaluator in known)}
+                keys[place] = {
+                    FORMAT_KEY,
+                    *(entry.key for entry in judging if entry.evaluator in known and entry.evaluator != LEFT_OUT),
+                }
             recorded += len(found)
             repeatable += sum(key in keys[place] for key in found)
         recorded += len(one.together)

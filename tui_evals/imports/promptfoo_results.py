@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult
 from tui_evals.imports.keeping import json_in, keep_run, keep_runs
 from tui_evals.imports.losses import Losses
@@ -24,7 +25,7 @@ from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
 from tui_evals.text.measures import counted
 
-from .promptfoo.asserts import Asserts, Judged, label_of, unweighted
+from .promptfoo.asserts import Asserts, Judged, Version, label_of, unweighted, version_of
 from .promptfoo.cases import TRANSFORMS
 from .promptfoo.code import Seen
 from .promptfoo.files import Source, Spot
@@ -123,6 +124,12 @@ class _File(_Part):
     evalId: str | None = None
     results: _Results
     config: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+
+    @property
+    def version(self) -> Version | None:
+        """The version of promptfoo that wrote it."""
+        return version_of(str(self.metadata.get("promptfooVersion", "")))
 
 
 def recognises(path: Path) -> bool:
@@ -216,7 +223,7 @@ def _recording(path: Path, file: _File, rows: Sequence[_Row]) -> tuple[Recording
     source = Source(path.name, {name: value for name, value in config.items() if value}, lambda _: None)
     configuration, losses = read_source(source, path.parent)
     places = _places(tests, configuration)
-    judged = {row.testIdx: _Assertions(row, path, losses) for row in tests}
+    judged = {row.testIdx: _Assertions(row, path, file.version, losses) for row in tests}
     document = _with_evaluators(configuration.data, {places[number]: one.evaluators for number, one in judged.items()})
     targets = list(dict.fromkeys(_target(row.provider) for row in rows))
     answers: list[RecordedAnswer] = []
@@ -335,12 +342,12 @@ def _with_evaluators(
 class _Assertions:
     """The assertions of a test in the order in which their verdicts stand, each with the key of its scores."""
 
-    def __init__(self, row: _Row, path: Path, losses: Losses) -> None:
+    def __init__(self, row: _Row, path: Path, version: Version | None, losses: Losses) -> None:
         spot = Spot(Source(path.name, row.testCase, lambda _: None), (), row.testCase)
         self._spots = list(_flat(spot.get("assert")))
         values = Values(path.parent, True, losses)
-        reader = Asserts(row.vars, values.of_assert, None, Seen(), losses, path.parent)
-        read = {one.path: next(reader.all([one]), None) for one in self._spots}
+        reader = Asserts(row.vars, values.of_assert, None, Seen(), losses, path.parent, version=version)
+        read = {one.path: next(reader.all([one])) for one in self._spots}
         heaviest = max([1.0, *(float(one.value.get("weight") or 0) for one in self._spots)])
         keys = list(_keys(self._spots, read))
         self.evaluators: dict[str, Any] = {}
@@ -349,10 +356,9 @@ class _Assertions:
             judged = read[spot.path]
             kind = str(spot.value.get("type"))
             weight = float(spot.value.get("weight", 1)) / heaviest
-            self._known.append((key, kind if judged is None else judged.name, weight))
-            if judged is not None:
-                options = unweighted(judged, heaviest)
-                self.evaluators[key] = options if key == judged.name else {"type": judged.name, **options}
+            self._known.append((key, kind if judged.name == LEFT_OUT else judged.name, weight))
+            options = unweighted(judged, heaviest)
+            self.evaluators[key] = options if key == judged.name else {"type": judged.name, **options}
 
     def scores(self, row: _Row) -> tuple[ScoreRecord, ...]:
         """The verdicts of one answer."""
@@ -383,13 +389,13 @@ def _flat(spot: Spot | None) -> Iterator[Spot]:
             yield one
 
 
-def _keys(spots: Sequence[Spot], read: Mapping[Any, Judged | None]) -> Iterator[str]:
+def _keys(spots: Sequence[Spot], read: Mapping[Any, Judged]) -> Iterator[str]:
     """What the scores of each assertion are called: as the evaluator that the import makes of it."""
     taken: set[str] = set()
     for spot in spots:
         judged, kind = read[spot.path], str(spot.value.get("type"))
         metric = spot.value.get("metric")
-        wanted = label_of(str(metric)) if metric else judged.name if judged else label_of(kind)
+        wanted = label_of(str(metric)) if metric else label_of(kind) if judged.name == LEFT_OUT else judged.name
         key, number = wanted, 1
         while key in taken:
             number += 1

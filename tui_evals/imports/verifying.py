@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Ask, JudgingStopped
+from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import UnknownEvaluator, with_prompt_metrics
 from tui_evals.runs.approving import missing_permissions
 from tui_evals.runs.errors import CannotPlan
@@ -219,9 +220,15 @@ def _asks(document: Mapping[str, Any], item: Mapping[str, Any]) -> frozenset[str
     values = {**(document.get("variables") or {}), **(item.get("variables") or {})}.values()
     turns = [turn.get("prompt") for turn in item.get("turns") or ()]
     parts = [*values, item.get("prompt"), item.get("messages"), *turns]
-    return frozenset(
-        part if isinstance(part, str) else strictjson.dumps(part) for part in parts if part not in (None, "")
-    )
+    return frozenset(_as_data(part) for part in parts if part not in (None, ""))
+
+
+def _as_data(part: object) -> str:
+    """A part of a question for comparing: a text that is JSON says the same as its value, however it is spaced."""
+    try:
+        return strictjson.dumps(strictjson.loads(part) if isinstance(part, str) else part)
+    except strictjson.JsonError:
+        return str(part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +263,7 @@ async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | No
             now = await form_record(evidence, item, plan.dataset)
             told.append(_compared(check, one, before, now))
             continue
-        if entry is None:
+        if entry is None or entry.evaluator == LEFT_OUT:
             told.append(_Told(one, before))
             continue
         asked, entry = entry, _without_transform(check, one, before, entry)

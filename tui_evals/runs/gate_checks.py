@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from tui_evals.compare.statistics import percent
+from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.figures import Figure, mean_interval, pass_rate, sample_of
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.scoring import Column, item_scores
@@ -145,6 +146,8 @@ def answer_checks(reader: Reader, asked: AskedAnswers, total: Totals, gates: Gat
         checks += [by_rules(gates, asked.finished, *pair) for pair in zip(rates, scores, strict=True)]
     if gates.fail_under_score is not None:
         checks += _score_checks(reader, asked, gates.text("fail_under_score"), gates.fail_under_score)
+    if gates.fail_on_incomplete is not None:
+        checks.append(_incomplete_check(asked, gates.text("fail_on_incomplete"), gates.fail_on_incomplete))
     if gates.deciding:
         counts = (len(asked.missing), asked.conversations, asked.unit)
         checks += missing_check(gates, asked.finished, *counts, "missing or not judged")
@@ -172,6 +175,15 @@ def _worst_check(asked: AskedAnswers, total: Totals, gates: Gates) -> CheckedGat
         return CheckedGate(gate, "not met", _NO_VERDICT, figure)
     sentence = f"{bad:,} of {count_answers(total.total)} {'is' if bad == 1 else 'are'} {worst} or worse."
     return CheckedGate(gate, gate_verdict(bad > 0, asked.finished), sentence, figure)
+
+
+def _incomplete_check(asked: AskedAnswers, gate: str, least: int) -> CheckedGate:
+    """The gate on answers whose verdict lacks an assertion that was left out."""
+    rows = [row for row in asked.rows if any(one.evaluator == LEFT_OUT for one in asked.scores.get(row.id, ()))]
+    items, of = len({row.item for row in rows}), count_answers(len(asked.rows))
+    figure = Figure(len(rows), items, len(asked.rows), None, "", "answers", "incomplete")
+    sentence = f"{len(rows):,} of {of} {'has' if len(rows) == 1 else 'have'} a verdict without what was left out."
+    return CheckedGate(gate, gate_verdict(len(rows) >= least, asked.finished), sentence, figure)
 
 
 def _rate_checks(reader: Reader, asked: AskedAnswers, gate: str, least: float) -> Iterator[CheckedGate]:

@@ -105,6 +105,13 @@ OPTIONS = (
         f"How much may be unanswered, unjudged or not comparable before no gate is met ({MAX_MISSING:g}).",
         _percentage,
     ),
+    GateOption(
+        "fail_on_incomplete",
+        "[=N]",
+        "Exit 1 when N answers (1) have a verdict without an assertion that an import left out.",
+        _count,
+        alone="1",
+    ),
     GateOption("baseline", "RUN", "Compare with RUN instead of the baseline that was set.", _run),
 )
 
@@ -129,6 +136,7 @@ class Gates:
     fail_on_regression: float | None = None
     """The level: how often chance may make as large a difference."""
     max_missing: float | None = None
+    fail_on_incomplete: int | None = None
     baseline: str | None = None
     """The run to measure against, as the user named it; otherwise it is the baseline of the dataset."""
     baseline_run: RunRow | None = None

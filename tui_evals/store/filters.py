@@ -396,6 +396,9 @@ STATUS_WORDS: Mapping[str, AnswerStatus] = {
 FILTER_WORDS: Mapping[str, FilterWord] = {
     **{word: _word("status", status, f"status {status}") for word, status in STATUS_WORDS.items()},
     "empty": FilterWord("the answer says nothing", _empty),
+    "incomplete": FilterWord(
+        "an assertion of another tool was left out of its verdict", lambda _, run: _judged("LeftOut", run)
+    ),
     "flaky": FilterWord("some repeats pass and others fail", _flaky),
     **{ending: _word("ending", ending, about) for ending, about in ENDINGS.items()},
 }

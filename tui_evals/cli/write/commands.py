@@ -337,6 +337,7 @@ def history_command(dataset: Path, as_json: bool) -> None:
 )
 @click.option("--name", metavar="NAME", help="What dataset and run are called; as the prompt or the file when absent.")
 @click.option("--prompt", metavar="NAME", help="Which prompt, of a file of Prompt Foundry with several.")
+@click.option("--written-by", metavar="VERSION", help="The version of promptfoo that PATH was written for.")
 @click.option(
     "--targets/--no-targets",
     default=None,

@@ -20,7 +20,7 @@ from tui_evals.text import strictjson
 from tui_evals.text.measures import counted
 from tui_evals.text.templates import TemplateError
 
-from .asserts import KINDS, Asserts, Judged, keyed
+from .asserts import KINDS, Asserts, Judged, Version, keyed
 from .code import CodeFiles, NotCarried, Seen, transform_code
 from .files import Source, Spot, files_named, named_file, shown_name, source_of
 from .values import ENV, Values, as_jinja, filled, needs_values, script_text
@@ -148,6 +148,8 @@ class Tests:
     folder: File
     renders: bool
     losses: Losses
+    version: Version | None = None
+    """The version of promptfoo that the configuration was written for."""
     seen: Seen = _ANSWER
     """What is judged where no test says otherwise: the answer, or what all providers make of it."""
     code: CodeFiles = field(default_factory=CodeFiles, init=False)
@@ -361,7 +363,9 @@ class Tests:
             if options is not None and options.get("provider") is not None:
                 judge = Asserts(values, self.values.of_assert, None, seen, self.losses, self.folder).judge_of(options)
         shares = bool(self._share(layers))
-        reader = Asserts(values, self.values.of_assert, judge, seen, self.losses, self.folder, self.code, shares)
+        reader = Asserts(
+            values, self.values.of_assert, judge, seen, self.losses, self.folder, self.code, self.version, shares
+        )
         return list(reader.all(spots))
 
     def _seen(self, layers: Layers) -> Seen:

@@ -31,7 +31,10 @@ _FUNCTION = re.compile(r"[A-Za-z_]\w*")
 _CALLED = """
 
 def score(response, prompt, variables):
-    found = {function}(response, {{"prompt": prompt, "vars": variables}})
+    try:
+        found = {function}(response, {{"prompt": prompt, "vars": variables}})
+    except Exception as problem:
+        return {raised}, f"its code raised {{type(problem).__name__}}: {{problem}}"
     if isinstance(found, dict):
         passed = found.get("pass", found.get("pass_", found.get("score", 0) > 0))
         return bool(passed), str(found.get("reason") or "")
@@ -62,8 +65,13 @@ class CodeFiles:
         """Note whether code that goes into the dataset may look at the variables of its test."""
         self.reads_variables |= "context" in source or "arguments" in source
 
-    def python(self, source: str, called: str, function: str | None, threshold: float | None) -> str:
-        """The evaluator that judges as Python does: a file with a function, an expression, or lines that return."""
+    def python(
+        self, source: str, called: str, function: str | None, threshold: float | None, *, turned: bool = False
+    ) -> str:
+        """The evaluator that judges as Python does: a file with a function, an expression, or lines that return.
+
+        Code that raises fails its test, also where its verdict is `turned`.
+        """
         passes = "> 0" if threshold is None else f">= {threshold!r}"
         if function is not None:
             body, name = source.rstrip() + "\n", function
@@ -73,7 +81,7 @@ class CodeFiles:
             raise NotCarried(f"it defines no function {name}")
         if name == "score":
             body, name = body + "\n\nscored_there = score\n", "scored_there"
-        return self._add(called, f"{body}{_CALLED.format(function=name, passes=passes)}", ".py")
+        return self._add(called, f"{body}{_CALLED.format(function=name, passes=passes, raised=turned)}", ".py")
 
     def javascript(self, source: str, called: str) -> str:
         """The evaluator that is a file of JavaScript, as it is written."""

@@ -12,9 +12,11 @@ from typing import Any
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.custom import FOLDER
-from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
-from tui_evals.imports.keeping import keep_dataset, run_command, text_of
+from tui_evals.evaluators.left_out import LEFT_OUT
+from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, WrongOptions, shown
+from tui_evals.imports.keeping import json_in, keep_dataset, run_command, text_of
 from tui_evals.imports.losses import Losses
+from tui_evals.imports.promptfoo.asserts import Version, version_of
 from tui_evals.imports.promptfoo.cases import Tests
 from tui_evals.imports.promptfoo.code import NotCarried, Seen, transform_code
 from tui_evals.imports.promptfoo.files import Source, Spot, json_source, yaml_source
@@ -147,13 +149,13 @@ def recognises(path: Path) -> bool:
     return path.name in NAMES or any((path / name).is_file() for name in NAMES)
 
 
-def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Losses]:
+def read_config(text: str, source: str, folder: Path, version: Version | None = None) -> tuple[Configuration, Losses]:
     """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed."""
     read = json_source if source.endswith(".json") else yaml_source
-    return read_source(read(text, source), folder)
+    return read_source(read(text, source), folder, version)
 
 
-def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
+def read_source(source: Source, folder: Path, version: Version | None = None) -> tuple[Configuration, Losses]:
     """Read the value of a configuration."""
     root = Spot(source, (), source.value)
     if not root.mapping():
@@ -165,7 +167,7 @@ def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
     providers = root.get("providers") or root.get("targets")
     targets = read_providers(providers, folder, losses)
     seen = _seen(transforms_of(providers, folder), folder, losses)
-    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses, seen)
+    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses, version, seen)
     if tests.around:
         prompts = tuple(_with_around(prompt, tests, losses) for prompt in prompts)
     data = {**_document(root, tests, prompts, losses), **_asked_for_by_all(targets)}
@@ -177,7 +179,8 @@ def read_source(source: Source, folder: Path) -> tuple[Configuration, Losses]:
     losses.carried(counted(len(prompts), "prompt"))
     asked = [unit for item in data["items"] for unit in (item, *item.get("turns", ()))]
     units = [data.get("default_evaluators"), *(unit.get("evaluators") for unit in asked)]
-    if evaluators := sum(len(unit or ()) for unit in units):
+    judging = ((key, options) for unit in units for key, options in (unit or {}).items())
+    if evaluators := sum(options.get("type", key) != LEFT_OUT for key, options in judging):
         losses.carried(counted(evaluators, "evaluator"))
     return Configuration(data, prompts, targets, tests.code.files), losses
 
@@ -369,7 +372,8 @@ def may_be_config(path: Path) -> bool:
 
 def _import(request: ImportRequest) -> ImportResult:
     source = _config_file(request.path)
-    config, losses = read_config(text_of(source), str(source), source.parent)
+    version = _written_for(request.options.written_by, source.parent)
+    config, losses = read_config(text_of(source), str(source), source.parent, version)
     default = source.resolve().parent.name if source.name in NAMES else source.stem
     file = replace(request, path=source).dataset_file(default or "promptfoo")
     written = _prompt_files(config.prompts, file, losses) if len(config.prompts) > 1 else []
@@ -388,6 +392,19 @@ def _import(request: ImportRequest) -> ImportResult:
         targets=sections,
         next_with_targets=_commands(file, config, written, with_names),
     )
+
+
+def _written_for(said: str | None, folder: Path) -> Version | None:
+    """The version of promptfoo a configuration was written for: as it is said, or as its package.json asks for it."""
+    if said is not None:
+        version = version_of(said)
+        if version is None:
+            raise WrongOptions(f"--written-by {said} names no version. Write it like 0.119.0.")
+        return version
+    package = json_in(folder / "package.json")
+    parts = [package.get(name) for name in ("dependencies", "devDependencies")] if isinstance(package, dict) else []
+    asked = next((part["promptfoo"] for part in parts if isinstance(part, dict) and "promptfoo" in part), None)
+    return version_of(str(asked)) if asked is not None else None
 
 
 def _commands(file: Path, config: Configuration, prompts: Sequence[_PromptFile], named: Sequence[str]) -> str:

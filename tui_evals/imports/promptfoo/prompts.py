@@ -441,7 +441,7 @@ def prompty_text(prompt: Prompt) -> str | None:
     if any(message.keys() != {"role", "content"} or message["role"] == "tool" for message in prompt.messages):
         return None
     name = strictjson.dumps(prompt.name)
-    wanted = [(message["role"], _without_markers(str(message["content"]).strip())) for message in prompt.messages]
+    wanted = [(message["role"], _in_a_section(str(message["content"]))) for message in prompt.messages]
     body = "\n".join(f"{role}:\n{content}\n" for role, content in wanted)
     text = f"---\nname: {name}\n---\n{body}"
     try:
@@ -449,6 +449,16 @@ def prompty_text(prompt: Prompt) -> str | None:
     except PromptyError:
         return None
     return text if [(section.role, section.text) for section in read.sections] == wanted else None
+
+
+def _in_a_section(text: str) -> str:
+    """A text as a section of a prompt file holds it: blanks at its ends, which no section keeps, are filled in."""
+    inner = text.strip()
+    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    if not inner:
+        before, after = text, ""
+    filled_in = [f"{{{{ {strictjson.dumps(blank)} }}}}" if blank else "" for blank in (before, after)]
+    return f"{filled_in[0]}{_without_markers(inner)}{filled_in[1]}"
 
 
 def _without_markers(text: str) -> str:

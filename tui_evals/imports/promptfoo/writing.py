@@ -10,12 +10,14 @@ from typing import Any
 
 from tui_evals.datasets.prompts import github_text
 from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
+from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.prompts import Prompt, written_model
 from tui_evals.text import strictjson
 
-from .asserts import DRAFT_7, FACT_SCORES, NEVER_NEGATED, SAME_PATTERN
+from .asserts import HEEDED_LATE
 from .cases import KEPT, KEPT_FIELDS
+from .readers import DRAFT_7, FACT_SCORES, SAME_PATTERN
 from .values import literal, lone_name
 
 _PYTHON_ONLY = re.compile(r"\(\?(?:[aimsuLx]|P|#)|\\[AZz]|[*+?}]\+")
@@ -78,6 +80,11 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
     options = {_SPELLINGS.get(key, key): value for key, value in one.settings.items()}
     negate, weight = options.pop("negate", False), options.pop("weight", None)
     judge = options.pop("judge", None)
+    if name == LEFT_OUT:
+        if options.get("tool", "promptfoo") != "promptfoo":
+            raise NoAssert(f"it holds the place of an assertion of {options['tool']}")
+        losses.carried(one.key, where, "as the assertion whose place it holds")
+        return dict(options["assertion"])
     if name == "AtLeast":
         return _set_of(one, options, negate, weight, judge, references, where, losses)
     write = _WRITERS.get(name)
@@ -88,8 +95,8 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
     rest = {key: value for key, value in task.options.items() if value not in (None, False)}
     if rest:
         raise NoAssert(f"an assertion cannot say {', '.join(sorted(rest))}")
-    if negate and written["type"] in NEVER_NEGATED:
-        raise NoAssert(f"promptfoo does not heed not- before {written['type']}")
+    if negate and written["type"] in HEEDED_LATE:
+        losses.changed(one.key, where, f"promptfoo heeds not- before {written['type']} from 0.121 on")
     if weight == 0:
         losses.changed(one.key, where, "an assertion without weight cannot fail its test there")
     if negate:

@@ -1,0 +1,115 @@
+"""An assertion that no evaluator stands for stays in sight: in dataset, verdicts, gates, and on the way back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tui_evals.text.prompty import parse_prompty, render_messages
+from tui_evals.text.yamls import load_mapping
+
+REPLAY = ("--target", "replay:answers.jsonl", "--quiet")
+CONFIG = """\
+prompts: ['Say {{word}} now']
+tests:
+- {vars: {word: yes}, assert: [{type: contains, value: Say}, {type: pi, value: Is it polite?}]}
+- {vars: {word: no}, assert: [{type: contains, value: Say}]}
+"""
+
+
+def imported(shell, text=CONFIG, *options):
+    Path("promptfooconfig.yaml").write_text(text, encoding="utf-8")
+    done = shell("import", "promptfooconfig.yaml", "--name", "data", *options)
+    assert done.code == 0, done
+    return done, json.loads(Path("data.json").read_text(encoding="utf-8"))
+
+
+def answer(*texts):
+    rows = [{"prompt": text, "response": text} for text in texts]
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_every_verdict_without_a_left_out_assertion_is_marked_until_it_is_removed(project, shell):
+    done, data = imported(shell)
+    assert "left out: pi" in done.out
+    assert data["items"][0]["evaluators"]["pi"]["assertion"] == {"type": "pi", "value": "Is it polite?"}
+    assert "the verdict of 1 item is incomplete" in shell("validate", "data.json").out
+    answer("Say yes now", "Say no now")
+    run = ("run", "data.json", *REPLAY)
+    gated = shell(*run, "--fail-on-incomplete")
+    assert gated.code == 1
+    assert "1 of 2 answers has a verdict without what was left out" in gated.out + gated.err
+    shown = json.loads(shell("show", "last", "--only", "incomplete", "--json").out)
+    assert [one["status"] for one in shown["answers"]] == ["pass"]
+    assert "pi of promptfoo was left out" in shell("show", "last", "--item", "#1").out
+    del data["items"][0]["evaluators"]["pi"]
+    Path("data.json").write_text(json.dumps(data), encoding="utf-8")
+    assert shell(*run, "--fail-on-incomplete").code == 0
+    assert "incomplete" not in shell("validate", "data.json").out
+
+
+def test_what_was_left_out_is_written_back_to_promptfoo(project, shell):
+    imported(shell)
+    assert shell("convert", "data.json", "--to", "promptfoo", "-o", "back.yaml").code == 0
+    first = load_mapping(Path("back.yaml").read_text(encoding="utf-8"))[0]["tests"][0]
+    assert {"type": "pi", "value": "Is it polite?"} in first["assert"]
+
+
+def test_what_not_means_before_a_limit_depends_on_the_version_that_wrote_the_file(project, shell):
+    config = (
+        "prompts: ['{{q}}!']\ntests:\n- {vars: {q: hi}, assert: [{type: not-levenshtein, value: hi, threshold: 1}]}"
+    )
+    done, data = imported(shell, config)
+    assert "changed: not-levenshtein (depends on the version" in done.out
+    assert data["default_evaluators" if data["default_evaluators"] else "items"]
+    assert data["items"][0]["evaluators"]["Levenshtein"]["negate"] is True
+    for version, turned in (("0.119.0", None), ("0.123.1", True)):
+        Path("data.json").unlink()
+        done, data = imported(shell, config, "--written-by", version)
+        assert data["items"][0]["evaluators"]["Levenshtein"].get("negate") is turned, version
+        assert "depends on the version" not in done.out
+    Path("data.json").unlink()
+    Path("package.json").write_text('{"devDependencies": {"promptfoo": "^0.119.2"}}', encoding="utf-8")
+    assert "negate" not in imported(shell, config)[1]["items"][0]["evaluators"]["Levenshtein"]
+
+
+def test_code_that_raises_fails_its_test_as_it_does_there(project, shell):
+    config = "prompts: ['{{q}}!']\ntests:\n- {vars: {q: hi}, assert: [{type: T, value: 'output[99] == context'}]}"
+    answer("hi!")
+    for kind in ("python", "not-python"):
+        imported(shell, config.replace("T", f"{kind}, metric: {kind}"))
+        assert shell("run", "data.json", *REPLAY, "--trust").code == 0
+        Path("data.json").unlink()
+        shown = shell("show", "last", "--item", "#1").out
+        assert "its code raised IndexError" in shown and "fail" in shown, kind
+
+
+def test_blanks_at_the_ends_of_prompts_stay(project, shell):
+    imported(shell, 'prompts: ["\\n First {{q}}\\n", "Second {{q}} \\n\\n"]\ntests: [{vars: {q: hi}}]')
+    texts = [file.read_text(encoding="utf-8") for file in sorted(Path().glob("*.prompty"))]
+    asked = [render_messages(parse_prompty(text), {"q": "hi"})[0]["content"] for text in texts]
+    assert asked == ["\n First hi\n", "Second hi \n\n"]
+
+
+def test_answers_are_matched_whatever_the_spaces_of_their_json_variables(project, shell):
+    config = {"prompts": ["Sort {{rows}}"], "tests": [{"vars": {"rows": '{"a": [1,2]}'}, "assert": [ASSERT]}]}
+    Path("promptfooconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    row = {
+        "promptIdx": 0,
+        "testIdx": 0,
+        "testCase": {"vars": {"rows": {"a": [1, 2]}}, "assert": [ASSERT]},
+        "vars": {"rows": {"a": [1, 2]}},
+        "prompt": {"raw": 'Sort {"a":[1,2]}', "label": "p"},
+        "provider": {"id": "echo"},
+        "response": {"output": "Sort it"},
+        "success": True,
+        "gradingResult": {"componentResults": [{"pass": True, "score": 1, "reason": "", "assertion": ASSERT}]},
+    }
+    prompts = [{"raw": "Sort {{rows}}", "label": "p"}]
+    results = {"evalId": "e", "results": {"version": 3, "prompts": prompts, "results": [row]}, "config": config}
+    Path("output.json").write_text(json.dumps(results), encoding="utf-8")
+    done = shell("import", "promptfooconfig.json", "--name", "data", "--verify", "output.json")
+    assert "1 of 1 assertion judges as before" in done.out, done.out
+
+
+ASSERT = {"type": "contains", "value": "Sort"}

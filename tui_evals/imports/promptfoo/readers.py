@@ -1,0 +1,276 @@
+"""How each kind of assertion of promptfoo is read: the evaluator that means the same, and its options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tui_evals.imports.losses import Losses
+from tui_evals.text import strictjson
+from tui_evals.text.patterns import PatternError, compile_pattern
+from tui_evals.text.yamls import YamlError, load_yaml
+
+from .code import JAVASCRIPT
+from .files import Spot, kind_of
+from .values import script_text
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+FACT_SCORES = {"A": 1.0, "B": 1.0, "C": 1.0, "D": 0.0, "E": 1.0}
+_AT_COMMAS = re.compile(r'(".*?"|[^,]+)(?=\s*,|\s*\Z)')
+_QUOTES = re.compile(r'^"|"\Z')
+SAME_PATTERN = re.compile(
+    r"(?:[^\\$()\[\]{}]|\\[.*+?^$(){}|\[\]/-]|\((?!\?)|\(\?:|\)"
+    r"|\{\d+(?:,\d*)?\}|\[\^?(?:[^\\\[\]&~|-]|[0-9A-Za-z]-[0-9A-Za-z])+\])*"
+)
+"""Patterns that mean the same here and in JavaScript; the engine judges by every other one."""
+_OLDER_WORDS = frozenset(("additionalItems", "dependencies"))
+
+
+class NoEqual(Exception):
+    """There is no evaluator that means the same; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an assertion says, its value rendered."""
+
+    spot: Spot
+    kind: str
+    negate: bool
+    value: Any
+    judge: str | None
+    losses: Losses
+
+    def changed(self, why: str) -> None:
+        """Note that the evaluator does not mean quite the same."""
+        self.losses.changed(f"not-{self.kind}" if self.negate else self.kind, self.spot.where, why)
+
+    def scalar(self) -> str:
+        """The value as one text."""
+        if self.value is None or self.value == "" or isinstance(self.value, list | dict):
+            raise self.spot.wrong(f"value of {self.kind} must be text or a number, not {kind_of(self.value)}")
+        return script_text(self.value)
+
+    def several(self) -> list[str]:
+        """The value as a list of texts; one text is split at its commas, and contains-any alone heeds quotes."""
+        value = self.value
+        if isinstance(value, str) and value and self.kind == "contains-any":
+            value = [_QUOTES.sub("", part[1].strip()) for part in _AT_COMMAS.finditer(value)]
+        elif isinstance(value, str) and value:
+            value = [part.strip() for part in value.split(",")]
+        if not isinstance(value, list) or any(isinstance(part, list | dict) for part in value):
+            raise self.spot.wrong(f"value of {self.kind} must be a list of texts, not {kind_of(self.value)}")
+        return [script_text(part) for part in value]
+
+    def threshold(self) -> float | None:
+        """The threshold, where there is one."""
+        given = self.spot.get("threshold")
+        return None if given is None else given.number()
+
+    def judged(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options with the judge, where one is named."""
+        return {**options, "judge": self.judge} if self.judge else options
+
+
+Read = tuple[str, dict[str, Any]]
+
+
+def _folding(given: Given, options: dict[str, Any]) -> dict[str, Any]:
+    if not given.kind.startswith("icontains"):
+        return options
+    if not strictjson.dumps(options).isascii():
+        given.changed("case is ignored as Unicode folds it, so ß equals ss")
+    return {**options, "ignore_case": True}
+
+
+def _equals(given: Given) -> Read:
+    if isinstance(given.value, list | dict):
+        if given.negate:
+            given.changed("an answer that is no JSON fails there and passes here")
+        return "Equals", {"value": strictjson.dumps(given.value), "json_path": "$"}
+    return "Equals", {"value": "" if given.value == "" else given.scalar()}
+
+
+def _contains(given: Given) -> Read:
+    return "ContainsAll", _folding(given, {"values": [given.scalar()]})
+
+
+def _contains_all(given: Given) -> Read:
+    return "ContainsAll", _folding(given, {"values": given.several()})
+
+
+def _contains_any(given: Given) -> Read:
+    return "ContainsAny", _folding(given, {"values": given.several()})
+
+
+def _starts_with(given: Given) -> Read:
+    return "StartsWith", {"value": given.scalar()}
+
+
+def _regex(given: Given) -> Read:
+    pattern = given.scalar()
+    if not SAME_PATTERN.fullmatch(pattern):
+        return JAVASCRIPT, {"code": f"new RegExp({strictjson.dumps(pattern)}).test(output)"}
+    try:
+        compile_pattern(pattern)
+    except PatternError as problem:
+        raise NoEqual(str(problem)) from None
+    return "Regex", {"pattern": pattern}
+
+
+def _is_json(given: Given) -> Read:
+    schema = given.value
+    if schema is None or schema == "":
+        return "JsonValid", {}
+    if isinstance(schema, str):
+        try:
+            schema = load_yaml(schema)
+        except YamlError as problem:
+            raise given.spot.wrong(f"value of {given.kind} is no JSON Schema: {problem}") from None
+    if not isinstance(schema, dict):
+        raise given.spot.wrong(f"value of {given.kind} must be a JSON Schema, not {kind_of(schema)}")
+    words = set(_words(schema))
+    if "$schema" not in schema and (_OLDER_WORDS & words or _has_tuple(schema)):
+        schema = {"$schema": DRAFT_7, **schema}
+    if "format" in words:
+        given.changed("format is not checked here")
+    if given.negate:
+        given.changed("there it fails for all JSON, also for what the schema forbids")
+    return "JsonSchema", {"schema": schema}
+
+
+def _words(value: Any) -> Iterator[str]:
+    for key, part in value.items() if isinstance(value, dict) else ():
+        yield key
+        yield from _words(part)
+    for part in value if isinstance(value, list) else ():
+        yield from _words(part)
+
+
+def _has_tuple(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, dict) and isinstance(value.get("items"), list)) or any(map(_has_tuple, parts))
+
+
+def _limit(given: Given) -> Read:
+    threshold = given.threshold()
+    if threshold is not None:
+        given.changed("exactly the threshold fails here")
+    return given.kind.capitalize(), {} if threshold is None else {"threshold": threshold}
+
+
+def _finish_reason(given: Given) -> Read:
+    if not isinstance(given.value, str) or not given.value.strip():
+        raise NoEqual("its value is not how an answer ends")
+    given.changed("an answer whose ending nobody tells is skipped here")
+    return "FinishReason", {"allowed": [given.value.strip()]}
+
+
+def _rubric(given: Given) -> Read:
+    if not isinstance(given.value, str) or not given.value.strip():
+        raise NoEqual("its rubric is not plain text")
+    threshold = given.threshold()
+    options: dict[str, Any] = {"criteria": given.value}
+    if threshold is not None:
+        options["threshold"] = round(1 + 4 * min(threshold, 1), 6)
+    given.changed("the judge rates from 1 to 5 here, and 3 passes unless there is a threshold")
+    return "Rubric", given.judged(options)
+
+
+def _factuality(given: Given) -> Read:
+    given.changed("the judge is asked in other words")
+    options = {"spec": "fact", "spec_args": {"ideal": given.scalar()}, "choice_scores": dict(FACT_SCORES)}
+    return "ModelGraded", given.judged({**options, "passing": [key for key, score in FACT_SCORES.items() if score]})
+
+
+def _closed_qa(given: Given) -> Read:
+    given.changed("the judge is asked in other words")
+    return "ModelGraded", given.judged({"spec": "closedqa", "spec_args": {"criteria": given.scalar()}})
+
+
+def _tool_used(given: Given) -> Read:
+    if not isinstance(given.value, str) or not given.value:
+        raise NoEqual("only the name of one tool has an equal")
+    given.changed("tools are read from the answer here, not from a trace")
+    return "ToolCalled", {"tool_name": given.value}
+
+
+def _tool_arguments(given: Given) -> Read:
+    value = given.value if isinstance(given.value, dict) else {}
+    name, arguments = value.get("name", value.get("tool")), value.get("args", value.get("arguments"))
+    if not isinstance(name, str) or not isinstance(arguments, dict) or value.get("mode", "partial") != "partial":
+        raise NoEqual("only the name of a tool with some of its arguments has an equal")
+    given.changed("tools are read from the answer here, not from a trace")
+    return "ToolCalledWith", {"tool_name": name, "arguments": arguments}
+
+
+def _contains_json(given: Given) -> Read:
+    name, options = _is_json(replace(given, negate=False))
+    if given.negate and name == "JsonSchema":
+        given.changed("there it passes where JSON conforms to the schema")
+    given.changed("there only objects count, also within lists and with small mistakes such as a comma too many")
+    return "ContainsJson", options if name == "JsonSchema" else {}
+
+
+def _edits(given: Given) -> Read:
+    threshold = given.threshold()
+    given.changed("a sign beyond the first 65,536 is one edit here, and two there")
+    return "Levenshtein", {"value": given.scalar(), "most_edits": 5 if threshold is None else int(threshold)}
+
+
+def _overlap(given: Given) -> Read:
+    threshold = given.threshold()
+    given.changed("words are counted as ROUGE-1 does here, by F1")
+    return "RougeN", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
+
+
+def _similar(given: Given) -> Read:
+    threshold = given.threshold()
+    if isinstance(given.value, list):
+        raise NoEqual("it names several texts, of which one has to be near; the evaluator here takes one")
+    given.changed("the embeddings are those of [judge] embedding here")
+    return "EmbeddingSimilarity", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
+
+
+def _word_count(given: Given) -> Read:
+    value = given.value
+    bounds = (value.get("min"), value.get("max")) if isinstance(value, dict) else (value, value)
+    if isinstance(value, str) and value.strip().isdigit():
+        bounds = (int(value), int(value))
+    if bounds == (None, None) or any(type(bound) not in (int, type(None)) for bound in bounds):
+        raise given.spot.wrong("value of word-count must be a whole number, or hold min or max")
+    named = {name: bound for name, bound in zip(("at_least", "at_most"), bounds, strict=True) if bound is not None}
+    return "Length", {"unit": "words", **named}
+
+
+READERS: Mapping[str, Callable[[Given], Read]] = {
+    "equals": _equals,
+    "contains": _contains,
+    "icontains": _contains,
+    "contains-all": _contains_all,
+    "icontains-all": _contains_all,
+    "contains-any": _contains_any,
+    "icontains-any": _contains_any,
+    "starts-with": _starts_with,
+    "regex": _regex,
+    "is-json": _is_json,
+    "contains-json": _contains_json,
+    "levenshtein": _edits,
+    "rouge-n": _overlap,
+    "word-count": _word_count,
+    "similar": _similar,
+    "similar:cosine": _similar,
+    "is-valid-openai-tools-call": lambda given: ("ValidToolCalls", {}),
+    "latency": _limit,
+    "cost": _limit,
+    "finish-reason": _finish_reason,
+    "llm-rubric": _rubric,
+    "factuality": _factuality,
+    "model-graded-factuality": _factuality,
+    "model-graded-closedqa": _closed_qa,
+    "trajectory:tool-used": _tool_used,
+    "trajectory:tool-args-match": _tool_arguments,
+}
+"""How each kind of assertion that has an equal is read."""
