@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from . import ledger
+from .ledger import Ask, pages
 from .records import Totals
-
-Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
-
-_PAGE = 2_000
 
 
 class OtherVerdicts(NamedTuple):
@@ -39,10 +36,10 @@ def cached_answers(ask: Ask, run: int) -> frozenset[int]:
     """The answers of a run that came from the cache, by their ids."""
     return frozenset(
         answer
-        for start in _pages(ask, run)
+        for start, end in pages(ask, run)
         for (answer,) in ask(
             "SELECT id FROM answers WHERE run = ? AND pos >= ? AND pos < ? AND from_cache = 1",
-            [run, start, start + _PAGE],
+            [run, start, end],
         )
     )
 
@@ -65,8 +62,8 @@ def other_verdicts(ask: Ask, run: int, number: int, keys: Collection[str], form_
         "max(s.key = ?5 AND s.result = 'fail') FROM answers a JOIN scores s ON s.answer = a.id AND s.pass = ?6 "
         f"WHERE a.run = ?1 AND a.pos >= ?2 AND a.pos < ?3 AND {verdict} GROUP BY a.id HAVING sum({ours}) > 0"
     )
-    for start in _pages(ask, run):
-        rows = ask(query, [run, start, start + _PAGE, json.dumps(list(keys)), form_key, number])
+    for start, end in pages(ask, run):
+        rows = ask(query, [run, start, end, json.dumps(list(keys)), form_key, number])
         yield from map(OtherVerdicts._make, rows)
 
 
@@ -93,8 +90,3 @@ def item_count(ask: Ask, snapshot: str) -> int:
     for (count,) in ask("SELECT json_array_length(document, '$.items') FROM snapshots WHERE hash = ?", [snapshot]):
         return int(count or 0)
     return 0
-
-
-def _pages(ask: Ask, run: int) -> range:
-    ((last,),) = ask("SELECT ifnull(max(pos), -1) FROM answers WHERE run = ?", [run])
-    return range(0, last + 1, _PAGE)

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from tui_evals.figures import Sample, sample_of, single_answers
 from tui_evals.store import ledger
-from tui_evals.store.ledger import Ask
+from tui_evals.store.ledger import Ask, pages
 from tui_evals.store.records import AnswerStatus, FailureCause
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.error_text import cause_of
@@ -64,8 +64,8 @@ def statuses(ask: Ask, run: int) -> list[tuple[int, int, int, int, int, AnswerSt
 def planned(ask: Ask, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
     """What became of every answer, in pages in the order of the plan: position, item, its name and status."""
     query = "SELECT pos, item, name, status FROM answers WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
-    for start in _pages(ask, run):
-        yield from cast("list[tuple[int, int, str, AnswerStatus]]", ask(query, [run, start, start + _PAGE]))
+    for start, end in pages(ask, run):
+        yield from cast("list[tuple[int, int, str, AnswerStatus]]", ask(query, [run, start, end]))
 
 
 def spent(ask: Ask, run: int) -> float:
@@ -281,10 +281,6 @@ def rubrics(ask: Ask, run: int, number: int) -> dict[str, frozenset[str]]:
     return {key: frozenset(rubrics) for key, rubrics in found.items()}
 
 
-_PAGE = 2_000
-"""How many answers are looked at in one query."""
-
-
 def judged(ask: Ask, run: int, number: int, kept_from: Collection[int] = ()) -> Iterator[JudgedFields]:
     """What a comparison needs of every score of a pass that says something, in pages in the order of the plan.
 
@@ -297,8 +293,8 @@ def judged(ask: Ask, run: int, number: int, kept_from: Collection[int] = ()) -> 
     )
     if kept_from:
         query += f" AND s.origin NOT IN ({', '.join(map(str, kept_from))})"
-    for start in _pages(ask, run):
-        yield from cast("list[JudgedFields]", ask(query, [run, start, start + _PAGE, number]))
+    for start, end in pages(ask, run):
+        yield from cast("list[JudgedFields]", ask(query, [run, start, end, number]))
 
 
 def origins(ask: Ask, run: int, number: int) -> set[int]:
@@ -320,13 +316,8 @@ def compared(ask: Ask, run: int, in_flight: bool) -> Iterator[ComparedFields]:
         f"SELECT id, item, turn, prompt, target, repeat, name, category, {status}, score, code, preview FROM answers "
         "WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
     )
-    for start in _pages(ask, run):
-        yield from cast("list[ComparedFields]", ask(query, [run, start, start + _PAGE]))
-
-
-def _pages(ask: Ask, run: int) -> range:
-    ((last,),) = ask("SELECT ifnull(max(pos), -1) FROM answers WHERE run = ?", [run])
-    return range(0, last + 1, _PAGE)
+    for start, end in pages(ask, run):
+        yield from cast("list[ComparedFields]", ask(query, [run, start, end]))
 
 
 def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:

@@ -19,6 +19,14 @@ from tui_evals.figures import Sample
 from .records import Totals
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+_PAGE = 2_000
+"""How many answers are looked at in one query."""
+
+
+def pages(ask: Ask, run: int) -> Iterator[tuple[int, int]]:
+    """The first position of each page of a run's answers, and the one after its last."""
+    ((last,),) = ask("SELECT ifnull(max(pos), -1) FROM answers WHERE run = ?", [run])
+    return ((start, start + _PAGE) for start in range(0, last + 1, _PAGE))
 
 
 class Group(NamedTuple):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.provenance.chain import Link
-from tui_evals.store import calls, chains, figures, identity, ledger, lookup, schema
+from tui_evals.store import calls, chains, failures, figures, identity, ledger, lookup, schema
 from tui_evals.store import figures as grid
 from tui_evals.store.lookup import StoredDataset, stored_dataset
 
@@ -303,6 +303,23 @@ class Reader:
     def causes(self, run: int) -> tuple[FailureCause, ...]:
         """Why answers of a run are missing or could not be judged, the most frequent cause first."""
         return figures.causes(self.query, run, self.run(run).scoring_pass)
+
+    def failed_verdicts(self, run: RunRow) -> Iterator[failures.Failure]:
+        """A row for each reason why an answer of a run does not pass, in the order of the plan, paged."""
+        return failures.failures(self.query, run.id, run.scoring_pass)
+
+    def judged_counts(self, run: RunRow) -> dict[str, int]:
+        """How many answers each evaluator judged; under '' how many were asked."""
+        return failures.judged_counts(self.query, run.id, run.scoring_pass)
+
+    def judge_costs(self, run: RunRow) -> dict[int, float]:
+        """What judging cost, by the answers for which it cost something."""
+        return failures.judge_costs(self.query, run.id)
+
+    def run_before(self, run: RunRow) -> RunRow | None:
+        """The latest finished run of the same dataset before this one."""
+        number = failures.number_before(self.query, run.id)
+        return None if number is None else self.run(number)
 
     def only(self, where: Filter) -> Reader:
         """A view that shows of every run only the answers a filter lets through, for whoever walks over all of them."""

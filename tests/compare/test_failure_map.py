@@ -1,0 +1,97 @@
+"""Clusters of failures: which they are, what they hold, and what became of them since an earlier run."""
+
+import pytest
+
+from tests.compare.labelled_runs import labelled_run, score
+from tests.compare.planted_faults import faulty_run
+from tui_evals.compare.failure_map import cluster_of, read_failure_map
+from tui_evals.present.failure_map import (
+    change_text,
+    cluster_text,
+    failure_map_lines,
+    headline,
+    read_example,
+)
+from tui_evals.store.reader import Reader
+
+
+async def test_four_planted_faults_are_four_clusters_with_what_they_have_in_common(tmp_path):
+    path, run = await faulty_run(tmp_path)
+    with Reader(path) as reader:
+        found = read_failure_map(reader, run)
+        texts = [cluster_text(cluster) for cluster in found.clusters]
+    assert [(text.count, text.what.partition(" · ")[0], text.where) for text in texts] == [
+        ("900", "error", "target small"),
+        ("300", "Length", "prompt friendly"),
+        ("150", "Includes", "category refunds"),
+        ("129", "Relevance", ""),
+    ]
+    assert "refuses connections" in texts[0].what
+    assert [text.share for text in texts] == ["50 %", "33 %", "17 %", "14 %"]
+
+
+async def test_an_answer_with_several_failures_is_in_each_cluster_and_the_headline_says_so(tmp_path):
+    path, run = await faulty_run(tmp_path)
+    with Reader(path) as reader:
+        found = read_failure_map(reader, run)
+    both = set(found.clusters[1].answers) & set(found.clusters[2].answers)
+    assert both
+    assert found.failures == sum(cluster.count for cluster in found.clusters) > found.failing
+    assert f"{found.failing:,} of 1,800 answers fail, {found.failures:,} times" in headline(found)
+
+
+async def test_changes_are_held_against_the_run_before_and_keys_stay(tmp_path):
+    path, healthy = await faulty_run(tmp_path, 30, healthy=True)
+    _, first = await faulty_run(tmp_path, 30)
+    _, second = await faulty_run(tmp_path, 30)
+    _, longer = await faulty_run(tmp_path, 60)
+    with Reader(path) as reader:
+        maps = [read_failure_map(reader, run) for run in (healthy, first, second, longer)]
+    assert maps[0].clusters == ()
+    assert {change_text(cluster) for cluster in maps[1].clusters} == {"new"}
+    assert {change_text(cluster) for cluster in maps[2].clusters} == {"0"}
+    assert [one.key for one in maps[1].clusters] == [one.key for one in maps[2].clusters]
+    assert {change_text(cluster).split()[-1] for cluster in maps[3].clusters} == {"points"}
+    assert cluster_of(maps[2], maps[1].clusters[0].key[:6]) == maps[2].clusters[0]
+    assert maps[2].earlier.key == first.key
+
+
+async def test_reasons_that_differ_in_a_deciding_word_stay_apart_and_rare_ones_go_together(tmp_path):
+    reasons = ["has 3 words, fewer than 5"] * 10 + ["has 9 words, more than 5"] * 10
+    reasons += [f"{first} {second} broke" for first in ("alpha", "beta") for second in ("kilo", "lima", "mike")]
+    scores = [[score(value=0.0, result="fail", reason=reason)] for reason in reasons]
+    path, run = await labelled_run(tmp_path, scores)
+    with Reader(path) as reader:
+        clusters = read_failure_map(reader, reader.run(run.id)).clusters
+    assert [(one.count, one.reason) for one in clusters[:2]] == [
+        (10, "has 3 words, fewer than 5"),
+        (10, "has 9 words, more than 5"),
+    ]
+    assert sum(one.count for one in clusters) == len(reasons)
+
+
+async def test_an_example_has_the_question_the_expectation_the_answer_and_the_reason(tmp_path):
+    path, run = await faulty_run(tmp_path, 30)
+    with Reader(path) as reader:
+        found = read_failure_map(reader, run)
+        includes = next(one for one in found.clusters if one.evaluator == "Includes")
+        example = read_example(reader, run, includes)
+        dead = read_example(reader, run, found.clusters[0])
+    assert example.parts == (
+        ("asked", "Until when may a customer of Q2 return item 1?"),
+        ("expected", "Within 14 days, unused, with the receipt."),
+        ("answer", "You may return item 1 within 14 days of delivery."),
+        ("why", 'Includes 0: "11 days" is not in the answer'),
+    )
+    assert dead.said == ""
+    assert "refuses connections" in dead.why
+
+
+@pytest.mark.parametrize("room", [80, 120, 160])
+async def test_the_lines_after_a_run_fit_and_are_at_most_twenty(tmp_path, room):
+    path, run = await faulty_run(tmp_path, 30)
+    with Reader(path) as reader:
+        lines = failure_map_lines(reader, run, room=room)
+    assert 0 < len(lines) <= 20
+    assert max(map(len, lines[2:])) <= room
+    assert all(any(word in line for line in lines) for word in ("small", "friendly", "refunds", "Relevance"))

@@ -1,0 +1,236 @@
+"""The failure map in words: its headline, its rows, one example, and all of it as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.compare.failure_map import Cluster, FailureMap, read_failure_map
+from tui_evals.present.answers import answer_name, complaints, error_text, expected_text, plain_reason, prompt_text
+from tui_evals.present.columns import fit, table, wrap
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.store.rows import expected_item
+from tui_evals.text.measures import counted, money
+from tui_evals.text.safe import safe_line
+
+SHOWN = 8
+"""Clusters that are listed after a run."""
+_VALUES = 3
+"""Values of a dimension that are named with a cluster."""
+_LABEL = 10
+"""Cells of the word before a line of an example."""
+_EXAMPLE_LINES = 2
+"""Lines of a text of an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterText:
+    """A cluster as every face shows it, cell by cell."""
+
+    count: str
+    share: str
+    change: str
+    """Since the earlier run; empty without one."""
+    what: str
+    where: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells of its row."""
+        return self.count, self.share, self.change, self.what, self.where
+
+
+HEAD = ("failures", "share", "change", "cluster", "mostly")
+
+
+def cluster_text(cluster: Cluster) -> ClusterText:
+    """A cluster in words."""
+    return ClusterText(
+        f"{cluster.count:,}", _percent(cluster.share), change_text(cluster), name_text(cluster), where_text(cluster)
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 or not share else "<1 %"
+
+
+def change_text(cluster: Cluster) -> str:
+    """What became of a cluster since the earlier run: `new`, `+40`, or points where other answers were judged."""
+    if cluster.is_new:
+        return "new"
+    if cluster.more is not None:
+        return f"{cluster.more:+,}".replace("-", "−") if cluster.more else "0"
+    if cluster.more_share is None:
+        return ""
+    return f"{100 * cluster.more_share:+.0f} points".replace("-", "−")
+
+
+def name_text(cluster: Cluster) -> str:
+    """The evaluator and the reason of a cluster, on one line."""
+    who = safe_line(cluster.evaluator, 40)
+    if not cluster.evaluator:
+        return f"error · {safe_line(plain_reason(cluster.reason) or cluster.code, 200)}"
+    reason = safe_line(cluster.reason, 200) or "other reasons"
+    return f"{who} could not judge · {reason}" if cluster.code else f"{who} · {reason}"
+
+
+def where_text(cluster: Cluster) -> str:
+    """The prompts, targets and categories that have most of a cluster."""
+    return " · ".join(
+        f"{one.dimension} {', '.join(safe_line(value, 30) for value in one.values[:_VALUES])}"
+        + (f" and {len(one.values) - _VALUES} more" if len(one.values) > _VALUES else "")
+        for one in cluster.concentrations
+    )
+
+
+def share_text(cluster: Cluster) -> str:
+    """How many of which answers a cluster has."""
+    of = f"judged by {safe_line(cluster.evaluator, 40)}" if cluster.evaluator else "asked"
+    return f"{cluster.count:,} of {counted(cluster.judged, 'answer')} {of}"
+
+
+def cost_text(cluster: Cluster) -> str:
+    """What asking the answers of a cluster again takes, as far as the run shows."""
+    answers = counted(cluster.count, "answer")
+    return f"ask {answers} again" + (f", about {money(cluster.cost)}" if cluster.cost else "")
+
+
+def headline(failures: FailureMap) -> str:
+    """How many answers fail, in how many clusters, and what the changes are held against."""
+    if not failures.clusters:
+        return f"No failures in {counted(failures.asked, 'answer')}."
+    text = f"{failures.failing:,} of {counted(failures.asked, 'answer')} fail"
+    if failures.failures > failures.failing:
+        text += f", {failures.failures:,} times: an answer with several failures is in each of their clusters"
+    return f"{text}."
+
+
+def since_text(failures: FailureMap) -> str:
+    """The run that changes are held against; empty without one."""
+    if failures.earlier is None:
+        return ""
+    name = safe_line(failures.earlier.name, 40)
+    return f"change since {'the baseline ' if failures.is_baseline else ''}{name} ({failures.earlier.key})"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One answer of a cluster, with what was wanted of it. None of the texts is to be trusted."""
+
+    answer: int
+    name: str
+    column: str
+    asked: str
+    expected: str
+    said: str
+    why: str
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Its texts with the word before each."""
+        given = (("asked", self.asked), ("expected", self.expected), ("answer", self.said), ("why", self.why))
+        return tuple((word, text) for word, text in given if text.strip())
+
+
+def read_example(reader: Reader, run: RunRow, cluster: Cluster, number: int = 0) -> Example | None:
+    """One answer of a cluster by its place; None where it was deleted meanwhile."""
+    rows = reader.rows(cluster.answers[number : number + 1])
+    told = next(iter(reader.told(run, rows, requests=True)), None)
+    if told is None:
+        return None
+    row, record = told.row, told.answer
+    items = reader.dataset(run).items if run.snapshot else ()
+    item: Mapping[str, Any] = items[row.item] if row.item < len(items) else {}
+    if told.rejudged is not None:
+        item = expected_item(told.rejudged, item, row.turn)
+    turns = item.get("turns")
+    unit = turns[row.turn] if isinstance(turns, list) and row.turn < len(turns) else item
+    own = [score for score in told.scores if score.key == cluster.evaluator]
+    column = [run.prompts[row.prompt]] * (len(run.prompts) > 1) + [run.targets[row.target]] * (len(run.targets) > 1)
+    return Example(
+        row.id,
+        answer_name(row, isinstance(turns, list), row.repeat > 0),
+        " · ".join(column),
+        prompt_text(unit, record),
+        expected_text(unit),
+        record.text or "" if record is not None else "",
+        next(complaints(None, own), plain_reason(error_text(record))),
+    )
+
+
+def example_lines(example: Example, room: int | None) -> Iterator[str]:
+    """An example as lines: its name, the question, the expectation, the answer and why it fails."""
+    yield f"  {safe_line(' · '.join(part for part in (example.name, example.column) if part))}"
+    for word, text in example.parts:
+        width = None if room is None else max(room - _LABEL - 4, 20)
+        lines = wrap(" ".join(text.split()), width)
+        for number, line in enumerate(lines[:_EXAMPLE_LINES]):
+            more = "…" if number == _EXAMPLE_LINES - 1 and len(lines) > _EXAMPLE_LINES else ""
+            yield f"    {fit('' if number else word, _LABEL)}{line}{more}".rstrip()
+
+
+def map_rows(clusters: Sequence[Cluster]) -> list[tuple[str, ...]]:
+    """The heading and a row for each cluster."""
+    return [HEAD, *(cluster_text(cluster).cells for cluster in clusters)]
+
+
+def failure_map_lines(
+    reader: Reader, run: RunRow, source: str = "", *, room: int | None = None, most: int = SHOWN
+) -> list[str]:
+    """The failure map of a run as lines for a terminal `room` cells wide, at most 20 with the usual number of clusters.
+
+    `source` is the key of the dataset, by which its baseline is found. No lines for a run without failures.
+    """
+    return map_lines(reader, read_failure_map(reader, run, source), room=room, most=most)
+
+
+def map_lines(reader: Reader, failures: FailureMap, *, room: int | None = None, most: int = SHOWN) -> list[str]:
+    """A failure map as lines for a terminal."""
+    if not failures.clusters:
+        return []
+    shown = failures.clusters[:most]
+    lines = [headline(failures), *filter(None, [since_text(failures)])]
+    lines += table(map_rows(shown), right=(0, 1, 2), elastic=(3, 4), headed=True, room=room)
+    if left := len(failures.clusters) - len(shown):
+        count = sum(cluster.count for cluster in failures.clusters[most:])
+        lines.append(
+            f"and {counted(left, 'smaller cluster')} with {counted(count, 'failure')}; "
+            f"`tui-evals show {failures.run.key} --map` shows all"
+        )
+    example = read_example(reader, failures.run, shown[0])
+    if example is not None:
+        lines += ["", f"One of the {shown[0].count:,}:" if shown[0].count > 1 else "It is:"]
+        lines += example_lines(example, room)
+    return lines
+
+
+def map_data(reader: Reader, failures: FailureMap) -> dict[str, Any]:
+    """A failure map as plain data."""
+    earlier = failures.earlier
+    return {
+        "failing": failures.failing,
+        "failures": failures.failures,
+        "asked": failures.asked,
+        "earlier": None if earlier is None else earlier.key,
+        "clusters": [_cluster_data(reader, failures.run, cluster) for cluster in failures.clusters],
+    }
+
+
+def _cluster_data(reader: Reader, run: RunRow, cluster: Cluster) -> dict[str, Any]:
+    example = read_example(reader, run, cluster)
+    return {
+        "key": cluster.key,
+        "evaluator": cluster.evaluator or None,
+        "code": cluster.code or None,
+        "reason": cluster.reason,
+        "count": cluster.count,
+        "judged": cluster.judged,
+        "before": cluster.before,
+        "new": cluster.is_new,
+        "cost": cluster.cost,
+        "mostly": {one.dimension: list(one.values) for one in cluster.concentrations},
+        "answers": list(cluster.answers),
+        "example": example and {"item": example.name, **dict(example.parts)},
+    }
