@@ -200,6 +200,7 @@ def map_lines(reader: Reader, failures: FailureMap, *, room: int | None = None, 
             f"`tui-evals show {failures.run.key} --map` shows all"
         )
     example = read_example(reader, failures.run, shown[0])
+    lines.append(f"`tui-evals show {failures.run.key} --only cluster:{shown[0].key[:8]}` lists the first cluster")
     if example is not None:
         lines += ["", f"One of the {shown[0].count:,}:" if shown[0].count > 1 else "It is:"]
         lines += example_lines(example, room)

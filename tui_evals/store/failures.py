@@ -1,11 +1,45 @@
-"""What failed in a run: a row for each verdict that is a fail or an error, read in pages."""
+"""What failed in a run: a row for each verdict that is a fail or an error, and those for one reason together.
+
+Reasons are grouped without a model. What two of them share when numbers and quotations are left out is the same
+reason. Sentences of judges that still differ are the same where most of their words are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
 from typing import NamedTuple
 
+from tui_evals.text.error_text import cause_of
+
 from .ledger import Ask, pages
+
+_LONGEST = 400
+"""Characters of a reason that tell it from others."""
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_WORD = re.compile(r"[^\W\d_]+")
+_WORDS_OF_NO_WEIGHT = (
+    "a an and are as at be been but by for from had has have i in is it its of on or so that the their there these "
+    "they this to was were which will with would response answer output model user question"
+)
+_DECIDING = (
+    "above after before below fewer greater higher less longer lower missing more never no none not over shorter "
+    "too under without"
+)
+_EMPTY_WORDS = frozenset(_WORD.findall(_WORDS_OF_NO_WEIGHT))
+_DECIDING_WORDS = frozenset(_WORD.findall(_DECIDING))
+"""Words in which two reasons that are the same agree."""
+_ALIKE = 0.5
+"""The share of their words, of all that either has, from which on two reasons are the same."""
+_KEY = 12
+_MOST_REASONS = 12
+"""How many reasons of one evaluator are told apart by their words; what fits none of them is `other reasons`."""
+_SMALL = 0.02
+"""Judges' reasons that are a smaller share of the failures of their evaluator go to the other reasons."""
 
 
 class Failure(NamedTuple):
@@ -66,3 +100,128 @@ def number_before(ask: Ask, run: int) -> int | None:
         "AND e.total > 0 WHERE r.id = ? ORDER BY e.id DESC LIMIT 1"
     )
     return next((number for (number,) in ask(query, [run])), None)
+
+
+# -- failures for one reason
+
+
+@dataclass(slots=True)
+class FailureGroup:
+    """The failures of one evaluator for one reason, or the errors of one cause."""
+
+    evaluator: str
+    code: str
+    sign: str
+    """The reason without what tells one answer from another; empty for reasons that are like no other."""
+    failures: list[Failure] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The same for the same reason in every run."""
+        text = "\0".join((self.evaluator, self.code, self.sign))
+        return sha256(text.encode("utf-8", "replace")).hexdigest()[:_KEY]
+
+    @property
+    def reason(self) -> str:
+        """In the words of the first failure."""
+        return next((one.reason for one in self.failures if one.reason), "") if self.sign else ""
+
+
+class FailureGroups:
+    """Groups of failures, and which of them a failure of another run belongs to."""
+
+    def __init__(self, failures: Iterable[Failure]) -> None:
+        self._signs: dict[tuple[bool, str], str] = {}
+        found: dict[tuple[str, str], dict[str, list[Failure]]] = {}
+        for failure in failures:
+            signs = found.setdefault((failure.evaluator, failure.code), {})
+            signs.setdefault(self._sign(failure), []).append(failure)
+        self._kinds = {kind: _Kind(*kind, signs) for kind, signs in found.items()}
+
+    def __iter__(self) -> Iterator[FailureGroup]:
+        return (group for kind in self._kinds.values() for group in kind.groups.values())
+
+    def find(self, failure: Failure) -> FailureGroup | None:
+        """The group that a failure would be in."""
+        kind = self._kinds.get((failure.evaluator, failure.code))
+        return None if kind is None else kind.group_of(self._sign(failure))
+
+    def _sign(self, failure: Failure) -> str:
+        key = (bool(failure.code), failure.reason)
+        sign = self._signs.get(key)
+        if sign is None:
+            text = failure.reason[:_LONGEST]
+            sign = cause_of(text) if failure.code else _NUMBER.sub("#", _QUOTED.sub("…", text))
+            self._signs[key] = sign
+        return sign
+
+
+class _Kind:
+    """The groups of one evaluator, or of one code of errors."""
+
+    def __init__(self, evaluator: str, code: str, signs: dict[str, list[Failure]]) -> None:
+        self._of = (evaluator, code)
+        self._bits: dict[str, int] = {}
+        self._deciding = sum(self._bits.setdefault(word, 1 << len(self._bits)) for word in _DECIDING_WORDS)
+        self._leaders: list[tuple[str, int]] = []
+        self._known: dict[str, str] = {}
+        self.groups: dict[str, FailureGroup] = {}
+        for sign in sorted(signs, key=lambda sign: (-len(signs[sign]), sign)):
+            leader = self._leader(sign)
+            if leader is None and (code or len(self._leaders) < _MOST_REASONS):
+                leader = sign
+                self._leaders.append((sign, self._words(sign)))
+            self._known[sign] = leader or ""
+            self._add(leader or "", signs[sign])
+        if len(self.groups) < len(signs) and not code:
+            self._join_small()
+
+    def _add(self, sign: str, failures: Sequence[Failure]) -> None:
+        if sign not in self.groups:
+            self.groups[sign] = FailureGroup(*self._of, sign)
+        self.groups[sign].failures += failures
+
+    def _join_small(self) -> None:
+        """Reasons of judges that few failures share go together; an evaluator without a judge has a few in all."""
+        least = _SMALL * sum(len(one.failures) for one in self.groups.values())
+        for sign, _ in self._leaders:
+            if len(self.groups[sign].failures) < least:
+                self._add("", self.groups.pop(sign).failures)
+
+    def group_of(self, sign: str) -> FailureGroup | None:
+        """The group of a reason; of one that is like none, that of the other reasons."""
+        if sign not in self._known:
+            self._known[sign] = self._leader(sign) or ""
+        return self.groups.get(self._known[sign]) or self.groups.get("")
+
+    def _leader(self, sign: str) -> str | None:
+        if self._of[1]:
+            return next((one for one, _ in self._leaders if one == sign), None)
+        words = self._words(sign)
+        return next((one for one, own in self._leaders if one == sign or self._alike(words, own)), None)
+
+    def _words(self, sign: str) -> int:
+        """The words of a reason that say something, without their endings, each as its bit."""
+        found = 0
+        for word in _WORD.findall(sign.lower()):
+            if word not in _EMPTY_WORDS:
+                found |= self._bits.setdefault(_stem(word), 1 << len(self._bits))
+        return found
+
+    def _alike(self, one: int, other: int) -> bool:
+        shared, all_words = (one & other).bit_count(), (one | other).bit_count()
+        return shared > _ALIKE * all_words and not (one ^ other) & self._deciding
+
+
+@lru_cache(maxsize=10_000)
+def _stem(word: str) -> str:
+    if word in _DECIDING_WORDS:
+        return word
+    endings = (ending for ending in ("ing", "ed", "es", "s", "e") if word.endswith(ending))
+    return next((word.removesuffix(ending) for ending in endings if len(word) > len(ending) + 3), word)
+
+
+def answers_of_group(ask: Ask, run: int, number: int, key: str) -> list[int]:
+    """The answers of the groups whose key begins so, in a pass of a run."""
+    groups = FailureGroups(failures(ask, run, number))
+    return sorted({one.answer for group in groups if group.key.startswith(key) for one in group.failures})

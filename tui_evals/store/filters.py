@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -27,6 +28,7 @@ _COMPARED: Mapping[Unit, tuple[re.Pattern[str], str]] = {
 _MILLISECONDS: Mapping[str, float] = {"ms": 1.0, "s": 1_000.0, "": 1_000.0, "m": 60_000.0}
 _PARAM = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<sign><=|>=|<|>|=)(?P<value>.+))?")
 _TURN = re.compile(r"[1-9][0-9]{0,5}")
+_CLUSTER = re.compile(r"[0-9a-f]{4,12}")
 _MOST_TERMS = 50
 _LONGEST = 1_000  # characters of a term; the database refuses patterns some tens of times longer
 
@@ -96,7 +98,11 @@ def _term(match: re.Match[str]) -> Term:
     return Term(key, value, negated)
 
 
-def compiled(where: Filter, run: int | None, *, in_flight: bool = True) -> Condition:
+Clusters = Callable[[str], Sequence[int]]
+"""The answers of a cluster of failures by its key."""
+
+
+def compiled(where: Filter, run: int | None, *, in_flight: bool = True, clusters: Clusters | None = None) -> Condition:
     """The filter as a condition on the table of answers, with every value as a parameter; `run` None means all runs.
 
     Without `in_flight` the process of the run is gone, and what it had asked is pending.
@@ -105,6 +111,10 @@ def compiled(where: Filter, run: int | None, *, in_flight: bool = True) -> Condi
     values: list[Any] = []
     for term in sorted(where.terms, key=_reads_texts):  # what any other term keeps back need not be read
         condition, parameters = _compiler(term)(term.value, run)
+        if term.key == "cluster":
+            if clusters is None:
+                raise FilterError("cluster: is a cluster of one run; name the run")
+            parameters = [json.dumps(list(clusters(term.value)))]
         if not in_flight:
             condition = condition.replace("answers.status", _SETTLED)
         conditions.append(f"({condition}) IS {'NOT ' if term.negated else ''}TRUE")
@@ -229,6 +239,13 @@ def _asked(column: Literal["target", "prompt"]) -> _Compile:
         )
 
     return compile_
+
+
+def _cluster(value: str, run: int | None) -> Condition:
+    """In a cluster of the failure map; which answers that are is found out where the run is read."""
+    if not _CLUSTER.fullmatch(value):
+        raise FilterError(f"'cluster:{value}' is not the key of a cluster; `tui-evals show RUN --map` lists the keys")
+    return "answers.id IN (SELECT value FROM json_each(?))", ["[]"]
 
 
 def _param(value: str, run: int | None) -> Condition:
@@ -363,6 +380,7 @@ FILTER_KEYS: Mapping[str, FilterKey] = {
     "failed": FilterKey("failed:Match", "this evaluator failed it", _failed),
     "error": FilterKey("error:timeout", "there is no answer, and the code or message of the error holds this", _error),
     "cause": FilterKey("cause:backend", "the same, and errors of evaluators that could not judge", _cause),
+    "cluster": FilterKey("cluster:3fa90c12", "in this cluster of `show RUN --map`", _cluster),
     "label": FilterKey("label:bad", "a person's verdict: good or bad; or words of the note; * is any", _label),
     "category": FilterKey("category:billing", "the category of the item", _column("category")),
     "tag": FilterKey("tag:smoke", "a tag of the item, the turn or the run", _tag),

@@ -22,7 +22,7 @@ from tui_evals.store.lookup import StoredDataset, stored_dataset
 
 from .answer_facts import FACTS
 from .database import StoreError, connect, explained, schema_version
-from .filters import Filter, compiled, like, ordered
+from .filters import Condition, Filter, compiled, like, ordered
 from .records import (
     LIVE_STATUSES,
     MESSAGES_BEFORE,
@@ -389,7 +389,7 @@ class Reader:
         self, run: int, where: Filter | None = None, sort: str | None = None, descending: bool = False
     ) -> array[int]:
         """The ids of a run's answers that a filter lets through, by a column or `evaluator:KEY`; nulls come last."""
-        condition, values = compiled(where, run, in_flight=self._in_flight(run)) if where else ("TRUE", [])
+        condition, values = self._condition(where, run) if where else ("TRUE", [])
         join, order, joined = ordered(sort, descending)
         query = f"SELECT answers.id FROM answers{join} WHERE answers.run = ? AND {condition} ORDER BY {order}"
         return array("q", [answer for (answer,) in self.query(query, [*joined, run, *values])])
@@ -469,7 +469,7 @@ class Reader:
         """The rows of a run's grid: each turn of an item with an answer that a filter lets through."""
         if where is None:
             return grid.grid_rows(self.query, run, order)
-        return grid.grid_rows(self.query, run, order, *compiled(where, run, in_flight=self._in_flight(run)))
+        return grid.grid_rows(self.query, run, order, *self._condition(where, run))
 
     def grid_lines(self, run: int, rows: Iterable[grid.GridRow]) -> Iterator[grid.GridLine]:
         """What is in the cells of some rows of a run's grid, read in pages."""
@@ -749,6 +749,14 @@ class Reader:
             return replace(run, waiting=None)
         return run
 
+    def _condition(self, where: Filter, run: int) -> Condition:
+        """A filter as a condition on the answers of a run."""
+
+        def answers_of(key: str) -> Sequence[int]:
+            return failures.answers_of_group(self.query, run, self.run(run).scoring_pass, key)
+
+        return compiled(where, run, in_flight=self._in_flight(run), clusters=answers_of)
+
     def _in_flight(self, run: int) -> bool:
         """Whether what is stored as running can still be answered; not so in a run that was deleted."""
         rows = self.query(f"{lookup.RUN} AND id = ?", [run])
@@ -796,4 +804,4 @@ class _FilteredReader(Reader):
 
     def score_keys(self, run: RunRow) -> list[tuple[str, bool]]:
         """The keys of the scores of those answers."""
-        return lookup.score_keys(self.query, run, *compiled(self._where, run.id, in_flight=self._in_flight(run.id)))
+        return lookup.score_keys(self.query, run, *self._condition(self._where, run.id))

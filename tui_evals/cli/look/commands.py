@@ -45,6 +45,9 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 )
 @click.option("--grid", is_flag=True, help="The items as rows, each prompt and target as a column.")
 @click.option(
+    "--map", "as_map", is_flag=True, help="What failed: clusters of failures, with their change and an example."
+)
+@click.option(
     "--sort",
     "order",
     type=click.Choice(GRID_ORDERS),

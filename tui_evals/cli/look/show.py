@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.cli import project
@@ -13,6 +14,7 @@ from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
 from tui_evals.cli.run.ending import baseline_lines, say_causes, say_columns, say_gates
 from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
 from tui_evals.compare.statistics import percent
+from tui_evals.datasets.discover import project_root
 from tui_evals.present.answers import (
     answer_reason,
     answer_words,
@@ -46,6 +48,7 @@ from tui_evals.present.runs import (
 from tui_evals.present.status import ANSWER_LOOKS, result_look, run_look
 from tui_evals.present.transcripts import transcript_text
 from tui_evals.runs.status import DESTINATIONS, GENERATION
+from tui_evals.store.baselines import dataset_key
 from tui_evals.store.figures import GridLine, GridOrder
 from tui_evals.store.filters import Filter, parse_filter
 from tui_evals.store.reader import Reader
@@ -121,18 +124,23 @@ def show(
     only: str | None,
     by: By | None,
     grid: bool,
+    as_map: bool,
     order: GridOrder,
     limit: int,
     as_json: bool,
 ) -> None:
-    """A run with its first answers, as a grid, or one item of it."""
+    """A run with its first answers, as a grid or a map of its failures, or one item of it."""
     if order != "plan" and not grid:
         raise Stop("--sort orders the rows of a grid; add --grid")
     if grid and (item is not None or by is not None):
         raise Stop("--grid shows every item in every column; leave --item and --by out, or --grid")
+    if as_map and (grid or item is not None or by is not None or only is not None):
+        raise Stop("--map is of the whole run. Leave out --grid, --item, --by and --only.")
     with project.reader() as reader:
         run = project.run_named(reader, word)
-        if grid:
+        if as_map:
+            _show_map(reader, run, limit, as_json)
+        elif grid:
             show_grid(reader, run, project.filter_or_stop(only), order, limit, as_json)
         elif item is not None:
             _show_item(reader, run, item, as_json)
@@ -182,6 +190,20 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
         say_row(row, run, shape, reason=reasons.get(row.id, ""))
     if left := len(ids) - len(rows):
         say(f"{left:,} more; `--limit {len(ids)}` shows all, `--only` those that a filter finds", dim=True)
+
+
+def _show_map(reader: Reader, run: RunRow, limit: int, as_json: bool) -> None:
+    # Imported when it is wanted: no other view of a run compares it.
+    from tui_evals.compare.failure_map import read_failure_map
+    from tui_evals.present.failure_map import headline, map_data, map_lines
+
+    failures = read_failure_map(reader, run, dataset_key(run.source, project_root(Path.cwd())))
+    if as_json:
+        say_json({"run": run.key, "name": run.name, **map_data(reader, failures)})
+        return
+    say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
+    for line in map_lines(reader, failures, room=columns(), most=limit) or [headline(failures)]:
+        say(line)
 
 
 def _reasons(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, str]:
