@@ -32,3 +32,13 @@ def test_the_interval_that_took_every_answer_for_independent_does_not_hold_them(
 def test_every_interval_holds_the_limits_as_far_as_a_few_rounds_can_tell(name):
     (found,) = coverage.measure(OURS[name], ROUNDS, 1).values()
     assert coverage.broken(found, SLACK) == []
+
+
+@pytest.mark.soak
+def test_the_command_prints_its_tables_and_fails_where_a_limit_is_broken(capsys, monkeypatch):
+    assert coverage.main(["kappa", "uneven", "--rounds", "30"]) == 0
+    told = capsys.readouterr().out
+    assert "Kappa of a judge and people: 360 cells" in told and "worst of ours" in told and "LIMIT" not in told
+    wilson = coverage.TABLES[0]._replace(cells=exact, methods={"ours": coverage._wilson_all})
+    monkeypatch.setattr(coverage, "TABLES", (wilson,))
+    assert coverage.main(["--rounds", "1000"]) == 1 and "LIMIT: a cell holds" in capsys.readouterr().out
