@@ -159,6 +159,10 @@ def test_resume_asks_some_targets_alone_and_says_what_stays_pending(project):
     assert asked(project, "l-model") == [1] * len(asked(project, "l-model"))
     assert "the run asks no m" in project.do("resume", "last", "--target", "m", code=2)
     assert "no target is left to ask" in project.do("resume", "last", "--without", "main,k,l", code=2)
+    project.server.behave("l-model", always="401")
+    said = project.do("resume", "last", "--target", "l", "--quiet", code=None)
+    assert "l cannot be asked" in said and "left out" not in said, "nothing of the others is open"
+    project.server.behave("l-model")
     project.do("resume", "last", "--target", "l", "--quiet")
     assert statuses(project) == ["pass"] * 18
 

@@ -188,15 +188,17 @@ class Engine:
         states = list({id(each.availability): each.availability for each in self._priced_targets}.values())
         if not (self._left_out or any(state.closed for state in states)):
             return None
+        waiting = self._left_out
         if again:
             cells = (cell for number in range(len(self._targets)) for cell in self.answered_cells(number))
             left = Left(verdicts=sum(len(cell.answers) - len(cell.final) for cell in cells))
         else:
-            answered = Counter(row.status == "answered" for row in self._reader.pending(self._run.id))
-            left = Left(answered[False], answered[True])
+            pending = Counter((row.target, row.status == "answered") for row in self._reader.pending(self._run.id))
+            counts = [sum(count for (_, own), count in pending.items() if own == is_said) for is_said in (False, True)]
+            left, waiting = Left(*counts), waiting & {target for target, _ in pending}
         if not (left.answers or left.verdicts or groups):
             return None
-        left_out = [self._run.targets[number] for number in sorted(self._left_out)]
+        left_out = [self._run.targets[number] for number in sorted(waiting)]
         return Outcome(False, *why_left_open(states, left_out, left))
 
     def _checked(self, outcome: Outcome) -> Outcome:
