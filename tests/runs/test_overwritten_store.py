@@ -48,7 +48,8 @@ def test_an_earlier_copy_over_the_store_stops_the_asking_and_resume_pays_for_not
     end, err = ending(process)
     assert (end["status"], end["exit_code"], process.returncode) == ("interrupted", 4, 4)
     message = end["message"]
-    assert message.startswith(f"{course.database} was overwritten while tui-evals was using it")
+    # Whoever looks while the copy is being written finds a file that is cut off.
+    assert message.startswith(str(course.database)) and "overwritten while tui-evals was using it" in message
     assert f"answers of run {end['run']}" in message and "The store there now has " in message
     assert "Nothing that was stored is lost" not in err
     # At a latency of 0.1 s, four at once: within a second no more than forty, and what was in flight.

@@ -137,9 +137,7 @@ class StoreProof:
             empty_log(self._connection)  # a process was killed while it moved the log into the file
             state, base = self._file_state(), read_base(self._path)
         if base is None and self._base is not None:
-            self._refuse(
-                f"{self._path} was cut off or overwritten while tui-evals was using it, and cannot be read any more."
-            )
+            self._refuse(f"{self._path} was cut off or overwritten while tui-evals was using it.")
         known = self._known(note)
         if base is not None and known:
             marks = {*self._marks, *(one.writer for one in known), self._current_mark()}
