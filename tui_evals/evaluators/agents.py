@@ -150,7 +150,7 @@ class ToolCorrectness(Evaluator):
         """Ask of each call and each need."""
         calls = Checklist("calls", "call", "right", len(evidence.tool_calls or ()))
         needs = Checklist("needs", "need", "met")
-        texts = request_texts(evidence) | {"tools": "\n".join(map(_tool_line, evidence.tools))}
+        texts = request_texts(evidence) | {"tools": tool_lines(evidence)}
         parts = {"steps": shown_parts(evidence, ("steps",)).get("steps", ())}
         lists, reply = await ask_lists(self, [calls, needs], texts, parts)
         made, needed = lists["calls"], lists["needs"]
@@ -162,6 +162,11 @@ class ToolCorrectness(Evaluator):
         reason += f"; not met: {quoted_list(missing)}" if missing else ""
         score = (right + met) / total if total else 1.0
         return measured_score(score, self.options.threshold, reason, calls=made, needs=needed, reply=reply)
+
+
+def tool_lines(evidence: Evidence) -> str:
+    """The tools there were, as a judge is told of them."""
+    return "\n".join(map(_tool_line, evidence.tools))
 
 
 def _tool_line(tool: Any) -> str:

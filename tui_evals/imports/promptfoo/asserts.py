@@ -59,14 +59,7 @@ _NO_EQUAL = frozenset(
         "select-best",
         "similar:dot",
         "similar:euclidean",
-        "skill-used",
         "tool-call-f1",
-        "trace-error-spans",
-        "trace-span-count",
-        "trace-span-duration",
-        "trajectory:goal-success",
-        "trajectory:step-count",
-        "trajectory:tool-sequence",
     )
 )
 _NEAR = {
@@ -80,8 +73,6 @@ _NEAR = {
     "is-refusal": "Refusal",
     "is-valid-function-call": "ValidToolCalls",
     "moderation": "Safety",
-    "trajectory:goal-success": "GoalReached",
-    "trajectory:tool-sequence": "ToolOrder",
 }
 """What judges much the same in another way, for whoever has to write it anew."""
 HEEDED_LATE = frozenset(("levenshtein", "latency", "cost", "finish-reason"))

@@ -206,6 +206,74 @@ def _tool_arguments(given: Given) -> Read:
     return "ToolCalledWith", {"tool_name": name, "arguments": arguments}
 
 
+def _bounds(given: Given) -> dict[str, Any]:
+    """The least and the most that an assertion allows."""
+    value = given.value if isinstance(given.value, dict) else {}
+    found = {
+        ours: value[theirs] for ours, theirs in (("least", "min"), ("most", "max")) if type(value.get(theirs)) is int
+    }
+    if not found:
+        raise NoEqual("only a min or a max in whole numbers has an equal")
+    return found
+
+
+def _step_count(given: Given) -> Read:
+    kind = given.value.get("type") if isinstance(given.value, dict) else None
+    if kind not in (None, "tool"):
+        raise NoEqual(f"steps of the type {kind} have no equal")
+    given.changed("steps are read from the transcript of the answer here, not from a trace")
+    return "ToolCallCount" if kind == "tool" else "Steps", _bounds(given)
+
+
+def _tool_sequence(given: Given) -> Read:
+    value = given.value if isinstance(given.value, dict) else {"steps": given.value}
+    steps = value.get("steps", value.get("tools"))
+    if not isinstance(steps, list) or not steps or any(not isinstance(step, str) for step in steps):
+        raise NoEqual("only a list of the names of tools has an equal")
+    given.changed("tools are read from the transcript of the answer here, not from a trace")
+    if value.get("mode") == "exact":
+        return "ToolTrajectory", {"calls": steps}
+    return "ToolOrder", {"tools": steps}
+
+
+def _goal_success(given: Given) -> Read:
+    goal = given.value.get("goal") if isinstance(given.value, dict) else given.value
+    if not isinstance(goal, str) or not goal:
+        raise NoEqual("only a goal in words has an equal")
+    given.changed("the judge sees every step with its arguments and results")
+    return "GoalReached", given.judged({"goal": goal})
+
+
+def _skill_used(given: Given) -> Read:
+    if not isinstance(given.value, str) or not given.value:
+        raise NoEqual("only the name of one skill has an equal")
+    given.changed("a skill counts as used where the tool Skill was called with its name")
+    return "ToolCalledWith", {"tool_name": "Skill", "arguments": {"skill": given.value}}
+
+
+def _span_count(given: Given) -> Read:
+    pattern = given.value.get("pattern") if isinstance(given.value, dict) else None
+    if not isinstance(pattern, str) or re.search(r"[*?\[]", pattern.strip("*")):
+        raise NoEqual("only spans of one name have an equal")
+    name = pattern.strip("*").removeprefix("execute_tool").strip()
+    given.changed("calls of tools are counted here, not spans")
+    return "ToolCallCount", {**({"tool": name} if name else {}), **_bounds(given)}
+
+
+def _span_duration(given: Given) -> Read:
+    value = given.value if isinstance(given.value, dict) else {}
+    most = value.get("max")
+    if not isinstance(most, int | float) or isinstance(most, bool) or value.get("percentile") is not None:
+        raise NoEqual("only a max without a percentile has an equal")
+    given.changed("the time of each step is compared here, and an answer without steps is skipped instead of passed")
+    return "StepTime", {"threshold": float(most)}
+
+
+def _error_spans(given: Given) -> Read:
+    given.changed("failed calls of tools count here, and an answer without calls is skipped instead of passed")
+    return "ToolsSucceeded", {}
+
+
 def _contains_json(given: Given) -> Read:
     name, options = _is_json(replace(given, negate=False))
     if given.negate and name == "JsonSchema":
@@ -272,5 +340,12 @@ READERS: Mapping[str, Callable[[Given], Read]] = {
     "model-graded-closedqa": _closed_qa,
     "trajectory:tool-used": _tool_used,
     "trajectory:tool-args-match": _tool_arguments,
+    "trajectory:tool-sequence": _tool_sequence,
+    "trajectory:step-count": _step_count,
+    "trajectory:goal-success": _goal_success,
+    "skill-used": _skill_used,
+    "trace-span-count": _span_count,
+    "trace-span-duration": _span_duration,
+    "trace-error-spans": _error_spans,
 }
 """How each kind of assertion that has an equal is read."""

@@ -1,0 +1,307 @@
+"""What a transcript shows without a judge: counts of calls, use of results, time and cost of steps, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from tui_evals.text import strictjson
+from tui_evals.text.measures import Measure
+from tui_evals.transcript import Document, Message, Retrieval, Text, Took, Transcript, documents_of
+
+from .base import (
+    Evaluator,
+    Evidence,
+    Misconfigured,
+    Options,
+    Result,
+    Score,
+    ToolCall,
+    as_text,
+    measured_score,
+    skipped_score,
+    verdict_score,
+)
+from .base import Text as Name
+from .shown import chunks_of
+from .values import quoted_list
+
+_LEAST = 3
+"""Characters of a value from which on it is told from others by standing in an answer."""
+
+
+class CallCountOptions(Options):
+    """What ToolCallCount takes."""
+
+    tool: Name | None = Field(None, description="The tool whose calls are counted; without it those of all tools.")
+    most: int | None = Field(None, ge=0, description="Passes with at most so many calls.")
+    least: int | None = Field(None, ge=0, description="Passes with at least so many calls.")
+
+    @model_validator(mode="after")
+    def _bounds_leave_room(self) -> CallCountOptions:
+        if self.most is not None and self.least is not None and self.least > self.most:
+            raise ValueError("least is more than most, so nothing could pass")
+        return self
+
+
+class ToolCallCount(Evaluator):
+    """Passes when the answer calls a tool, or tools at all, as often as is wanted.
+
+    Without bounds the number is shown and nothing passes or fails.
+    """
+
+    name = "ToolCallCount"
+    family = "tools"
+    needs = ("response", "tool_calls")
+    measure = Measure("at most", "calls")
+    Options = CallCountOptions
+    example: ClassVar = {
+        "options": {"tool": "search", "most": 2},
+        "response": "Found.",
+        "tool_calls": (ToolCall("search", {"query": "a"}), ToolCall("search", {"query": "b"})),
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Count the calls."""
+        tool, most, least = self.options.tool, self.options.most, self.options.least
+        count = sum(tool is None or call.name == tool for call in evidence.tool_calls or ())
+        said = f"{count} call{'s' if count != 1 else ''}" + (f" of {tool}" if tool else "")
+        if most is None and least is None:
+            return Score(float(count), reason=said)
+        if least is not None and count < least:
+            return Score(float(count), "fail", most, None, f"{said}, at least {least} expected")
+        if most is not None and count > most:
+            return Score(float(count), "fail", most, None, f"{said}, at most {most} allowed")
+        return Score(float(count), "pass", most, None, f"{said}, within the bounds")
+
+
+class ResultsUsedOptions(Options):
+    """What ResultsUsed takes."""
+
+    tool: Name | None = Field(
+        None, description="The tool whose results have to be used; without it those of all tools."
+    )
+    threshold: float = Field(1.0, ge=0, le=1, description="The share of results from which it passes.")
+
+
+class ResultsUsed(Evaluator):
+    """Passes when what tools gave is used: a value of each result stands in the answer or in a later call.
+
+    A value is a text of at least three characters, a number, or a part of an object in JSON. Failed calls are left out.
+    Skipped where no result is known. ToolOutputUse asks a judge whether results were understood.
+    """
+
+    name = "ResultsUsed"
+    family = "tools"
+    needs = ("response", "tool_calls")
+    measure = Measure("at least")
+    Options = ResultsUsedOptions
+    example: ClassVar = {
+        "response": "Order 7 is paid.",
+        "tool_calls": (ToolCall("find", {"order": 7}, '{"status": "paid"}'),),
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Look for the values of each result."""
+        calls = list(evidence.tool_calls or ())
+        answer = (evidence.response or "").casefold()
+        used, unused = 0, list[str]()
+        for place, call in enumerate(calls):
+            if call.result is None or call.failed or self.options.tool not in (None, call.name):
+                continue
+            later = answer + "".join(as_text(each.arguments).casefold() for each in calls[place + 1 :])
+            if any(value in later for value in _values(call.result)):
+                used += 1
+            else:
+                unused.append(call.name)
+        total = used + len(unused)
+        if not total:
+            return skipped_score("no result of a tool is known")
+        reason = f"{used} of {total} results are used" + (f"; not that of {quoted_list(unused)}" if unused else "")
+        return measured_score(used / total, self.options.threshold, reason, unused=unused)
+
+
+def _values(result: str) -> Iterator[str]:
+    """The values in a result that can be told from others, in small letters."""
+    try:
+        waiting: list[Any] = [strictjson.loads(result)]
+    except (strictjson.JsonError, RecursionError):
+        waiting = [result]
+    while waiting:
+        match waiting.pop():
+            case dict() as table:
+                waiting += table.values()
+            case list() as rows:
+                waiting += rows
+            case bool() | None:
+                pass
+            case str() as text:
+                if len(text.strip()) >= _LEAST:
+                    yield text.strip().casefold()
+            case number:
+                yield str(number)
+
+
+class StepLimitOptions(Options):
+    """What StepTime and StepCost take."""
+
+    threshold: float | None = Field(None, ge=0, description="The most that a step may take; any if absent.")
+
+
+_TOOK = Transcript(
+    (
+        Message(role="assistant", parts=(Text("I look."),), took=Took(seconds=1.2, cost=0.01)),
+        Message(role="assistant", parts=(Text("Found."),), took=Took(seconds=0.4, cost=0.02)),
+    )
+)
+
+
+class _StepLimit(Evaluator):
+    """Passes when no step took more than is allowed."""
+
+    family = "limits"
+    needs = ("response",)
+    Options = StepLimitOptions
+
+    def value_of(self, took: Took) -> float | None:
+        """What is compared; None where it is not known."""
+        raise NotImplementedError
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the step that took most."""
+        found = [
+            (value, place)
+            for place, message in enumerate(_steps(evidence.transcript), 1)
+            if message.took is not None and (value := self.value_of(message.took)) is not None
+        ]
+        if not found:
+            return skipped_score("nobody knows what the steps took")
+        most, place = max(found)
+        limit, unit = self.options.threshold, self.measure.unit
+        reason = f"step {place} took most: {most:g} {unit}, of {len(found)} steps"
+        result: Result | None = None if limit is None else "pass" if most <= limit else "fail"
+        return Score(most, result, limit, None, reason)
+
+
+def _steps(transcript: Transcript) -> list[Message]:
+    return [message for message in transcript.messages if message.role == "assistant"]
+
+
+class StepTime(_StepLimit):
+    """Passes when no step of an agent took longer than the threshold, in milliseconds.
+
+    Skipped where the target does not tell how long its steps took.
+    """
+
+    name = "StepTime"
+    measure = Measure("at most", "ms")
+    example: ClassVar = {"options": {"threshold": 2000}, "response": "Found.", "transcript": _TOOK}
+
+    def value_of(self, took: Took) -> float | None:
+        return None if took.seconds is None else 1000 * took.seconds
+
+
+class StepCost(_StepLimit):
+    """Passes when no step of an agent cost more than the threshold, in US dollars.
+
+    Skipped where nobody knows what the steps cost.
+    """
+
+    name = "StepCost"
+    measure = Measure("at most", "USD")
+    example: ClassVar = {"options": {"threshold": 0.05}, "response": "Found.", "transcript": _TOOK}
+
+    def value_of(self, took: Took) -> float | None:
+        return took.cost
+
+
+class RetrievalOptions(Options):
+    """What RetrievalPrecision and RetrievalRecall take."""
+
+    relevant: list[Name] | None = Field(
+        None,
+        min_length=1,
+        description="The documents that belong to the question, each by its id, source, title or a part of its text; "
+        "else the item's variable relevant.",
+    )
+    k: int | None = Field(None, ge=1, description="Only the first so many that were retrieved count.")
+    threshold: float = Field(1.0, ge=0, le=1, description="The share from which it passes.")
+
+
+class _Retrieved(Evaluator):
+    """Compares what was retrieved with the documents that belong to the question."""
+
+    family = "retrieval"
+    needs = ("response",)
+    measure = Measure("at least")
+    Options = RetrievalOptions
+
+    def found(self, evidence: Evidence) -> tuple[Sequence[Document], Sequence[str]]:
+        """What was retrieved, as far as it counts, and what is relevant; Misconfigured where nobody says."""
+        relevant = self.options.relevant
+        if relevant is None:
+            written = evidence.variables.get("relevant")
+            relevant = [as_text(one) for one in written] if isinstance(written, list) else []
+        if not relevant:
+            raise Misconfigured(
+                f"{self.name} needs the relevant documents: its option, or the item's variable relevant"
+            )
+        documents = documents_of(evidence.transcript) or tuple(map(Document, chunks_of(evidence)))
+        return documents[: self.options.k], relevant
+
+
+def _is(document: Document, wanted: str) -> bool:
+    return wanted in (document.id, document.source, document.title) or wanted in document.text
+
+
+_RETRIEVED = Transcript(
+    (
+        Message(
+            role="tool", parts=(Retrieval((Document("Refunds take 14 days.", "d1"), Document("Open at nine.", "d2"))),)
+        ),
+    )
+)
+
+
+class RetrievalPrecision(_Retrieved):
+    """Passes when what was retrieved is relevant; the score is the share of retrieved documents that are.
+
+    ContextPrecision asks a judge instead, and needs no list of documents.
+    """
+
+    name = "RetrievalPrecision"
+    example: ClassVar = {
+        "options": {"relevant": ["d1"], "k": 1},
+        "response": "Within 14 days.",
+        "transcript": _RETRIEVED,
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Count the retrieved documents that are relevant."""
+        documents, relevant = self.found(evidence)
+        if not documents:
+            return verdict_score(False, "nothing was retrieved")
+        fit = [any(_is(document, one) for one in relevant) for document in documents]
+        reason = f"{sum(fit)} of {len(documents)} retrieved documents are relevant"
+        return measured_score(sum(fit) / len(documents), self.options.threshold, reason)
+
+
+class RetrievalRecall(_Retrieved):
+    """Passes when what is relevant was retrieved; the score is the share of relevant documents that were.
+
+    ContextRecall asks a judge instead, and needs no list of documents.
+    """
+
+    name = "RetrievalRecall"
+    example: ClassVar = {"options": {"relevant": ["d1"]}, "response": "Within 14 days.", "transcript": _RETRIEVED}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Count the relevant documents that were retrieved."""
+        documents, relevant = self.found(evidence)
+        missing = [one for one in relevant if not any(_is(document, one) for document in documents)]
+        there = len(relevant) - len(missing)
+        reason = f"{there} of {len(relevant)} relevant documents were retrieved"
+        reason += f"; not {quoted_list(missing)}" if missing else ""
+        return measured_score(there / len(relevant), self.options.threshold, reason, missing=missing)
