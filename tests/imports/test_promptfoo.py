@@ -112,6 +112,14 @@ EQUALS = {
     "{type: similar, value: x}": {"EmbeddingSimilarity": {"value": "x", "threshold": 0.75}},
     "{type: is-valid-openai-tools-call}": {"ValidToolCalls": {}},
     "{type: 'trajectory:tool-used', value: search}": {"ToolCalled": {"tool_name": "search"}},
+    "{type: 'trajectory:tool-sequence', value: [a, b]}": {"ToolOrder": {"tools": ["a", "b"]}},
+    "{type: 'trajectory:tool-sequence', value: {mode: exact, steps: [a]}}": {"ToolTrajectory": {"calls": ["a"]}},
+    "{type: 'trajectory:step-count', value: {min: 1, max: 4}}": {"Steps": {"least": 1, "most": 4}},
+    "{type: 'trajectory:step-count', value: {max: 4, type: tool}}": {"ToolCallCount": {"most": 4}},
+    "{type: 'skill-used', value: pdf}": {"ToolCalledWith": {"tool_name": "Skill", "arguments": {"skill": "pdf"}}},
+    "{type: 'trace-span-count', value: {pattern: search, max: 2}}": {"ToolCallCount": {"tool": "search", "most": 2}},
+    "{type: 'trace-span-duration', value: {max: 500}}": {"StepTime": {"threshold": 500.0}},
+    "{type: 'trace-error-spans'}": {"ToolsSucceeded": {}},
     "{type: 'not-trajectory:tool-used', value: search}": {"ToolCalled": {"tool_name": "search", "negate": True}},
     "{type: 'trajectory:tool-args-match', value: {name: f, args: {a: 1}}}": {
         "ToolCalledWith": {"tool_name": "f", "arguments": {"a": 1}}
@@ -149,6 +157,8 @@ LEFT_OUT = {
     "{type: assert-set, threshold: 0.5, assert: [{type: similar, value: x}]}": "cannot stand in a group",
     "{type: contains, value: file://x.js}": "code makes its value",
     "{type: 'trajectory:tool-used', value: {pattern: 's*'}}": "only the name of one tool",
+    "{type: 'trace-span-count', value: {pattern: 'a*b', max: 2}}": "only spans of one name",
+    "{type: 'trajectory:step-count', value: {max: 4, type: reasoning}}": "have no equal",
     "{type: 'trajectory:tool-args-match', value: {name: f, mode: exact, args: {}}}": "some of its arguments",
 }
 
