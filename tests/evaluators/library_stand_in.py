@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 LIBRARY = '''
-import json, os, signal, time, urllib.request
+import json, math, os, signal, time, urllib.request
 
 
 class WordsEvaluator:
@@ -48,6 +48,20 @@ class SamplesEvaluator:
             done = self.post("/chat/completions", body)
             said += [choice["message"]["content"] for choice in done["choices"]]
         return {"samples": float(len(set(said))), "samples_reason": " ".join(said)}
+
+
+class LikelyEvaluator:
+    """Weighs the numbers that the model found likely."""
+
+    def __init__(self, model_config):
+        self.model, self.post = model_config, PoliteEvaluator(model_config).post
+
+    def __call__(self, *, response):
+        messages = [{"role": "user", "content": response}]
+        body = {"model": self.model["model"], "messages": messages, "logprobs": True, "top_logprobs": 20}
+        ((token),) = self.post("/chat/completions", body)["choices"][0]["logprobs"]["content"]
+        likely = [(float(one["token"]), math.exp(one["logprob"])) for one in token["top_logprobs"]]
+        return {"likely": sum(n * p for n, p in likely) / sum(p for _, p in likely)}
 
 
 class QuietEvaluator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,11 +15,12 @@ import pytest
 from tests.cli.helpers import Shell
 from tests.evaluators.library_stand_in import stand_in
 from tui_evals import evaluate as evaluate_dataset
-from tui_evals.evaluators.base import CannotJudge, Evidence, Question, Score, evaluate
+from tui_evals.evaluators.base import CannotJudge, Evidence, Question, Score, evaluate, note_choices
 from tui_evals.evaluators.libraries.child import judge_server as protocol
 from tui_evals.evaluators.libraries.location import installed_version
 from tui_evals.evaluators.libraries.metric import LibraryMetric, library_metric
 from tui_evals.evaluators.libraries.worker import end_workers
+from tui_evals.text.model_output import Choice
 
 NAME = "azure-ai-evaluation"
 
@@ -200,3 +202,34 @@ def test_the_door_speaks_openais_protocol_to_who_knows_its_token():
     assert post("/files", server.key(3))[0] == 400
     streamed = post("/chat/completions", server.key(3), messages=messages, stream=True)
     assert streamed == (400, "replies are not streamed here")
+
+
+def test_the_door_passes_how_likely_the_numbers_of_a_reply_were():
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return {"text": '{"score": 8}', "choices": [[10, "8", {"8": -0.5, "9": -1.2}]]}
+
+    body = {"messages": [{"role": "user", "content": "Rate it"}], "logprobs": True, "top_logprobs": 20}
+    (choice,) = protocol.chat(body, ask)["choices"]
+    assert asked[0]["likelihoods"] == 20
+    (token,) = choice["logprobs"]["content"]
+    assert (choice["message"]["content"], token["token"], token["logprob"]) == ('{"score": 8}', "8", -0.5)
+    assert {one["token"]: one["logprob"] for one in token["top_logprobs"]} == {"8": -0.5, "9": -1.2}
+    asked.clear()
+    assert (
+        protocol.chat({"messages": []}, lambda question: asked.append(question) or "8")["choices"][0]["logprobs"]
+        is None
+    )
+    assert "likelihoods" not in asked[0]
+
+
+def test_a_metric_that_asks_for_likelihoods_is_given_them(python):
+    async def reply(question: Question) -> str:
+        assert (question.likelihoods, question.params["top_logprobs"]) == (True, 20)
+        note_choices((Choice(0, "4", {"4": -0.5, "2": -1.0}),))
+        return "4"
+
+    (score,) = judged(metric(python, "LikelyEvaluator", reply), "Hi")
+    assert score.score == pytest.approx((4 * math.exp(-0.5) + 2 * math.exp(-1)) / (math.exp(-0.5) + math.exp(-1)))

@@ -211,11 +211,11 @@ def test_a_judge_makes_the_choices_it_made_in_the_original(shell):
 
 
 @pytest.mark.usefixtures("recorded")
-def test_answers_the_samples_hold_need_no_target(shell):
+def test_no_target_is_asked_for_answers_that_samples_hold(shell):
     module: Any = sys.modules["recorded_elsewhere"]
     rows = (EXAMPLE / "data" / "jokes" / "labelled.jsonl").read_text().splitlines()
     module.own = {f"jokes-labelled.meta.{n}": json.loads(row)["completion"] for n, row in enumerate(rows)}
-    done = shell("run", "--registry", EXAMPLE, "jokes-labelled", "--judge", JUDGE)
+    done = shell("run", "--registry", EXAMPLE, "jokes-labelled", "--judge", JUDGE, "-t", TARGET)
     assert done.code == 0, done.err
     (run,) = runs()
     assert run.targets == ("replay:.evals/registries/jokes-labelled.meta.v0.json",)
@@ -421,3 +421,23 @@ def test_rows_and_figures_are_those_the_original_recorded():
     real["runs"]["capitals.dev.v0"]["recorded"][0]["data"]["correct"] ^= True
     more = set(script.compared(EXAMPLE, real)) - set(lines)
     assert sorted(line.split()[1] for line in more) == ["capitals.dev.v0:", "jokes-kind.dev.v0:"]
+
+
+def test_a_spec_that_counts_answers_judges_one_where_the_eval_asks_for_one(shell, project):
+    folder = project / "registry"
+    for name in ("evals", "data"):
+        (folder / name).mkdir(parents=True)
+    (folder / "data" / "tasks.jsonl").write_text('{"input": [{"role": "user", "content": "Name a city."}]}\n')
+    (folder / "evals" / "best.yaml").write_text(
+        "one-best:\n  id: one-best.dev.v0\n  metrics: [accuracy]\n"
+        "one-best.dev.v0:\n  class: evals.elsuite.modelgraded.classify:ModelBasedClassify\n"
+        "  args: {samples_jsonl: tasks.jsonl, eval_type: classify, modelgraded_spec: best}\n"
+    )
+    Path("answers.jsonl").write_text('{"prompt": "Name a city.", "response": "Oslo"}\n')
+    answering = ("-t", "replay:answers.jsonl", "--judge", "demo", "--quiet")
+    assert shell("run", "--registry", folder, "one-best", *answering).code == 0
+    with Reader(Path(".evals/evals.db")) as reader:
+        (run,) = reader.runs()
+        ((_, score),) = reader.scores(run.id)
+    assert score.result != "error", score.reason
+    assert score.label in ("1", "__invalid__")

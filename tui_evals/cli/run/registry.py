@@ -147,12 +147,10 @@ def _run_one(
 
 
 def _targets(spec: EvalSpec, data: Mapping[str, Any], here: Project, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The targets that are named, else the answers the samples bring, else those of the configuration."""
-    if target_names := target_words(options):
-        return target_names
-    if all("response" in item for item in data["items"]):
+    """The answers the samples bring, which no target is asked for; else the targets that are named or configured."""
+    if data["items"] and all("response" in item for item in data["items"]):
         return (_replayed(spec, here),)
-    return tuple(here.settings.run.targets)
+    return target_words(options) or tuple(here.settings.run.targets)
 
 
 def _replayed(spec: EvalSpec, here: Project) -> str:

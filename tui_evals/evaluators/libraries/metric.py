@@ -24,6 +24,7 @@ from tui_evals.evaluators.base import (
     JudgedOptions,
     Question,
     Score,
+    consulted,
     error_score,
     measured_score,
     skipped_score,
@@ -33,7 +34,7 @@ from tui_evals.evaluators.judging import ask_once
 from tui_evals.evaluators.libraries.worker import MetricStopped, Setup, measure
 from tui_evals.evaluators.trust import TrustError, code_digest, code_files
 from tui_evals.evaluators.verdicts import SKIPPED, OffScale, Scale, ScaledOptions, parse_scale, threshold_on
-from tui_evals.text.model_output import unpack_vector
+from tui_evals.text.model_output import choices_data, unpack_vector
 
 from .location import VECTOR_METRICS, asks_model, installed_version, python_of
 
@@ -200,14 +201,18 @@ class _Answering:
             lines = await evaluator.ask(Question(texts=tuple(request["texts"]), judge=evaluator.options.judge))
             return list(map(unpack_vector, lines.split("\n")))
         tokens, sampling = request.get("max_tokens"), request.get("sampling") or {}
+        likely = {"logprobs": True, "top_logprobs": request["likelihoods"]} if request.get("likelihoods") else {}
         question = Question(
             messages=tuple(request["messages"]),
             schema=request.get("schema"),
             judge=evaluator.options.judge,
             max_tokens=tokens if isinstance(tokens, int) and tokens > 0 else MAX_TOKENS,
-            params={name: value for name, value in sampling.items() if isinstance(value, int | float)},
+            params={name: value for name, value in (sampling | likely).items() if isinstance(value, int | float)},
+            likelihoods=bool(likely),
         )
-        return (await ask_once(evaluator.ask, question))[0]
+        said = (await ask_once(evaluator.ask, question))[0]
+        told = consulted.get()
+        return {"text": said, "choices": choices_data(told.choices if told else ())} if likely else said
 
 
 def _values(evidence: Evidence) -> dict[str, Any]:

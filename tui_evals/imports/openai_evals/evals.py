@@ -227,7 +227,7 @@ class EvalSpec:
         if not self.faithful and any(item.get("ideal") == [] for item in items):
             losses.changed("samples with an empty list of ideals", where, "an error here; the original counts a miss")
         if any("response" in item for item in items):
-            why = "judged as they are, whatever a target says; replay this dataset and no model is asked"
+            why = "judged as they are; where every sample has one, no target is asked"
             losses.changed("answers the samples hold already", where, why)
         for name in sorted(set(self.entry.data) - {"class", "args", "id", "description", "metrics", "disclaimer"}):
             losses.left_out(name, where, "the original ignores it as well")

@@ -14,6 +14,8 @@ from tui_evals.text.yamls import load_yaml
 from .files import Args, Entries, Entry, resolved
 from .samples import Recipe
 
+_COUNTING = frozenset(("best", "diversity"))
+"""The shipped grading specs that speak of the number of answers."""
 _PAIRED = {"battle": {"input1": "completion1", "input2": "completion2"}}
 """The shipped grading specs that do not read `input` and judge `completion`."""
 
@@ -173,7 +175,7 @@ def _graded(entry: Entry, grading: Entries, faithful: bool) -> Plan:
         options["spec_args"] = values
     options |= {key: value for key in ("eval_type", "match_fn") if (value := args.optional_text(key))}
     several = args.answers_at_once("multicomp_n")
-    if several != 1:
+    if several != 1 or _counts_answers(spec, name):
         options["multicomp_n"] = several
     if metaeval := args.flag("metaeval"):
         options["metaeval"] = True
@@ -202,6 +204,11 @@ def _graded(entry: Entry, grading: Entries, faithful: bool) -> Plan:
         Recipe(_inputs(spec, name), needs_ideal=False, needs_choice=metaeval, names=names, faithful=faithful),
         differs=tuple(differs),
     )
+
+
+def _counts_answers(spec: Entry | None, name: str) -> bool:
+    """Whether a grading prompt speaks of the number of answers, which is one where the eval names none."""
+    return name in _COUNTING if spec is None else "{n}" in str(spec.data.get("prompt"))
 
 
 def _unlike_itself(spec: Entry | None, eval_type: str | None) -> Iterator[str]:

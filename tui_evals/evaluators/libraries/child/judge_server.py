@@ -21,6 +21,7 @@ Ask = Callable[[int, Mapping[str, Any]], Any]
 """Puts a question of a job to the parent and waits for the reply; Refused says why there is none."""
 LARGEST = 32_000_000
 MODEL = "judge"
+USUAL_ALTERNATIVES = 5
 
 
 _SAMPLING = {"temperature": 0, "top_p": 1}
@@ -50,14 +51,16 @@ def chat(body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Any]) -> di
         question["schema"] = form
     else:
         question["schema"] = _schema(body.get("response_format"))
+    if body.get("logprobs"):
+        question["likelihoods"] = int(body.get("top_logprobs") or USUAL_ALTERNATIVES)
     choices = []
     for index in range(int(body.get("n") or 1)):
-        said = ask(question)
+        said, logprobs = said_and_logprobs(ask(question))
         message: dict[str, Any] = {"role": "assistant", "content": said}
         if wanted:
             message = {"role": "assistant", "content": None, "tool_calls": [_call(said, wanted)]}
         reason = "tool_calls" if wanted else "stop"
-        choices.append({"index": index, "message": message, "finish_reason": reason, "logprobs": None})
+        choices.append({"index": index, "message": message, "finish_reason": reason, "logprobs": logprobs})
     return {
         "id": f"chatcmpl-{secrets.token_hex(8)}",
         "object": "chat.completion",
@@ -66,6 +69,22 @@ def chat(body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Any]) -> di
         "choices": choices,
         "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
     }
+
+
+def said_and_logprobs(reply: Any) -> tuple[str, dict[str, Any] | None]:
+    """The text of a reply, and how likely its numbers and others in their place were, as OpenAI's protocol lists it."""
+    if not isinstance(reply, Mapping):
+        return reply, None
+    content = [
+        {
+            "token": text,
+            "logprob": likely.get(text),
+            "bytes": None,
+            "top_logprobs": [{"token": token, "logprob": number, "bytes": None} for token, number in likely.items()],
+        }
+        for _, text, likely in reply["choices"]
+    ]
+    return reply["text"], {"content": content} if content else None
 
 
 def responses(body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Any]) -> dict[str, Any]:

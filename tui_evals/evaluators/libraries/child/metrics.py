@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
-from .judge_server import MODEL, JudgeServer, Refused, chat, embeddings
+from .judge_server import MODEL, USUAL_ALTERNATIVES, JudgeServer, Refused, chat, embeddings, said_and_logprobs
 
 _WORDS = {
     **dict.fromkeys(("input", "query", "question", "user_input", "instructions"), "prompt"),
@@ -231,6 +232,12 @@ def _open_deepeval(name: str, options: dict[str, Any], server: JudgeServer) -> C
         async def a_generate(self, prompt: Any, schema: Any = None) -> Any:
             return _as_schema(await self.job.ask_async(_prompt_question(prompt, schema)), schema)
 
+        def generate_raw_response(self, prompt: Any, top_logprobs: int = USUAL_ALTERNATIVES, **_: Any) -> Any:
+            return _raw_response(self.job.ask(_prompt_question(prompt, None, top_logprobs))), 0
+
+        async def a_generate_raw_response(self, prompt: Any, top_logprobs: int = USUAL_ALTERNATIVES, **_: Any) -> Any:
+            return _raw_response(await self.job.ask_async(_prompt_question(prompt, None, top_logprobs))), 0
+
     parameters = [each for each in LLMTestCase.model_fields if each in (*_WORDS, "context", "expected_tools")]
 
     async def measure(job: Job) -> dict[str, Any]:
@@ -257,11 +264,19 @@ def _open_deepeval(name: str, options: dict[str, Any], server: JudgeServer) -> C
     return measure
 
 
-def _prompt_question(prompt: Any, schema: Any) -> dict[str, Any]:
+def _raw_response(reply: Any) -> Any:
+    """A reply with its log-probabilities as the client of OpenAI gives it, as far as GEval reads it."""
+    said, logprobs = said_and_logprobs(reply)
+    choice = {"message": {"content": said}, "logprobs": logprobs}
+    return json.loads(json.dumps({"choices": [choice]}), object_hook=lambda held: SimpleNamespace(**held))
+
+
+def _prompt_question(prompt: Any, schema: Any, likelihoods: int = 0) -> dict[str, Any]:
     if not isinstance(prompt, str):
         raise Refused("a judge is shown text only, and this prompt holds something else")
     form = schema.model_json_schema() if schema is not None else None
-    return {"messages": [{"role": "user", "content": prompt}], "schema": form}
+    asked = {"messages": [{"role": "user", "content": prompt}], "schema": form}
+    return {**asked, "likelihoods": likelihoods} if likelihoods else asked
 
 
 def _as_schema(said: str, schema: Any) -> Any:
