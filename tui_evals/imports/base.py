@@ -69,6 +69,10 @@ class ImportOptions:
     """The folder of the dataset, where the name of its file follows from what is imported."""
     name: str | None = None
     """What dataset and run are called."""
+    limit: int | None = None
+    """How many conversations of traces, chosen at random."""
+    redact: bool = False
+    """Whether what may be private in traces is replaced."""
     prompt: str | None = None
     """Which prompt, of a file that holds several."""
     written_by: str | None = None
@@ -247,6 +251,10 @@ class Importer:
     """Whether its runs hold what was answered, so that it can be judged again."""
     names: tuple[str, ...] = ()
     """File names that only this tool gives: such a file, or one in the folder, outweighs whatever else is there."""
+    also: tuple[str, ...] = ()
+    """Other words for the kind."""
+    preview: Callable[[Path], Iterator[str]] | None = None
+    """Lines about what would be taken in, where that should be looked at first."""
     order: int = 50
     """Those of a lower number are asked first whether they recognise a path; 90 recognises every dataset."""
 

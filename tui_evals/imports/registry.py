@@ -75,6 +75,15 @@ def import_from(
     return replace(result, kind=importer.kind, notes=(*result.notes, *added().problems))
 
 
+def preview(path: Path, kind: str | None = None) -> list[str]:
+    """Lines about what an import of a path would take in; nothing is written. ImportFailed says what is wrong."""
+    importer = _importer_for(path, kind)
+    if importer.preview is None:
+        raise WrongOptions(f"--preview is for traces of agents, and {path} is {importer.about}")
+    show = importer.preview
+    return _guarded(importer, lambda: list(show(path)))
+
+
 def import_run(path: Path, project: ImportProject) -> ImportResult:
     """The runs of recorded results, imported now unless they are there; UnknownSource where a path holds none."""
     holding = {kind: one for kind, one in importers().items() if one.recordings is not None}
@@ -91,6 +100,7 @@ def import_run(path: Path, project: ImportProject) -> ImportResult:
 
 def _importer_for(path: Path, kind: str | None) -> Importer:
     table = importers()
+    kind = next((name for name, one in table.items() if kind in one.also), kind)
     if kind is not None and kind not in table:
         *others, last = table
         broken = [problem for problem in added().problems if f"'{kind}'" in problem]

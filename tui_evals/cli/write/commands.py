@@ -338,6 +338,9 @@ def history_command(dataset: Path, as_json: bool) -> None:
 @click.option("--name", metavar="NAME", help="What dataset and run are called; as the prompt or the file when absent.")
 @click.option("--prompt", metavar="NAME", help="Which prompt, of a file of Prompt Foundry with several.")
 @click.option("--written-by", metavar="VERSION", help="The version of promptfoo that PATH was written for.")
+@click.option("--limit", type=click.IntRange(min=1), help="Of traces: so many conversations, chosen at random.")
+@click.option("--redact", is_flag=True, help="Of traces: replace keys, emails, card and phone numbers.")
+@click.option("--preview", is_flag=True, help="Of traces: show what would be taken in and what in it may be private.")
 @click.option(
     "--targets/--no-targets",
     default=None,
@@ -356,6 +359,7 @@ def history_command(dataset: Path, as_json: bool) -> None:
 def import_command(
     path: Path | None,
     kind: str | None,
+    preview: bool,
     targets: bool | None,
     verify: str | None,
     judges: bool,
@@ -382,6 +386,9 @@ def import_command(
       results-jsonl, results-csv, report, junit
                   its .jsonl, .csv, .html and .xml
       oaieval-log a log of OpenAI Evals, theirs or ours
+      otlp, phoenix, langfuse
+                  traces of agents: OTLP as JSON or protobuf, spans of
+                  Phoenix, observations of Langfuse
       messages    messages in OpenAI's format, .json or .jsonl
       dataset     a dataset, which needs no import
 
@@ -393,7 +400,7 @@ def import_command(
     and exits 1 where a verdict differs. `import promptfooconfig.yaml --verify output.json` judges with what was made
     of the configuration; `import output.json --verify` with what was made of the results themselves.
     """
-    from tui_evals.cli.write.importing import Verify, import_path
+    from tui_evals.cli.write.importing import Verify, import_path, show_preview
     from tui_evals.imports.base import ImportOptions
 
     if path is None and not verify:
@@ -403,6 +410,9 @@ def import_command(
     alone = path is None or not verify
     results = None if verify is None else Verify(None if alone else Path(verify), judges=judges, trust=trust)
     source = Path(verify or "") if path is None else path
+    if preview:
+        show_preview(source, kind)
+        return 0
     return import_path(source, kind, ImportOptions(**options), targets, as_json, results)
 
 

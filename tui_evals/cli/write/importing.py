@@ -152,6 +152,16 @@ def import_path(
     return 0 if found is None or found.proven else 1
 
 
+def show_preview(path: Path, kind: str | None) -> None:
+    """Print what an import of a path would take in."""
+    try:
+        lines = registry.preview(path, kind)
+    except ImportFailed as problem:
+        raise _stop(problem) from None
+    for line in lines:
+        say(line)
+
+
 def add_conversations(path: Path, into: Path, with_checks: bool) -> None:
     """Add the conversations of a file to a dataset as items."""
     importer = replace(messages.IMPORTER, read=partial(messages.add_conversations, with_checks=with_checks))
