@@ -55,7 +55,7 @@ def serve() -> None:
         StringList,
     )
     from google.protobuf.json_format import ParseDict
-    from google.protobuf.struct_pb2 import Value
+    from google.protobuf.struct_pb2 import Struct, Value
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
@@ -99,6 +99,16 @@ def serve() -> None:
                     link = Part(url="https://example.org/x.pdf", filename="x.pdf")
                     await task.add_artifact([Part(text="see"), data, file, table, link])
                     await task.complete(new_text_message("done"))
+                case "tools":
+                    called = ParseDict({"id": "c1", "name": "find", "args": {"order": 7}}, Value())
+                    given = ParseDict({"id": "c1", "name": "find", "response": {"status": "paid"}}, Value())
+                    thought = Part(text="look it up", metadata=ParseDict({"adk_thought": True}, Struct()))
+                    call = Part(data=called, metadata=ParseDict({"adk_type": "function_call"}, Struct()))
+                    result = Part(data=given, metadata=ParseDict({"adk_type": "function_response"}, Struct()))
+                    await task.start_work(task.new_agent_message([thought, call]))
+                    await task.start_work(task.new_agent_message([result]))
+                    await task.add_artifact([Part(text="It is paid.")])
+                    await task.complete()
                 case "long":
                     await asyncio.sleep(0.3)
                     await task.add_artifact([Part(text="one ")], artifact_id="a")

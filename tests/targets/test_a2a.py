@@ -12,6 +12,7 @@ from tui_evals.targets.a2a import Agent
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.permissions import destination, permissions_of
+from tui_evals.transcript import calls_with_results, reasoning_text
 
 pytest.importorskip("a2a", reason="the package a2a-sdk is not installed: pip install -r requirements.lock")
 
@@ -72,6 +73,18 @@ async def test_every_kind_of_part_is_text(origin):
     assert reply.text == (
         'see\n{"f": 0.5, "n": 1}\n[a.bin: application/x, 5 bytes]\na,b\n[x.pdf: https://example.org/x.pdf]'
     )
+
+
+async def test_calls_results_and_thoughts_of_an_agent_are_told_and_are_no_answer(origin):
+    for name in ("plain", "rest"):
+        (reply,) = await ask(configured(origin, name), "tools")
+        assert (reply.text, reasoning_text(reply.transcript)) == ("It is paid.", "look it up")
+        ((call, result),) = calls_with_results(reply.transcript)
+        assert (call.name, call.arguments, result.text) == ("find", '{"order": 7}', '{"status": "paid"}')
+    (plain,) = await ask(configured(origin), "hello")
+    assert plain.transcript is None, "what it says of its progress is no part of it"
+    (files,) = await ask(configured(origin), "parts")
+    assert [type(part).__name__ for part in files.transcript.parts] == ["Unknown", "File", "File", "File", "Text"]
 
 
 async def test_what_was_said_before_comes_along_where_there_is_no_context_yet(origin):

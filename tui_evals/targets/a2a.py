@@ -13,7 +13,7 @@ import importlib.util
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,22 @@ from tui_evals.targets.chat import demand_reference, resolve_reference
 from tui_evals.targets.failures import Failures, Settings
 from tui_evals.targets.http_calls import new_pool, plain_headers, proxy_of, variables_in, with_headers
 from tui_evals.text.chats import content_text
+from tui_evals.transcript import (
+    Call,
+    File,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    Result,
+    Text,
+    Transcript,
+    Unknown,
+)
 
 from .answers import last_question
 from .base import AGENTS, ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
+from .foreign_messages import MAX_MEDIA, read_call, text_of
 from .permissions import is_loopback
 
 if TYPE_CHECKING:
@@ -328,6 +341,8 @@ class _Answer:
         """The parts of what the agent said beside its state, or instead of a task."""
         self._artifacts: dict[str, list[Any]] = {}
         self._history: list[Any] = []
+        self._updates: list[list[Any]] = []
+        """The parts of what the agent said while it worked."""
 
     @property
     def is_running(self) -> bool:
@@ -367,6 +382,8 @@ class _Answer:
 
         self._state = TaskState.Name(status.state).removeprefix("TASK_STATE_").lower()
         self._said = list(status.message.parts)
+        if self._state == "working" and self._said and self._said not in self._updates:
+            self._updates.append(self._said)
 
     def reply(self, failures: Failures, name: str | None) -> Reply:
         """The reply it comes to, or TargetError where the task did not end well."""
@@ -395,6 +412,7 @@ class _Answer:
         session = {"contextId": self._context, **({"taskId": self.task} if asks_back and self.task else {})}
         return Reply(
             text=text,
+            transcript=self._transcript(text),
             model=name,
             finish_reason=self._state if asks_back else "stop",
             diagnostics={"task": self.task, "state": self._state} if self.task else None,
@@ -402,11 +420,87 @@ class _Answer:
             session=session if self._context else None,
         )
 
+    def _transcript(self, text: str) -> Transcript | None:
+        """What the agent called and thought while it worked, and what it made; None where that is its text alone.
+
+        What it only says of its progress is left out.
+        """
+        from a2a.types import Role
+
+        asked = max((place for place, each in enumerate(self._history) if each.role == Role.ROLE_USER), default=-1)
+        groups = [list(each.parts) for each in self._history[asked + 1 :] if each.role == Role.ROLE_AGENT]
+        groups += [update for update in self._updates if update not in groups]
+        last = [*self._artifacts.values()] or [self._said]
+        read = [_read_parts(parts) for parts in groups if parts not in last]
+        messages = [one for parts in read if not all(isinstance(part, Text) for part in parts) for one in _said(parts)]
+        made = [part for parts in last for part in _read_parts(parts) if not isinstance(part, Text)]
+        if not messages and not made:
+            return None
+        return Transcript((*messages, *_said([*made, *([Text(text)] if text else [])])))
+
+
+def _said(parts: Sequence[Part]) -> Iterator[Message]:
+    """What was said at once, after what tools gave to it."""
+    if given := tuple(part for part in parts if isinstance(part, Result)):
+        calls = tuple(part for part in parts if isinstance(part, Call | Reasoning))
+        if calls:
+            yield Message(role="assistant", parts=calls)
+        yield Message(role="tool", parts=given)
+        parts = [part for part in parts if not isinstance(part, Result | Call | Reasoning)]
+    if parts:
+        yield Message(role="assistant", parts=tuple(parts))
+
+
+def _read_parts(parts: Iterable[Any]) -> list[Part]:
+    return [one for part in parts for one in _read_part(part)]
+
+
+def _read_part(part: Any) -> Iterator[Part]:
+    """A part of what an agent sent as parts of a transcript.
+
+    The protocol has no calls of its own; agents send them as data, which their metadata calls function_call or
+    function_response, and mark what they thought as a thought.
+    """
+    from google.protobuf.json_format import MessageToDict
+
+    metadata = MessageToDict(part.metadata)
+    kinds = {name.rpartition("_")[2]: value for name, value in metadata.items()}
+    name = part.filename or ""
+    match part.WhichOneof("content"):
+        case "text" if kinds.get("thought") is True:
+            yield Reasoning(part.text)
+        case "text":
+            yield Text(part.text)
+        case "data":
+            data = _whole(MessageToDict(part.data))
+            match kinds.get("type"):
+                case "function_call":
+                    yield from read_call(data)
+                case "function_response" if isinstance(data, Mapping):
+                    response = data.get("response")
+                    failed = isinstance(response, Mapping) and "error" in response
+                    yield Result(str(data.get("id") or ""), text_of(response), failed)
+                case _:
+                    yield Unknown("data", {"data": data})
+        case "url" if part.media_type.startswith("image/"):
+            yield Image(part.url, media_type=part.media_type)
+        case "url":
+            yield File(name, part.url, media_type=part.media_type)
+        case "raw":
+            written = base64.b64encode(part.raw).decode("ascii")
+            kept = written if len(written) <= MAX_MEDIA else ""
+            if part.media_type.startswith("image/"):
+                yield Image(data=kept, media_type=part.media_type)
+            else:
+                yield File(name, data=kept, media_type=part.media_type)
+
 
 def _joined(parts: Iterable[Any], between: str) -> str:
     """Parts as one text; pieces of a text stand beside each other, whatever else is on lines of its own."""
     text = ""
     for part in parts:
+        if any(isinstance(one, Reasoning | Call | Result) for one in _read_part(part)):
+            continue
         piece, is_text = next(_texts(part), ("", True))
         text += (between if is_text else "\n") * bool(text and piece) + piece
     return text
