@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import runpy
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 import tui_evals
-from tui_evals import Dataset, EveryCallFailed, Item, Reply, RunStopped, aevaluate, evaluate, resume
+from tui_evals import Dataset, Evaluator, EveryCallFailed, Item, Reply, RunStopped, Score, aevaluate, evaluate, resume
 from tui_evals.api.functions import evaluator_of
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.runs.errors import CannotPlan
@@ -235,3 +238,40 @@ def test_what_is_no_target_is_refused(target, says):
 def test_rows_hold_a_column_for_each_evaluator():
     (row, _) = evaluate(ITEMS, shout, evaluators="ExactMatch").rows()
     assert row["item"] == "#1" and row["ExactMatch.result"] == "pass" and row["text"] == "ONE"
+
+
+def test_the_options_of_an_evaluator_may_be_any_pydantic_model(tmp_path):
+    class Short(Evaluator):
+        """Passes when the answer is short."""
+
+        name = "Short"
+        family = "text"
+
+        class Options(BaseModel):
+            most: int = 3
+
+        def score(self, evidence):
+            return Score(1.0, "pass") if len(evidence.response or "") <= self.options.most else Score(0.0, "fail")
+
+    items = [{"prompt": "hello", "evaluators": {"Short": {"most": 5, "weight": 0.5}}}, {"prompt": "good evening"}]
+    run = evaluate(items, lambda prompt: prompt, evaluators=[Short], project=tmp_path)
+    assert [answer.status for answer in run.answers] == ["pass", "fail"]
+    with pytest.raises(TypeError, match="Options of Odd is not a pydantic model"):
+        type("Odd", (Evaluator,), {"name": "Odd", "Options": dict})
+
+
+def test_ctrl_c_names_the_run_that_it_ended(tmp_path):
+    patience = [False]
+
+    async def agent(prompt):
+        if not patience.pop():
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(60)
+        return prompt
+
+    with pytest.raises(KeyboardInterrupt, match=r"The run \w+ was interrupted. Continue it with resume\(") as stopped:
+        evaluate([{"prompt": "hello"}], agent, without_judges=True, project=tmp_path)
+    key = str(stopped.value).split()[2]
+    patience.append(True)
+    run = resume(key, agent, project=tmp_path)
+    assert run.key == key and run.answers[0].text == "hello"

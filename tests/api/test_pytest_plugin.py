@@ -10,6 +10,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -146,15 +147,98 @@ def test_a_comparison_alone_decides_nothing(folder):
     assert code == 1 and "xfailed" not in out
 
 
-@pytest.mark.soak
-def test_workers_of_xdist_ask_their_own_items(folder):
-    pytest.importorskip("xdist")
-    code, out = run_as_process(folder, *CALM, "-n", "2", ".")
-    assert code == 1 and "3 passed" in out and "1 failed" in out
+MATRIX = {
+    "schemaVersion": "1.11.0",
+    "default_evaluators": {"ExactMatch": {}},
+    "items": [
+        {"testId": "sum", "prompt": "2 plus", "matrix": {"n": [2, 3]}, "expected_response": "4"},
+        {"prompt": "2 plus", "variables": {"n": 5}, "expected_response": "7"},
+    ],
+}
 
 
-@pytest.mark.soak
-def test_gates_are_refused_where_no_process_has_all_answers(folder):
+@pytest.fixture
+def matrix(folder):
+    """A dataset with a matrix, and an agent in the root of the project."""
+    (folder / "evals" / "evals.json").write_text(json.dumps(MATRIX))
+    (folder / "agent.py").write_text("def add(prompt, variables):\n    return str(2 + variables['n'])\n")
+    (folder / ".evals" / "config.toml").write_text('[targets.adder]\nmodel = "python:agent.py:add"\n')
+    return folder
+
+
+ADDER = ("--tui-evals", "--tui-evals-target", "adder", "--tui-evals-trust")
+
+
+def verdicts(out):
+    words = (line.split() for line in out.splitlines() if "::" in line and "evals.json" in line)
+    return {
+        next(word for word in line if "::" in word).split("::")[1]: verdict
+        for line in words
+        for verdict in ("PASSED", "FAILED", "SKIPPED")
+        if verdict in line
+    }
+
+
+def test_each_item_of_a_matrix_is_a_test_with_its_own_verdict(matrix):
+    code, out = run(matrix, *ADDER, "-v", "evals")
+    assert code == 1
+    assert verdicts(out) == {"sum@n=2": "PASSED", "sum@n=3": "FAILED", "#3": "PASSED"}
+    code, out = run(matrix, *ADDER, "-v", "evals/evals.json::sum@n=3")
+    assert verdicts(out) == {"sum@n=3": "FAILED"}
+    with Reader(matrix / ".evals" / "evals.db") as reader:
+        assert reader.find_run("last").total == 1
+
+
+def test_the_project_is_the_root_of_the_tests(folder):
+    (folder / ".evals" / "config.toml").unlink()
+    (folder / ".evals").rmdir()
+    run(folder, "--tui-evals", "--tui-evals-target", "demo", "evals", "--rootdir", str(folder))
+    assert (folder / ".evals" / "evals.db").exists() and not (folder / "evals" / ".evals").exists()
+
+
+def price(folder):
+    """Make each answer cost two cents."""
+    (folder / "agent.py").write_text("def answer(prompt):\n    return '4'\n")
+    settings = '[targets.calm]\nmodel = "python:agent.py:answer"\nprice = { per_call = 0.02 }\n'
+    (folder / ".evals" / "config.toml").write_text(settings)
+
+
+def test_what_the_limit_kept_from_being_asked_is_skipped_and_fails_the_session(folder):
+    price(folder)
+    words = (*CALM, "--tui-evals-trust", "--tui-evals-max-cost", "0.05", "-rs", "-c", os.devnull)
+    items = [{"prompt": f"{number}?", "expected_response": "4"} for number in range(40)]
+    (folder / "evals" / "evals.json").write_text(json.dumps({**DATA, "items": items}))
+    code, out = run(folder, *words, "--rootdir", str(folder), "evals")
+    assert code == 1 and "failed" not in out.splitlines()[-1]
+    assert "not asked: " in out and "0.05" in out and "answers are missing" in out
+    code, out = run(folder, *words, "--rootdir", str(folder), "--tui-evals-max-missing", "100", "evals")
+    assert code == 0 and "answers are missing" not in out
+
+
+def test_the_end_of_the_session_names_run_result_and_cost(folder):
+    _, out = run(folder, *CALM, "evals")
+    with Reader(folder / ".evals" / "evals.db") as reader:
+        key = reader.find_run("last").key
+    assert f"tui_evals: evals/evals.json: run {key}: 2 of 3 pass (66.7 %" in out
+
+
+def test_each_item_takes_as_long_in_junit_as_its_own_answers(folder):
+    slow = "params = { error_rate = 0, latency_ms = 500, jitter_ms = 0 }"
+    (folder / ".evals" / "config.toml").write_text(f'[targets.calm]\nmodel = "demo"\n{slow}\n')
+    run(folder, *CALM, "evals", "--junitxml", "junit.xml")
+    times = [float(case.get("time")) for case in ElementTree.parse(folder / "junit.xml").iter("testcase")]
+    with Reader(folder / ".evals" / "evals.db") as reader:
+        rows = list(reader.all_rows(reader.find_run("last").id))
+    assert [round(row.latency_ms / 1000, 2) for row in rows] == pytest.approx(times, abs=0.3)
+
+
+def test_the_processes_of_xdist_share_one_run_its_limit_and_its_gates(matrix):
     pytest.importorskip("xdist")
-    code, out = run_as_process(folder, *CALM, "--tui-evals-fail-under", "50", "-n", "2", ".")
-    assert code == 4 and "Run pytest without -n" in out
+    code, out = run_as_process(matrix, *ADDER, "-n", "2", "-v", "evals")
+    assert code == 1 and "2 passed" in out and "1 failed" in out
+    with Reader(matrix / ".evals" / "evals.db") as reader:
+        (only,) = reader.runs()
+        assert only.total == 3
+    assert f"run {only.key}: 2 of 3 pass" in out
+    code, out = run_as_process(matrix, *ADDER, "-n", "2", "--tui-evals-fail-under", "60", "evals")
+    assert code == 0 and "--fail-under 60  ✓ met" in out and "1 xfailed" in out

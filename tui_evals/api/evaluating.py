@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -180,9 +180,20 @@ Returned = TypeVar("Returned")
 def wait_for(work: Coroutine[Any, Any, Returned]) -> Returned:
     """The result of some work, for code that may run in an event loop or not."""
     if not _in_a_loop():
-        return asyncio.run(work)
+        return _run_interruptible(work)
     with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own already
         return pool.submit(asyncio.run, work).result()
+
+
+def _run_interruptible(work: Coroutine[Any, Any, Returned]) -> Returned:
+    """`asyncio.run`, whose KeyboardInterrupt names the run that Ctrl-C ended."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt as interrupt:
+        notes = getattr(interrupt.__context__, "__notes__", ())
+        if not notes:
+            raise
+        raise KeyboardInterrupt(*notes) from None
 
 
 def _in_a_loop() -> bool:
@@ -216,7 +227,7 @@ async def aevaluate(
 ) -> Run:
     """`evaluate` for async code."""
     here = load_project(project_root(Path(project) if project is not None else Path.cwd()), trusting=trust)
-    prepared = _prepared(
+    prepared = prepared_run(
         here,
         dataset,
         target,
@@ -234,11 +245,24 @@ async def aevaluate(
         max_cost=max_cost,
         use_cache=use_cache,
     )
-    unused = store_note(here.store) if use_cache and not here.trusting else ""
+    return await execute_prepared(prepared, here)
+
+
+async def execute_prepared(
+    prepared: PreparedRun, here: Project, *, stored: Callable[[str], None] = lambda key: None
+) -> Run:
+    """Store and execute what is prepared; `stored` is called with the key before anything is asked."""
+    unused = store_note(here.store) if prepared.terms.use_cache and not here.trusting else ""
     for caution in filter(None, (*prepared.plan.cautions(), unused)):
-        warnings.warn(caution, stacklevel=2)
+        warnings.warn(caution, stacklevel=3)
     with here.writer() as writer:
-        outcome = await execute(prepared.store(writer), writer)
+        job = prepared.store(writer)
+        stored(job.run.key)
+        try:
+            outcome = await execute(job, writer)
+        except asyncio.CancelledError as cancelled:
+            cancelled.add_note(f"The run {job.run.key} was interrupted. Continue it with resume({job.run.key!r}).")
+            raise
     return run_of(outcome, here)
 
 
@@ -264,7 +288,7 @@ def estimate(
     is guessed from the length of the chats, and `seconds` is None.
     """
     here = load_project(project_root(Path(project) if project is not None else Path.cwd()))
-    prepared = _prepared(
+    prepared = prepared_run(
         here,
         dataset,
         target,
@@ -283,7 +307,7 @@ def estimate(
     return prepared.estimate()
 
 
-def _prepared(
+def prepared_run(
     here: Project,
     dataset: DatasetLike,
     target: TargetLike | Sequence[TargetLike] | None,

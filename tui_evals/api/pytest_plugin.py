@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,14 +20,14 @@ import pytest
 from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 if TYPE_CHECKING:
+    from .pytest_runs import ClosingLine, SessionRuns
     from .results import Answer, Run
 
 _SUFFIXES = (".json", ".jsonl", ".csv")
 _NO_MARK = re.compile(r"\W+")
-_TABLES = pytest.StashKey[dict[str, list[str]]]()
-"""The gates of each dataset in lines, by its name."""
-_CACHED = pytest.StashKey[dict[str, str]]()
-"""How many answers of each dataset came from the cache, by its name."""
+_FOLDER = "tui_evals_folder"
+"""The folder where the processes of a session note their runs, as xdist hands it to its workers."""
+_SHARED = pytest.StashKey[Path]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Let the project run its commands and code, and send keys where it says, unasked.",
     )
     group.addoption("--tui-evals-max-cost", type=float, metavar="USD", help="Stop before more is spent on a dataset.")
+    group.addoption("--tui-evals-no-cache", action="store_true", help="Ask although the cache knows the answer.")
     for option in OPTIONS:
         alone: dict[str, Any] = {"nargs": "?", "const": option.alone} if option.alone else {}
         group.addoption(
@@ -67,15 +70,73 @@ def _gate_value(option: GateOption, text: str) -> object:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse gates where no process has all answers of a dataset."""
-    if _gates(config) and getattr(config.option, "numprocesses", None):
-        raise pytest.UsageError("Gates need all answers of a dataset in one process. Run pytest without -n.")
+    """Make the folder where the processes of the session note their runs."""
+    if config.getoption("--tui-evals"):
+        worker = getattr(config, "workerinput", None)
+        config.stash[_SHARED] = Path(worker[_FOLDER] if worker else tempfile.mkdtemp(prefix="tui-evals-pytest-"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist where that folder is."""
+    if _SHARED in node.config.stash:
+        node.workerinput[_FOLDER] = str(node.config.stash[_SHARED])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the folder."""
+    if _SHARED in config.stash and not _is_worker(config):
+        shutil.rmtree(config.stash[_SHARED], ignore_errors=True)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def _runs(config: pytest.Config) -> SessionRuns:
+    """The runs of the session."""
+    from .pytest_runs import SessionRuns, SessionTerms
+
+    option = config.getoption
+    terms = SessionTerms(
+        root=config.rootpath,
+        target=option("--tui-evals-target"),
+        judge=option("--tui-evals-judge"),
+        without_judges=option("--tui-evals-without-judges"),
+        max_cost=option("--tui-evals-max-cost"),
+        trust=option("--tui-evals-trust"),
+        allow_unjudged=option("--tui-evals-allow-unjudged"),
+        use_cache=not option("--tui-evals-no-cache"),
+    )
+    return SessionRuns(config.stash[_SHARED], terms)
+
+
+def _closing_lines(config: pytest.Config) -> list[ClosingLine]:
+    """A line for each dataset that was asked; importing nothing where none was."""
+    folder = config.stash.get(_SHARED, None)
+    return list(_runs(config).closing_lines()) if folder is not None and any(folder.iterdir()) else []
+
+
+def _too_much_missing(line: ClosingLine, config: pytest.Config) -> bool:
+    return line.missing_share > (config.getoption("--tui-evals-max-missing") or 0.0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the session where more answers are missing than --tui-evals-max-missing allows."""
+    if _is_worker(session.config) or session.exitstatus != pytest.ExitCode.OK:
+        return
+    if any(_too_much_missing(line, session.config) for line in _closing_lines(session.config)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _gates(config: pytest.Config) -> dict[str, Any]:
-    """The gates that are set, as the library's `gate` takes them; empty where none decides anything."""
+    """The gates that are set, as the library's `gate` takes them; empty where none decides anything.
+
+    --tui-evals-max-missing alone is no gate: it decides whether items that were not asked fail the session.
+    """
     values = {option.name: config.getoption(_flag(option)) for option in OPTIONS}
-    decides = config.getoption("--tui-evals") and gates_of(values).deciding
+    decides = config.getoption("--tui-evals") and gates_of({**values, "max_missing": None}).deciding
     return {name: value for name, value in values.items() if value is not None} if decides else {}
 
 
@@ -91,13 +152,25 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print how many answers of each dataset came from the cache, and its gates as a table."""
-    for name, line in config.stash.get(_CACHED, {}).items():
-        terminalreporter.write_line(f"tui_evals: {ascii(name)[1:-1]}: {line}")
-    for name, lines in config.stash.get(_TABLES, {}).items():
-        terminalreporter.section(f"tui_evals gates: {name}")
-        for line in lines:
-            terminalreporter.write_line(line)
+    """Print the run of each dataset with its result and cost, what is missing, and its gates as a table."""
+    if _is_worker(config):
+        return
+    for line in _closing_lines(config):
+        terminalreporter.write_line(f"tui_evals: {line.text}")
+        if _too_much_missing(line, config):
+            terminalreporter.write_line(f"tui_evals: {line.missing_sentence}", red=True)
+        if line.gates:
+            terminalreporter.section(f"tui_evals gates: {line.dataset}")
+        for row in line.gates:
+            terminalreporter.write_line(row)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, None]:
+    """Report as the duration of an item how long its own answers took."""
+    outcome = yield
+    if isinstance(item, ItemTest) and call.when == "call" and item.seconds is not None:
+        outcome.get_result().duration = item.seconds
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -136,23 +209,25 @@ def _has_prompt(item: dict[str, Any]) -> bool:
 class DatasetFile(pytest.File):
     """A dataset; the items that are run are asked all at once, when the first of them is due."""
 
-    run: Run | None = None
-    problem: Exception | None = None
+    _run: Run | None = None
+    _problem: Exception | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
-        """A test for each item, marked with its category and its tags."""
+        """A test for each item that a run asks, marked with its category and its tags."""
         from tui_evals.datasets.document import load
         from tui_evals.datasets.item_names import names_in_run
+        from tui_evals.datasets.matrix import expanded
         from tui_evals.datasets.paths import DatasetError
         from tui_evals.text.safe import safe, safe_line
 
         try:
-            items = load(self.path).data["items"]
+            asked, _ = expanded(load(self.path))
         except DatasetError as problem:
             raise self.CollectError(safe(str(problem))) from None
+        items = asked.data["items"]
         test_ids = [name if isinstance(name := item.get("testId"), str) else None for item in items]
         for position, (item, item_name) in enumerate(zip(items, names_in_run(test_ids), strict=True)):
-            test = ItemTest.from_parent(self, name=safe_line(item_name), item=item_name, position=position)
+            test = ItemTest.from_parent(self, name=safe_line(item_name), data=item, position=position)
             for mark in _marks(item):
                 self.config.addinivalue_line("markers", f"{mark}: items of this category, or with this tag")
                 test.add_marker(mark)
@@ -160,51 +235,20 @@ class DatasetFile(pytest.File):
 
     def answers(self, test: ItemTest) -> list[Answer]:
         """The answers of one test; the first call runs all selected tests."""
-        answers = [answer for answer in self.evaluated(test).answers if answer.item == test.item]
-        if not answers and hasattr(self.config, "workerinput"):
-            answers = list(self._evaluate([test.position]).answers)
-        return answers
+        return [answer for answer in self.run().answers if answer.position == test.position]
 
-    def evaluated(self, test: ItemTest | None = None) -> Run:
-        """The run of all selected tests; of this one alone where each process of xdist runs some."""
-        if self.run is None and self.problem is None:
-            chosen = [
-                sibling for sibling in self.session.items if isinstance(sibling, ItemTest) and sibling.parent is self
-            ]
-            alone = hasattr(self.config, "workerinput")  # every worker of xdist sees all tests and runs some
-            asked = [test] if alone and test is not None else chosen
+    def run(self) -> Run:
+        """The run of all selected tests, which all processes of the session share."""
+        if self._run is None and self._problem is None:
+            chosen = [test for test in self.session.items if isinstance(test, ItemTest) and test.parent is self]
             try:
-                self.run = self._evaluate([sibling.position for sibling in asked])
+                self._run = _runs(self.config).run(self.path, self.name, [test.position for test in chosen])
             except Exception as problem:  # every test of the dataset says the same
-                self.problem = problem
-        if self.problem is not None:
-            raise self.problem
-        assert self.run is not None
-        if self.run.totals.cached:
-            from tui_evals.present.runs import cached_text
-
-            self.config.stash.setdefault(_CACHED, {})[self.name] = cached_text(self.run.totals)
-        return self.run
-
-    def _evaluate(self, positions: Iterable[int]) -> Run:
-        from .evaluating import RunStopped, evaluate
-
-        option = self.config.getoption
-        try:
-            return evaluate(
-                self.path,
-                option("--tui-evals-target"),
-                judge=option("--tui-evals-judge"),
-                without_judges=option("--tui-evals-without-judges"),
-                max_cost=option("--tui-evals-max-cost"),
-                trust=option("--tui-evals-trust"),
-                allow_unjudged=option("--tui-evals-allow-unjudged"),
-                only=positions,
-                project=self.path.parent,
-                tags=("pytest",),
-            )
-        except RunStopped as stopped:
-            return stopped.run
+                self._problem = problem
+        if self._problem is not None:
+            raise self._problem
+        assert self._run is not None
+        return self._run
 
 
 def _marks(item: dict[str, Any]) -> list[str]:
@@ -243,23 +287,36 @@ class DatasetTest(pytest.Item):
 class ItemTest(DatasetTest):
     """One item of a dataset."""
 
-    def __init__(self, *, item: str, position: int, **more: Any) -> None:
+    seconds: float | None = None
+    """How long its answers took."""
+
+    def __init__(self, *, data: dict[str, Any], position: int, **more: Any) -> None:
         super().__init__(**more)
-        self.item = item
+        self.data = data
         self.position = position
 
     def runtest(self) -> None:
         """Fail where an answer did not pass, with what was expected beside it."""
         assert isinstance(self.parent, DatasetFile)
         answers = self.parent.answers(self)
-        if not answers:
-            self._fail("the run ended before this item was asked")
-        wrong = [answer for answer in answers if answer.status not in ("pass", "scored", "unjudged")]
-        if not wrong and not any(answer.passed for answer in answers):
-            pytest.skip("unjudged: nothing that judged this item can pass or fail")
+        self.seconds = sum(answer.latency_ms or 0.0 for answer in answers if not answer.from_cache) / 1000
+        wrong = [answer for answer in answers if answer.status in ("fail", "partial", "error")]
         if wrong:
-            expected = _references(self.parent.path, self.position)
+            expected = _references(self.data)
             self._fail("\n\n".join(_failure_text(answer, expected.get(answer.turn, "")) for answer in wrong))
+        if any(answer.status in ("pending", "running") for answer in answers):
+            pytest.skip(f"not asked: {self._why_missing()}")
+        if any(answer.status == "answered" for answer in answers):
+            pytest.skip(f"not judged: {self._why_missing()}")
+        if not any(answer.passed for answer in answers):
+            pytest.skip("unjudged: nothing that judged this item can pass or fail")
+
+    def _why_missing(self) -> str:
+        from tui_evals.text.safe import safe_line
+
+        assert isinstance(self.parent, DatasetFile)
+        run = self.parent.run()
+        return safe_line(run.message or f"the run {run.key} is {run.status}")
 
     def _fail(self, why: str) -> NoReturn:
         """Fail with a message; where gates decide, what does not pass is expected to fail."""
@@ -279,20 +336,16 @@ class GateTest(DatasetTest):
         from .gating import gate
 
         assert isinstance(self.parent, DatasetFile)
-        results = gate(self.parent.evaluated(), project=self.parent.path.parent, **_gates(self.config))
-        tables = self.config.stash.setdefault(_TABLES, {})
-        tables[self.parent.name] = [*gate_lines(results.checks), safe(results.line)]
+        results = gate(self.parent.run(), project=self.config.rootpath, **_gates(self.config))
+        _runs(self.config).keep_gates(self.parent.name, [*gate_lines(results.checks), safe(results.line)])
         for text in gate_texts(results.checks):
             self.user_properties.append((text.name, f"{text.look.word}: {text.figure}"))
         if not results:
             raise NotPassed(results.line)
 
 
-def _references(file: Path, position: int) -> dict[int, str]:
+def _references(item: dict[str, Any]) -> dict[int, str]:
     """The expected response of each turn of an item."""
-    from tui_evals.datasets.document import load
-
-    item = load(file).data["items"][position]
     units = item.get("turns") or [item]
     responses = (unit.get("expected_response") or next(iter(unit.get("ideal") or ()), "") for unit in units)
     return dict(enumerate(responses))

@@ -53,6 +53,8 @@ class Answer:
     """Every fact of the answer by its name, as the tables of exports have them."""
     id: int = field(default=0, repr=False, compare=False)
     """Its number in the store."""
+    position: int = field(default=0, repr=False, compare=False)
+    """The place of its item among all that the run could ask, from 0, after a matrix is expanded."""
 
     @property
     def passed(self) -> bool:
@@ -172,4 +174,5 @@ def _answer(run: RunRow, told: Told) -> Answer:
         steps=answer_steps(record) if record is not None else (),
         facts={fact.name: fact.value(row, record) for fact in FACTS},
         id=row.id,
+        position=row.item,
     )

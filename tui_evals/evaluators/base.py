@@ -347,8 +347,18 @@ class Evaluator:
     """Whether it may ask for vectors besides, where the run has such a target."""
     measure: ClassVar[Measure] = Measure()
     """The unit of its scores, and which of them pass; without a direction those from the threshold upwards."""
-    Options: ClassVar[type[Options]] = Options
+    Options: ClassVar[type[BaseModel]] = Options
     example: ClassVar[Mapping[str, object]] = {}
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Give options that are a plain pydantic model what every evaluator takes."""
+        super().__init_subclass__(**more)
+        own = vars(cls).get("Options")
+        if own is not None and not (isinstance(own, type) and issubclass(own, BaseModel)):
+            raise TypeError(f"Options of {cls.__name__} is not a pydantic model. Write `class Options(BaseModel)`.")
+        if own is not None and not issubclass(own, Options):
+            namespace = {"__module__": own.__module__, "__doc__": own.__doc__, "__qualname__": own.__qualname__}
+            cls.Options = type(own.__name__, (own, Options), namespace)
 
     def __init__(self, options: Any = None, ask: Ask | None = None) -> None:
         self.options: Any = self.Options() if options is None else options

@@ -96,7 +96,7 @@ class Plan:
         """One evaluator, made and given its judge."""
         kind = self.registry.find(entry.evaluator)
         default = {"rubric": self.rubric} if kind.levelled else {}
-        options = kind.Options.model_validate({**default, **entry.settings})
+        options: Any = kind.Options.model_validate({**default, **entry.settings})
         ask = ask_of(kind.asked_target(entry.settings)) if kind.judged or kind.may_ask else None
         return Assigned(entry.key, kind(options, ask), options.weight)
 

@@ -77,6 +77,8 @@ class RunRequest:
     prompts: tuple[Path, ...] = ()
     repeats: int | None = None
     items: ItemSelection | frozenset[int] | None = None
+    positions: frozenset[int] | None = None
+    """Which items are asked, by their positions once a matrix is expanded; used instead of `items`."""
     concurrency: int | None = None
     max_cost: float | None = None
     use_cache: bool = True
@@ -185,7 +187,8 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         prompts=prompts_from(files),
         repeats=request.repeats or defaults.repeats or 1,
     )
-    plan = replace(plan, only=_selected_positions(plan, request.items, origins, project))
+    chosen = request.positions
+    plan = replace(plan, only=_selected_positions(plan, request.items, origins, project) if chosen is None else chosen)
     _check_asks(plan)
     plan.check_evaluators()
     plan = with_embedder(plan, settings)
