@@ -1,6 +1,7 @@
 """Systems that tell more than a text: what they say reaches evaluators, judges, `show` and exports whole."""
 
 import json
+import sys
 
 import pytest
 
@@ -98,6 +99,27 @@ def test_steps_are_told_with_time_cost_and_what_was_retrieved(project):
         assert line in shown, shown
     exported = json.loads(project.do("export", "last", "--to", "json", "-o", "-"))
     assert "look it up" in json.dumps(exported)
+
+
+PROGRAM = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps({"id": asked["id"], "text": "Order 7 is paid.", "chunks": ["Orders are paid at once."],
+        "tool_calls": [{"name": "find", "arguments": {}, "result": "paid"}]}), flush=True)
+"""
+
+
+def test_a_program_in_json_lines_tells_as_much(project):
+    (project.folder / "program.py").write_text(PROGRAM)
+    text = f'[targets.program]\nmodel = "command:{sys.executable} program.py"\nparams = {{ protocol = "jsonl" }}\n'
+    (project.folder / ".evals" / "config.toml").write_text(text)
+    items = [{"testId": "T", "prompt": "Is order 7 paid?"}]
+    document = {"schemaVersion": "1.11.0", "default_evaluators": {"ToolsSucceeded": {}}, "items": items}
+    (project.folder / "data.json").write_text(json.dumps(document))
+    assert "program: 1 of 1" in project.do("run", "data.json", "-t", "program", "--trust")
+    shown = project.do("show", "last", "--item", "T")
+    assert "← paid" in shown and "1. Orders are paid at once." in shown
 
 
 def test_a_dataclass_that_is_no_answer_is_refused_with_what_would_be_one(project):

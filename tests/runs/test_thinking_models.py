@@ -1,11 +1,15 @@
 """Models that think, in tool loops and as judges, against servers that refuse what their providers refuse."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from tests.server_thinking import ANSWER, SIGNATURE, thinking
 from tui_evals.store.records import transcript_of
+from tui_evals.targets.base import Request, TargetConfig
+from tui_evals.targets.opening import open_target
 from tui_evals.transcript import reasoning_text
 
 FREE = "price = { input_per_million = 0, output_per_million = 0 }\n"
@@ -80,6 +84,64 @@ def test_reasoning_goes_back_as_it_came_in_the_second_step_of_every_provider(pro
     assert all(body["include"] == ["reasoning.encrypted_content"] for body in thinker.bodies("/responses"))
     kept = json.dumps([call for detail in found.values() for call in detail.answer.steps[0].get("parts", ())])
     assert SIGNATURE in kept
+
+
+JSON_WISHED = Request(
+    messages=({"role": "user", "content": "Is order 7 paid? Reply as JSON."},),
+    response_format="json",
+    params={"temperature": 0, "max_tokens": 9050},
+)
+_NO_TEMPERATURE = "temperature is not sent, for the model takes none"
+SENT = {
+    "openai/gpt-5": (
+        {"max_completion_tokens": 9050, "response_format": {"type": "json_object"}},
+        (_NO_TEMPERATURE, "max_tokens is sent as max_completion_tokens"),
+    ),
+    "openai/responses/gpt-5": (
+        {"max_output_tokens": 9050, "text": {"format": {"type": "json_object"}}, "store": False},
+        (_NO_TEMPERATURE, "max_tokens is sent as max_completion_tokens"),
+    ),
+    "openai/vllm-qwen": ({"max_tokens": 9050, "temperature": 0, "response_format": {"type": "json_object"}}, ()),
+    "anthropic/claude-sonnet-4-5": (
+        {"max_tokens": 9050, "thinking": {"type": "enabled", "budget_tokens": 9000}},
+        (_NO_TEMPERATURE, "response_format json is not kept by anthropic/claude-sonnet-4-5: asked by instruction"),
+    ),
+    "gemini/gemini-3-pro-preview": ({"generationConfig": {}}, ()),
+}
+"""What goes over the line for a question with a temperature, a length and a wish for JSON, and what is said of it."""
+
+
+async def test_what_is_sent_to_each_provider_and_what_is_changed(thinker):
+    for model, (sent, changes) in SENT.items():
+        thinker.asked.clear()
+        ours = model.startswith("openai/")
+        thinks = {"thinking": {"type": "enabled", "budget_tokens": 9000}} if "claude" in model else {}
+        config = TargetConfig(
+            name="m",
+            model=model,
+            base_url=f"{thinker.origin}/v1" if ours else thinker.origin,
+            api_key=None if ours else "env:KEY",
+            params=thinks,
+        )
+        target = open_target(config, {**os.environ, "KEY": "k"}, Path.cwd(), lambda file: ())
+        try:
+            reply = await target.ask(JSON_WISHED)
+        finally:
+            await target.close()
+        ((_, body),) = thinker.asked
+        assert {name: body.get(name) for name in sent if name != "generationConfig"} == {
+            name: value for name, value in sent.items() if name != "generationConfig"
+        }, (model, body)
+        assert reply.changes == changes, (model, reply.changes)
+        absent = {"stream", "n", *(("temperature",) if _NO_TEMPERATURE in changes else ())}
+        assert not absent & body.keys()
+        if "generationConfig" in sent:
+            asked = body["generationConfig"]
+            assert (asked["temperature"], asked["max_output_tokens"], asked["response_mime_type"]) == (
+                0,
+                9050,
+                "application/json",
+            )
 
 
 def test_a_thinking_claude_judges_without_a_temperature_and_with_room_for_its_budget(project, thinker):

@@ -122,5 +122,7 @@ def test_calls_in_the_forms_of_other_tools_are_read_and_others_are_refused_with_
             "paid",
             False,
         )
+    kept = parse_reply({"text": "a", "tool_calls": [{"what": 1}]}, "agent")
+    assert (kept.text, kept.diagnostics) == ("a", {"tool_calls not used": "tool call 1 has no name"})
     with pytest.raises(TargetError, match="tool call 1 has no name"):
-        parse_reply({"text": "a", "tool_calls": [{"what": 1}]}, "agent")
+        parse_reply({"text": "", "tool_calls": [{"what": 1}]}, "agent")

@@ -13,8 +13,9 @@ from tui_evals.runs.scoring import column_scores
 from tui_evals.store.answer_facts import FACTS
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, ScoreRecord, Totals, answer_steps
+from tui_evals.store.records import RunRow, ScoreRecord, Totals, answer_steps, transcript_of
 from tui_evals.store.rows import Told
+from tui_evals.transcript import Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Answer:
     from_cache: bool = False
     steps: tuple[Mapping[str, Any], ...] = ()
     """The way to the answer, where it took tools: what the model said each time, its calls and what they gave."""
+    transcript: Transcript = field(default_factory=Transcript, repr=False, compare=False)
+    """All that was said and done for it: reasoning, calls with results, what was retrieved, media."""
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Every fact of the answer by its name, as the tables of exports have them."""
     id: int = field(default=0, repr=False, compare=False)
@@ -172,6 +175,7 @@ def _answer(run: RunRow, told: Told) -> Answer:
         reasoning_tokens=row.reasoning_tokens,
         from_cache=row.from_cache,
         steps=answer_steps(record) if record is not None else (),
+        transcript=transcript_of(record) if record is not None else Transcript(),
         facts={fact.name: fact.value(row, record) for fact in FACTS},
         id=row.id,
         position=row.item,

@@ -117,7 +117,19 @@ def _reply_from_mapping(value: Mapping[Any, Any], streamed: str) -> Reply:
         if key not in _PARTS:
             known = ", ".join(_PARTS)
             raise ValueError(f"it holds {str(key)[:40]!r}{did_you_mean(str(key), _PARTS)}; known are {known}")
-    parts = {key: _PARTS[key](plain_data(part)) for key, part in value.items() if part is not None}
+    parts: dict[str, Any] = {}
+    unread = ""
+    for key, part in value.items():
+        if part is None:
+            continue
+        try:
+            parts[key] = _PARTS[key](plain_data(part))
+        except (ValueError, TypeError) as problem:
+            if key != "tool_calls" or not (value.get("text") or value.get("steps") or value.get("messages")):
+                raise
+            unread = str(problem)
+    if unread:  # the answer stands without calls that cannot be read, and says so
+        parts["diagnostics"] = {**parts.get("diagnostics", {}), "tool_calls not used": unread}
     if not parts.keys() & _SAYING and not streamed:
         raise ValueError("it has neither text nor tool_calls, steps or messages")
     return reply_of_parts(parts, streamed)
