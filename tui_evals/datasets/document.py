@@ -13,6 +13,7 @@ from pathlib import Path as File
 from typing import Any, Literal
 
 from tui_evals.datasets import rows
+from tui_evals.datasets.companion import read_companion
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, LineError, Path, Problem
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.text import strictjson
@@ -80,7 +81,25 @@ def load(file: File, columns: Mapping[str, str] | None = None) -> Document:
         items, lines = rows.read_csv(text, columns) if dialect == "csv" else rows.read_jsonl(text)
     except LineError as error:
         raise _refuse(file, str(error), error.line) from None
-    return Document(file, text, digest, dialect, as_document(items, "array"), lines)
+    return Document(file, text, digest, dialect, _with_the_rest(file, text, items), lines)
+
+
+def _with_the_rest(file: File, text: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    """The rows of a file as a document, with what its companion holds of the dataset they were made of.
+
+    A row that was edited since is as it stands; every other is the item it was made of.
+    """
+    beside = read_companion(file, text)
+    if beside is None:
+        return as_document(items, "array")
+    if beside.is_whole:
+        return beside.dataset
+    write, read = (rows.write_csv, rows.read_csv) if dialect_of_name(file) == "csv" else _SAMPLES
+    known = {strictjson.dumps(row): item for item in beside.dataset["items"] for row in read(write([item])[0])[0]}
+    return {**beside.dataset, "items": [known.get(strictjson.dumps(item), item) for item in items]}
+
+
+_SAMPLES = (rows.write_jsonl, rows.read_jsonl)
 
 
 def dialect_of_name(file: File) -> Literal["document", "csv", "jsonl"]:

@@ -229,8 +229,9 @@ def write_csv(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple
 
 def _rows_of_item(number: int, item: Mapping[str, Any], lost: list[str]) -> Iterator[dict[str, str]]:
     units = item.get("turns") or [item]
-    if len(units) > 1:
-        lost.append(f"items[{number}]: the {len(units)} turns of the conversation became rows of their own")
+    if "turns" in item:
+        became = "turn became a row of its" if len(units) == 1 else f"{len(units)} turns became rows of their"
+        lost.append(f"items[{number}]: the {became} own, no conversation")
     known = {*COLUMNS, *_SAME_NAME_COLUMNS, "turns", "variables", "ideal"}
     if dropped := sorted({field for part in (item, *units) for field in part} - known):
         lost.append(f"items[{number}]: a table has no place for {', '.join(dropped)}")

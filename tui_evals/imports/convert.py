@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tui_evals.datasets import rows
-from tui_evals.datasets.document import Document
+from tui_evals.datasets.document import Document, as_document
 from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.paths import pretty_json
 from tui_evals.datasets.prompts import load_prompt, prompt_of
@@ -34,13 +34,29 @@ def converted(
             document, lost = m365.write(source.data, lambda key, options: runevals_refusal(key, options, own))
             return pretty_json(document), lost
         case "csv":
-            return rows.write_csv(source.data["items"], raw=raw_csv)
+            text, lost = rows.write_csv(source.data["items"], raw=raw_csv)
+            return text, [*_lost_of_dataset(source.data, "a table"), *lost]
         case "jsonl":
-            return rows.write_jsonl(source.data["items"])
+            text, lost = rows.write_jsonl(source.data["items"])
+            return text, [*_lost_of_dataset(source.data, "a file of samples"), *lost]
     data, losses = _with_prompt(source)
     text, further = promptfoo.write_config(data) if kind == "promptfoo" else foundry.write(data)
     losses.extend(further)
     return text, losses.sentences()
+
+
+def _lost_of_dataset(data: Mapping[str, Any], what: str) -> list[str]:
+    """The sentence about fields of the dataset itself, which rows have no place for."""
+    named = sorted(data.keys() - {"schemaVersion", "items"})
+    return [f"left out: {', '.join(named)} of the dataset ({what} has no place for it)"] if named else []
+
+
+def reads_back(source: Document, text: str, kind: str) -> bool:
+    """Whether rows that were written of a dataset are the same dataset when they are read."""
+    if kind not in ("csv", "jsonl"):
+        return False
+    items, _ = rows.read_csv(text) if kind == "csv" else rows.read_jsonl(text)
+    return as_document(items, "array") == source.data
 
 
 def _with_prompt(source: Document) -> tuple[Mapping[str, Any], Losses]:

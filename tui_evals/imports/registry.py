@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from tui_evals.datasets.companion import companion_of, read_companion
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.files import CannotSave
@@ -30,6 +31,8 @@ from .base import (
     WrongOptions,
     WrongSettings,
 )
+from .keeping import keep_dataset, text_of
+from .losses import Losses
 from .recording import Recording
 
 GROUP = "tui_evals.importers"
@@ -71,7 +74,12 @@ def import_from(
         raise WrongOptions(
             f"--prompt chooses among the prompts of a file of Prompt Foundry, and {path} is {importer.about}"
         )
-    result = run_importer(importer, ImportRequest(path, options, project))
+    request = ImportRequest(path, options, project)
+    whole = _written_here(path) if importer.kind in _CONVERTED else None
+    if whole is None:
+        result = run_importer(importer, request)
+    else:
+        result = _guarded(importer, lambda: _keep_whole(request, whole))
     return replace(result, kind=importer.kind, notes=(*result.notes, *added().problems))
 
 
@@ -82,6 +90,22 @@ def preview(path: Path, kind: str | None = None) -> list[str]:
         raise WrongOptions(f"--preview is for traces of agents, and {path} is {importer.about}")
     show = importer.preview
     return _guarded(importer, lambda: list(show(path)))
+_CONVERTED = ("promptfoo", "foundry")
+"""The kinds of importers that read what `convert` writes."""
+
+
+def _written_here(path: Path) -> dict[str, Any] | None:
+    """The dataset that a file was made of, where it is as it was written and its companion stands beside it."""
+    if not companion_of(path).is_file():
+        return None
+    beside = read_companion(path, text_of(path))
+    return beside.dataset if beside is not None and beside.is_whole else None
+
+
+def _keep_whole(request: ImportRequest, dataset: dict[str, Any]) -> ImportResult:
+    losses = Losses()
+    losses.carried("the whole dataset", companion_of(request.path).name)
+    return keep_dataset(request, request.dataset_file(request.path.stem), dataset, losses)
 
 
 def import_run(path: Path, project: ImportProject) -> ImportResult:

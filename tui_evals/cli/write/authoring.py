@@ -10,6 +10,7 @@ from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, cell, is_output, say, say_json, warn, write_file
 from tui_evals.datasets import save
 from tui_evals.datasets.attachments import attachment_problems
+from tui_evals.datasets.companion import companion_of, companion_text
 from tui_evals.datasets.discover import STARTER, make_project, write_starter
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset, Item
@@ -19,7 +20,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.files import CannotSave
-from tui_evals.imports.convert import converted
+from tui_evals.imports.convert import converted, reads_back
 from tui_evals.runs.evaluator_checks import own_code_problems
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.base import ConfigurationError
@@ -253,8 +254,8 @@ def upgrade_file(file: Path) -> None:
         say(f"the original is kept as {done.backup}")
 
 
-def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
-    """Write a dataset as another format, to a new file or to standard output."""
+def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool, bare: bool) -> None:
+    """Write a dataset as another format, to a new file or to standard output, with the whole of it beside the file."""
     source = inputs.read(file)
     try:
         registry = inputs.evaluators(prompt=prompt_of(source))
@@ -264,7 +265,12 @@ def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> N
         raise Stop(str(problem)) from None
     file = output or Path("-")
     write_file(file, [text], new=True)
-    if not is_output(file):
-        say(f"wrote {file}", fg="green")
     for line in lost:
         warn(f"note: {line}")
+    if is_output(file):
+        return
+    say(f"wrote {file}", fg="green")
+    if not (bare or kind == "m365" or reads_back(source, text, kind)):
+        beside = companion_of(file)
+        write_file(beside, [companion_text(text, source.data)], new=True)
+        say(f"wrote {beside}: the whole dataset, its prompts too, for reading it back here (--bare writes none)")

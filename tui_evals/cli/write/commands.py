@@ -92,15 +92,19 @@ def upgrade_command(file: Path) -> None:
 @click.option("--to", "kind", type=click.Choice(_FORMATS), required=True, help="What to write.")
 @click.option("-o", "--output", type=file_path, help="Where to, a new file; - or nothing for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
-def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
+@click.option("--bare", is_flag=True, help="Write no file beside it that holds the whole dataset.")
+def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool, bare: bool) -> None:
     """Write the dataset FILE as another format, and say what that format cannot hold.
 
     m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals;
     promptfoo is the configuration of promptfoo as YAML; foundry the evaluations of Prompt Foundry as JSON.
+
+    What a format has no place for is in OUTPUT.tui-evals beside it. Reading or importing OUTPUT here gives the whole
+    dataset back; of a table that was edited since, the rows that are new are as they stand.
     """
     from tui_evals.cli.write.authoring import convert_file
 
-    convert_file(file, kind, output, raw_csv)
+    convert_file(file, kind, output, raw_csv, bare)
 
 
 _dataset = click.argument("dataset", type=file_path, callback=lambda context, parameter, value: dataset_of_word(value))
