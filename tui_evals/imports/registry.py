@@ -90,6 +90,8 @@ def preview(path: Path, kind: str | None = None) -> list[str]:
         raise WrongOptions(f"--preview is for traces of agents, and {path} is {importer.about}")
     show = importer.preview
     return _guarded(importer, lambda: list(show(path)))
+
+
 _CONVERTED = ("promptfoo", "foundry")
 """The kinds of importers that read what `convert` writes."""
 
