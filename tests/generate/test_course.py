@@ -11,6 +11,7 @@ from tests.generate.conftest import ROLES, full_prompt
 from tests.generate.test_pipeline import EVERYTHING, amounts
 from tests.runs.conftest import until
 from tests.tui.terminal import workbench
+from tui_evals.store.reader import Reader
 
 # -- what ends it
 
@@ -376,6 +377,29 @@ def test_a_plan_counts_what_is_left(shop):
     shop.server.log.clear()
     shop.generate()
     assert plan == made_by(shop.server)
+
+
+def test_a_plan_counts_the_runs_of_the_models_under_test_and_one_limit_holds_for_all(shop):
+    shop.configure(price="{ input_per_million = 1000.0, output_per_million = 1000.0 }", concurrency=2)
+    options = (*amounts(shop), "-m", "under-test", "--runs-per-test", 3, "--quiet")
+    before = planned(shop, *options)
+    shop.generate(*options, "--max-cost", 500)
+    with Reader(shop.root / ".evals" / "evals.db") as reader:
+        (run,) = [run for run in reader.runs() if run.targets == ("under-test",)]
+        rows = list(reader.all_rows(run.id))
+        generations = sum(reader.totals(one.id).cost + reader.totals(one.id).judge_cost for one in reader.runs())
+        scores = [score for told in reader.told(run, rows) for score in told.scores]
+    assert before["run"] == len(rows) == run.total
+    assert before["judging"] == len(scores)
+    assert 0 < run.config["terms"]["max_cost"] < 500
+    assert generations <= 500
+    assert "run" not in planned(shop, *amounts(shop))
+
+
+def test_asking_again_without_the_cache_is_not_advised_to_leave_out_the_cache(shop):
+    shop.generate(*amounts(shop))
+    told = shop.generate("--from", "rules", "--no-cache")
+    assert "came out as it was" not in told.out + told.err
 
 
 @pytest.mark.parametrize("course", [("--from", "tests"), ("--from", "expansion"), ("--from", "groundtruth")])

@@ -50,7 +50,7 @@ def build_dataset(work: Generation) -> Data:
         "description": _description(work),
         "metadata": {"name": work.subject.name, "tags": ["promptpex"]},
         "prompt_file": _prompt_file(work),
-        "default_evaluators": _evaluators(work),
+        "default_evaluators": evaluators_of_tests(work),
     }
     if work.options.runs_per_test > 1:
         data["repeats"] = work.options.runs_per_test
@@ -71,7 +71,7 @@ def _prompt_file(work: Generation) -> str:
     return prompt.name
 
 
-def _evaluators(work: Generation) -> Data:
+def evaluators_of_tests(work: Generation) -> Data:
     """Compliance and the metrics beside the prompt, once for each judge that is named."""
     names = ["Compliance"] if work.options.compliance else []
     names += discover_metrics(work.subject.file.parent)

@@ -190,8 +190,9 @@ class GenerationExecution:
                 self._tell(f"what was made before lies in {place}")
             self._note_inputs()
             ended = await (self._take_steps() if is_made else self._take_steps_in_session())
-            for note in _came_out_alike(self._work, chosen.begin, ended.made, place):
-                self._tell(note)
+            if found.request.use_cache:
+                for note in _came_out_alike(self._work, chosen.begin, ended.made, place):
+                    self._tell(note)
         steps = [step for step in chosen.steps if step.sources and step.name not in ended.made]
         notes = tuple(_outdated(self._work, steps))
         return GenerationResult(self._work, chosen.steps, ended, self._budget.spent - self._before, notes)

@@ -14,7 +14,7 @@ from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.files import CannotSave
 from tui_evals.generate import reviewing, writing
 from tui_evals.generate.asking import CannotGenerate, Halted
-from tui_evals.generate.dataset import write_dataset
+from tui_evals.generate.dataset import evaluators_of_tests, write_dataset
 from tui_evals.generate.folder import Test, UnreadableFile, chunk_rules, number_rules, rows_text, rule_lines
 from tui_evals.generate.openai_exports import PromptFacts, all_exports
 from tui_evals.generate.work import PROMPT, Generation, Options
@@ -22,7 +22,9 @@ from tui_evals.generate.writing import baseline_tests, name_tests
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Left, Unavailable, why_left_open
 from tui_evals.runs.executors.base import Stopped
+from tui_evals.runs.target_opening import price_for
 from tui_evals.store.database import StoreError
+from tui_evals.targets.base import Price, TargetConfig
 from tui_evals.text.measures import estimate_tokens
 
 
@@ -367,6 +369,7 @@ _OUTPUT_TOKENS = {"intent": 40, "inputspec": 120, "rules": 300, "inverse": 300, 
 _STEPS_WITHOUT_MODEL = ("labels", "dataset", "exports")
 """The steps that ask no model."""
 _TEST_TOKENS = 90
+_ANSWER_TOKENS = 150
 _PROMPT_OVERHEAD = 500
 
 
@@ -401,6 +404,32 @@ def estimate_steps(work: Generation, steps: Sequence[Step], again: Collection[st
     rules = _count_rules(work, again)
     tests = _plan_tests(work, again, rules)
     return [_estimate_step(work, step, again, rules, tests) for step in steps if step.name not in _STEPS_WITHOUT_MODEL]
+
+
+def estimate_runs(
+    work: Generation, under_test: Sequence[TargetConfig], again: Collection[str] = ()
+) -> list[StepEstimate]:
+    """The estimate of running the tests on the models under test, and of judging their answers."""
+    tests = _plan_tests(work, again, _count_rules(work, again))
+    items = tests.of_rules + tests.baseline + len(tests.kept)
+    items = min(items, work.options.max_tests_to_run or items)
+    asked = items * work.options.runs_per_test
+    judged = asked * len(under_test) * len(evaluators_of_tests(work)) if work.models.judges else 0
+    read, certain = estimate_tokens(work.body), not (tests.of_rules or tests.baseline)
+    said = asked * _ANSWER_TOKENS
+    costs = [_price_cost(price_for(config), asked * (read + _TEST_TOKENS), said) for config in under_test]
+    known = [cost for cost in costs if cost is not None]
+    judging = _mean_cost(work.models.judges, judged * (read + _PROMPT_OVERHEAD), judged * _OUTPUT_TOKENS["review"])
+    return [
+        StepEstimate("run", asked * len(under_test), sum(known) if len(known) == len(costs) else None, certain),
+        StepEstimate("judging", judged, judging if judged else 0.0, certain),
+    ]
+
+
+def _price_cost(price: Price | None, read: int, written: int) -> float | None:
+    if price is None:
+        return None
+    return (read * price.input_per_million + written * price.output_per_million) / 1e6
 
 
 def _count_rules(work: Generation, again: Collection[str]) -> int:
@@ -463,8 +492,8 @@ def _models_for(work: Generation, step: Step) -> Sequence[PricedTarget]:
 
 def _mean_cost(models: Sequence[PricedTarget], read: int, written: int) -> float | None:
     """The mean cost of the models asked, each of which takes its part of the calls."""
-    prices = [one.price for one in models]
-    if any(price is None for price in prices):
+    costs = [_price_cost(one.price, read, written) for one in models]
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
         return None
-    costs = [(read * p.input_per_million + written * p.output_per_million) / 1e6 for p in prices if p is not None]
-    return sum(costs) / len(costs) if costs else 0.0
+    return sum(known) / len(known) if known else 0.0

@@ -370,4 +370,7 @@ def plan_generation(found: FoundGeneration) -> GenerationPlan:
     work, _ = found.open(Budget(found.request.max_cost), planning=True)
     chosen = choose_steps(found.request, work)
     again = {step.name for step in dependent_steps(*(step.name for step in chosen.begin))}
-    return GenerationPlan(pipeline.estimate_steps(work, chosen.steps, again), found.destinations())
+    steps = pipeline.estimate_steps(work, chosen.steps, again)
+    if found.request.under_test and not found.request.until:
+        steps += pipeline.estimate_runs(work, found.roles.under_test, again)
+    return GenerationPlan(steps, found.destinations())

@@ -98,7 +98,7 @@ def generate(**given: Any) -> int:
             )
             result, interrupted = asyncio.run(_run_interruptible(execution, board, question))
         code = _say_end(result, board, interrupted=interrupted, quiet=given["quiet"] or given["as_json"])
-        return code or _run_under_test(work, found, given)
+        return code or _run_under_test(work, found, given, result.spent)
     except (CannotPlan, DatasetError, UnreadableFile) as problem:
         raise Stop(str(problem)) from None
     except ConfigurationError as problem:
@@ -413,8 +413,11 @@ def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
 # -- the models under test
 
 
-def _run_under_test(work: Generation, found: FoundGeneration, arguments: Mapping[str, Any]) -> int:
-    """Run the tests on the models under test, where this command names some and makes the dataset."""
+def _run_under_test(work: Generation, found: FoundGeneration, arguments: Mapping[str, Any], spent: float) -> int:
+    """Run the tests on the models under test, where this command names some and makes the dataset.
+
+    The limit of cost holds for all that the command does, so the run gets what the steps left of it.
+    """
     names, file = [target.name for target in found.roles.under_test], dataset_path(work)
     if not arguments["under_test"] or arguments["until"] or not file.exists():
         return 0
@@ -422,9 +425,12 @@ def _run_under_test(work: Generation, found: FoundGeneration, arguments: Mapping
     words = ["run", str(file.absolute()), *(word for name in names for word in ("--target", name))]
     words += ["--judge", judge] if judge else ["--without-judges"]
     words += _tests_to_run(work)
-    for option in ("concurrency", "max_cost"):
-        value = arguments[option]
-        words += [f"--{option.replace('_', '-')}", str(value)] if value else []
+    words += ["--concurrency", str(arguments["concurrency"])] if arguments["concurrency"] else []
+    if (most := arguments["max_cost"]) is not None:
+        if spent >= most:
+            why = f"the budget is spent: {money(spent)} of {money(most)}. The tests were not run"
+            raise Stop(why, exit_code_of("budget"))
+        words += ["--max-cost", f"{most - spent:.9f}"]
     words += [f"--{name.replace('_', '-')}" for name in ("quiet", "no_cache") if arguments[name]]
     words += ["--json"] if arguments["as_json"] else []
     words += ["--trust"] if arguments["trusting"] else []
