@@ -97,8 +97,18 @@ def test_steps_are_told_with_time_cost_and_what_was_retrieved(project):
     shown = project.do("show", "last", "--item", "T")
     for line in ("step 1 of 2 · 1.5 s", "reasoning: look it up", "← paid", "retrieved 1 chunk", "$0.250"):
         assert line in shown, shown
-    exported = json.loads(project.do("export", "last", "--to", "json", "-o", "-"))
-    assert "look it up" in json.dumps(exported)
+    project.do("export", "last", "--to", "json", "-o", "results.json")
+    project.do("import", "results.json")
+    with project.reader() as reader:
+        (row,) = reader.all_rows(reader.find_run("last").id)
+        again = reader.detail(row.id).answer
+    assert transcript_of(again) == transcript_of(detail.answer) and again.text == detail.answer.text
+    project.do("export", "last", "--to", "jsonl", "-o", "lines.jsonl")
+    assert "look it up" in (project.folder / "lines.jsonl").read_text()
+    project.do("import", "lines.jsonl")
+    with project.reader() as reader:
+        (row,) = reader.all_rows(reader.find_run("last").id)
+        assert transcript_of(reader.detail(row.id).answer) == transcript_of(detail.answer)
 
 
 PROGRAM = """

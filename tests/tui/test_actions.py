@@ -52,7 +52,7 @@ NAMED = {
     "tab", "shift+tab", "escape", "space", "delete", "enter", "left", "right", "up", "down", "home", "end",
     "slash", "comma", "colon", "question_mark", "left_square_bracket", "right_square_bracket", "greater_than_sign",
     "less_than_sign", "equals_sign", "vertical_line", "#", "asterisk", "exclamation_mark",
-    "left_curly_bracket", "right_curly_bracket", "ctrl+underscore", "full_stop",
+    "left_curly_bracket", "right_curly_bracket", "ctrl+underscore", "full_stop", "plus", "minus",
 }  # fmt: skip
 
 

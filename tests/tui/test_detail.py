@@ -17,6 +17,7 @@ from tests.store.passes import new_pass
 from tui_evals.datasets.matrix import place_of
 from tui_evals.datasets.steps import set_field
 from tui_evals.present.figures import exact_time
+from tui_evals.present.transcripts import TranscriptLine
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
@@ -25,6 +26,7 @@ from tui_evals.tui import answer_context
 from tui_evals.tui.answer import pane as presenting
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.answer.rows import AnswerView, answer_rows, badge_rows
+from tui_evals.tui.answer.tree import tree_rows
 from tui_evals.tui.answer_actions import copyable_parts
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, unit_place
 from tui_evals.tui.diff_rows import diff_texts
@@ -926,3 +928,39 @@ async def test_the_diff_is_against_what_was_judged_and_says_that_the_dataset_exp
         workspace.editing.undo()
         app.pane.sync()
         await until(pilot, lambda: "expects otherwise" not in app.text)
+
+
+WINDOW = slice(5_000, 5_024)
+
+
+def test_of_a_long_transcript_only_rows_in_sight_are_made(monkeypatch):
+    lines = [
+        TranscriptLine("step" if number % 4 == 0 else "said", f"line {number}\n more", "1.5 s")
+        for number in range(10_000)
+    ]
+    rows = tree_rows(lines, 80)
+    made = []
+    monkeypatch.setattr(
+        "tui_evals.tui.answer.tree.safe_line", lambda text, most: made.append(text) or text.partition("\n")[0]
+    )
+    shown = [row_text(rows[number]) for number in range(10_000)[WINDOW]]
+    assert len(rows) == 10_000 and len(made) == 2 * len(shown)
+    assert shown[0].startswith("▾ line 5000") and shown[0].endswith(" 1.5 s") and {len(one) for one in shown} == {80}
+    folded = tree_rows(lines, 80, "steps")
+    assert len(folded) == 2_500 and row_text(folded[1]).startswith("▸ line 4")
+    assert len(tree_rows(lines[:100], 80)) == 275, "a short one is shown whole, with what each part took"
+
+
+async def test_the_steps_fold_to_time_and_cost_at_80_by_24(project):
+    call = {"id": "a", "name": "find", "arguments": '{"id": 7}', "result": HOSTILE}
+    steps = ({"text": "I look.", "calls": [call], "latency_ms": 20.0, "cost": 0.25}, {"text": "Paris", "calls": []})
+    await project.answer(0, answered("Paris", steps=steps))
+    whole = project.text(0, 80)
+    assert "I look." in whole and "! " not in whole.partition("Steps")[0]
+    for fold, there, gone in (
+        ("parts", ["▾ step 1 of 2", "→ find"], []),
+        ("steps", ["▸ step 1 of 2"], ["→ find", "I look."]),
+    ):
+        text = project.text(0, 80, fold=fold).partition("Steps")[2].partition("Request")[0]
+        assert all(part in text for part in [*there, "20 ms · $0.250"]) and not any(part in text for part in gone)
+        assert "\x1b" not in text

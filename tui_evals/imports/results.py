@@ -16,10 +16,12 @@ from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset, with_lines
+from tui_evals.reports.results import TRANSCRIPT
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text.measures import Measure
+from tui_evals.transcript import from_json
 
 from .base import Importer
 from .keeping import keep_run
@@ -27,7 +29,7 @@ from .losses import Losses
 from .recording import RecordedAnswer, RecordedGroup, Recording, chat_before, digest_of
 
 COLUMN, TOGETHER, SKIPPED = "tui_evals_run", "tui_evals_together", "tui_evals_skipped"
-_ADDED = frozenset((COLUMN, TOGETHER, SKIPPED, "tui_evals_status", "tui_evals_steps"))
+_ADDED = frozenset((COLUMN, TOGETHER, SKIPPED, "tui_evals_status", "tui_evals_steps", TRANSCRIPT))
 OUTPUTS = ("response", "scores", "diagnostics", "status", "error", "summary")
 
 Data = dict[str, Any]
@@ -388,7 +390,12 @@ def _answer(
             code=error.get("code", "agentRequestFailed"),
             message=error.get("message", "neither a response nor an error was recorded"),
         )
-    return AnswerRecord(text=text, request=request, diagnostics=unit.get("diagnostics"))
+    extensions = unit.get("extensions") or {}
+    try:
+        told = from_json(extensions[TRANSCRIPT]) if TRANSCRIPT in extensions else None
+    except ValueError:  # another program's, which is none of ours
+        told = None
+    return AnswerRecord(text=text, request=request, diagnostics=unit.get("diagnostics"), transcript=told)
 
 
 def _together(

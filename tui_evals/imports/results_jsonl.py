@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.project_files import read_head
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
+from tui_evals.transcript import Transcript, from_json
 
 from .answer_lines import AnswerLine, recording_of_lines
 from .base import Importer, ImportRequest, ImportResult
@@ -43,6 +44,13 @@ class _Line(BaseModel):
     answer: dict[str, Any] | None = None
     scores: list[dict[str, Any]] = []
     together: list[dict[str, Any]] = []
+
+
+def _transcript(told: object, path: Path, number: int) -> Transcript:
+    try:
+        return from_json(told)
+    except ValueError as problem:
+        raise DatasetError(str(path), [Problem(str(problem), ("answer", "transcript"), number)]) from None
 
 
 def recognises(path: Path) -> bool:
@@ -79,7 +87,9 @@ def _lines(path: Path, whole: str) -> Iterator[tuple[str, AnswerLine]]:
             answer = None
             if line.answer is not None:
                 known = {name: value for name, value in line.answer.items() if name in _ANSWER_FIELDS}
+                told = known.pop("transcript", None)
                 answer = _ANSWER.validate_python({**known, "request": {}})
+                answer = replace(answer, transcript=None if told is None else _transcript(told, path, number))
             scores = _SCORES.validate_python(line.scores)
             together = _SCORES.validate_python(line.together)
         except strictjson.JsonError as problem:

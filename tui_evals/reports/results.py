@@ -19,6 +19,7 @@ from tui_evals.store.rows import EarlierAttempt, expected_item
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.safe import csv_line, escape_formula
 from tui_evals.text.strictjson import indented, one_line
+from tui_evals.transcript import to_json
 from tui_evals.version import __version__
 
 _PUBLIC = frozenset(
@@ -146,6 +147,8 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
         filled = _with_extension(filled, "tui_evals_status", answered.row.status)
     if answered.record is not None and (steps := answer_steps(answered.record)):
         filled = _with_extension(filled, "tui_evals_steps", [dict(step) for step in steps])
+    if answered.record is not None and answered.record.transcript is not None:
+        filled = _with_extension(filled, TRANSCRIPT, to_json(answered.record.transcript))
     if together := _score_objects(answered.together):
         filled = _with_extension(filled, "tui_evals_together", together)
     skipped = {key_of(score): score.reason for score in answered.scores if score.result == "skipped"}
@@ -226,6 +229,11 @@ def _score_dict(score: ScoreRecord) -> dict[str, Any]:
     return dict(zip(_SCORE, _score_values(score), strict=False))
 
 
+def _answer_dict(record: AnswerRecord) -> dict[str, Any]:
+    told = None if record.transcript is None else to_json(record.transcript)
+    return {**dict(zip(_ANSWER, _answer_values(record), strict=False)), "transcript": told}
+
+
 def _line(answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
     row, record = answered.row, answered.record
     return {
@@ -239,7 +247,7 @@ def _line(answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
         "prompt": answered.unit.get("prompt"),
         "expected_response": answered.unit.get("expected_response"),
         **{fact.name: fact.value(row, record) for fact in _NOT_IN_ANSWER},
-        "answer": None if record is None else dict(zip(_ANSWER, _answer_values(record), strict=False)),
+        "answer": None if record is None else _answer_dict(record),
         "scores": [_score_dict(score) for score in answered.scores],
         "together": [_score_dict(score) for score in answered.together],
     }
@@ -281,6 +289,8 @@ _ASKED = (
     *("tags", "extensions", "conversation_id", "prompt", "expected_response", "response"),
 )
 _COLUMNS = (*_ASKED, *(fact.name for fact in FACTS))
+TRANSCRIPT = "tui_evals_transcript"
+"""The extension that holds all that was said and done for an answer."""
 COLUMN_KINDS: Mapping[str, Kind] = {"turn": "whole", "repeat": "whole", **{fact.name: fact.kind for fact in FACTS}}
 """What the columns hold that do not hold text."""
 

@@ -224,6 +224,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("results", "item", "i", "item", "Go to the item in the dataset."),
     Action("results", "copy", "y", "copy", "Copy the answer, the prompt, the diff or ids; or all marked or shown."),
     Action("detail", "layout", "d", "layout", "Side by side, unified, or only the answer.", True),
+    Action("detail", "unfold", "plus", "unfold", "Unfold the steps: parts, then all that was said."),
+    Action("detail", "fold", "minus", "fold", "Fold the steps: a line for each part, then steps with time and cost."),
     Action("detail", "raw", "w", "raw", "Spell out control bytes, or not.", True),
     Action("detail", "accept", "a", "accept", "Make the answer the expected response; undo takes it back.", True),
     Action(

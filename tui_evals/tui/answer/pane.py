@@ -16,12 +16,14 @@ from tui_evals.datasets.attachments import pictures_of
 from tui_evals.datasets.matrix import place_of
 from tui_evals.datasets.paths import get_at
 from tui_evals.present.status import FINAL, LIVE
+from tui_evals.present.transcripts import transcript_lines
 from tui_evals.runs.status import FILES
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import references
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer.rows import LAYOUT_NAMES, LAYOUTS, AnswerRows, AnswerView, Stop, answer_rows, no_answer_rows
+from tui_evals.tui.answer.tree import FOLDS, fold_of
 from tui_evals.tui.answer_actions import NO_ANSWER, copy_menu, expect_answer, give_verdict, go_to_item, new_item
 from tui_evals.tui.answer_context import (
     AnswerContext,
@@ -323,6 +325,24 @@ class DetailPane(Pane):
 
     def do_raw(self) -> None:
         self._presenter.show_as(replace(self._presenter.view, raw=not self._presenter.view.raw))
+
+    def do_unfold(self) -> None:
+        self._fold(1)
+
+    def do_fold(self) -> None:
+        self._fold(-1)
+
+    def _fold(self, way: int) -> None:
+        """Unfold the transcript a level further, or fold it."""
+        case, view = self._presenter.case, self._presenter.view
+        lines = list(transcript_lines(case.detail.answer)) if case is not None else []
+        if not lines:
+            self.say("the answer is a text and has no steps")
+            return
+        level = FOLDS.index(fold_of(lines, view.fold)) + way
+        fold = FOLDS[max(0, min(level, len(FOLDS) - 1))]
+        self._presenter.show_as(replace(view, fold=fold))
+        self.say({"steps": "steps only", "parts": "a line for each part", "all": "all that was said"}[fold])
 
     def do_next(self) -> None:
         self._go(1)

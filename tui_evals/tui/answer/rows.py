@@ -26,11 +26,12 @@ from tui_evals.present.columns import cell_width
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
 from tui_evals.present.transcripts import arguments_text, transcript_lines
-from tui_evals.store.records import RunRow, ScoreRecord, answer_steps
+from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, Label, Told
 from tui_evals.targets.answers import content_text
 from tui_evals.text.measures import number, score_figures
 from tui_evals.text.safe import safe_line, spell_out
+from tui_evals.tui.answer.tree import Fold, tree_rows
 from tui_evals.tui.answer_context import (
     AnswerContext,
     ComparedAnswer,
@@ -72,25 +73,11 @@ if TYPE_CHECKING:
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
 
 
-_STEP_STYLES: dict[str, Style] = {
-    "asked": "strong",
-    "step": "accent",
-    "call": "strong",
-    "failed": "warn",
-    "left": "dim",
-}
-
-
-def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
+def tool_rows(detail: Detail, width: int, fold: Fold | None = None) -> Iterator[Rows]:
     """The tools the target wanted called, and where they were, the whole way to its answer."""
-    if detail.answer is not None and answer_steps(detail.answer):
+    if lines := list(transcript_lines(detail.answer)):
         yield heading("Steps")
-        for line in transcript_lines(detail.answer):
-            indent = 2 * line.depth
-            note = f" · {line.note}" if line.note and line.kind == "step" else ""
-            yield paragraph(f"{line.text}{note}", width, _STEP_STYLES.get(line.kind, ""), indent)
-            if line.note and not note:
-                yield paragraph(line.note, width, "dim", indent)
+        yield tree_rows(lines, width, fold)
         return
     calls = detail.answer.tool_calls if detail.answer else ()
     if not calls:
@@ -263,6 +250,8 @@ class AnswerView:
     """The dataset expects something else by now than what the answer was judged by."""
     whole: bool = False
     """Nothing is cut or left out, because it is read elsewhere."""
+    fold: Fold | None = None
+    """How far the transcript is unfolded; None where nobody has said."""
 
 
 def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> AnswerRows:
@@ -277,7 +266,7 @@ def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Answe
             *_again_rows(compared, view, width),
             *score_rows(case, width),
             *_conversation_rows(compared, view, width),
-            *tool_rows(case.detail, width),
+            *tool_rows(case.detail, width, "all" if view.whole else view.fold),
             *request_rows(case.detail, width),
             *attempt_rows(case.detail, width),
         ]
