@@ -14,7 +14,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui.actions import actions_at
-from tui_evals.tui.tree.pane import TreePane
+from tui_evals.tui.tree.pane import TreePane, read_tags
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.workspace import StoreWriter, Workspace
 
@@ -369,12 +369,25 @@ async def test_items_get_tags_and_keep_those_of_their_own(tried):
     items = [{"prompt": "a", "tags": ["old", "mine", "x,y"]}, {"prompt": "b", "tags": ["old"]}]
     async with tried(items=items) as one:
         await one.press("A", "#")
-        assert one.app.screen.query_one("#line").value == "old"
-        await one.press("backspace", "backspace", "backspace", *"new, slow", "enter")
+        assert one.app.screen.query_one("#line").value == ""
+        await one.press(*"new, +slow, -old", "enter")
         await one.settled()
         assert [item["tags"] for item in one.space.items] == [["mine", "x,y", "new", "slow"], ["new", "slow"]]
         assert one.space.editing.undo()
         assert one.space.items == items
+
+
+def test_tags_are_added_and_removed_by_their_signs():
+    for text, listed, had, removed, added in (
+        ("vip", {}, {"smoke"}, [], ["vip"]),
+        ("-smoke", {}, {"smoke"}, ["smoke"], []),
+        ("-unknown", {}, {"smoke"}, [], ["-unknown"]),
+        ("smoke, vip", {"smoke": "smoke"}, {"smoke"}, ["smoke"], ["smoke", "vip"]),
+        ("smoke, -smoke", {"smoke": "smoke"}, {"smoke"}, ["smoke"], []),
+        ("", {"smoke": "smoke"}, {"smoke"}, ["smoke"], []),
+        ("+a, a, , + b", {}, (), [], ["a", "b"]),
+    ):
+        assert read_tags(text, listed, had) == (removed, added), text
 
 
 async def test_another_dataset_is_opened_from_the_list(tried):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -305,15 +306,45 @@ class Editing:
         self._drafted = value
         return f"[{', '.join(self._drafts)}]"
 
-    def restore(self, text: str) -> None:
-        """Load a draft as one undoable step."""
-        try:
-            data = strictjson.loads(text)
-        except strictjson.JsonError as problem:
-            raise CannotEdit(f"the recovered edits cannot be read and were left alone: {problem}") from None
-        if not isinstance(data, dict) or not isinstance(data.get("items"), list):
-            raise CannotEdit("the recovered edits are no dataset and were left alone")
-        self.apply(_reuse_items(self.data, data), "recovered edits")
+    def restore(self, text: str) -> int:
+        """Load a draft as one undoable step, and merge it with unsaved edits in another; the number of conflicts."""
+        data, mine = _reuse_items(self.data, _read_draft(text)), self.data
+        both = merge(self.document.data, mine, data) if self.in_file and self.dirty else None
+        self.apply(data, "recovered edits")
+        if both is None:
+            return 0
+        self.apply(both.settled(), "putting your edits and the recovered ones together")
+        return len(both.conflicts)
+
+
+def _read_draft(text: str) -> Data:
+    try:
+        data = strictjson.loads(text)
+    except strictjson.JsonError as problem:
+        raise CannotEdit(f"the recovered edits cannot be read and were left alone: {problem}") from None
+    if not isinstance(data, dict) or not isinstance(data.get("items"), list):
+        raise CannotEdit("the recovered edits are no dataset and were left alone")
+    return data
+
+
+def changed_names(data: Data, text: str) -> list[str]:
+    """The items of a draft that differ from the data, and those it lacks, by test id or number."""
+    before, after = _items(data), _items(_read_draft(text))
+    left = Counter(json.dumps(item, sort_keys=True) for item in before)
+    names = []
+    for number, item in enumerate(after, 1):
+        spelled = json.dumps(item, sort_keys=True)
+        if left[spelled]:
+            left[spelled] -= 1
+        else:
+            names.append(_name(item, number))
+    lacking = sum(left.values()) - len(names)  # what was changed is in neither
+    return [*names, *["a deleted item"] * lacking]
+
+
+def _name(item: Any, number: int) -> str:
+    known = item.get("testId") if isinstance(item, dict) else None
+    return known if isinstance(known, str) and known else f"item {number}"
 
 
 def _sharing(data: Data, document: Document) -> Document:

@@ -702,6 +702,15 @@ class Reader:
         )
         return CacheInfo(*self.query(query, [])[0])
 
+    def draft_names(self) -> list[str]:
+        """The names of all drafts, without reading them."""
+        return [name for (name,) in self.query("SELECT file FROM drafts ORDER BY file", [])]
+
+    def draft_changed(self, name: str, since: float) -> Draft | None:
+        """A draft that was written after a time; None where it was not."""
+        query = "SELECT file, digest, data, time FROM drafts WHERE file = ? AND time > ?"
+        return next((Draft(*row) for row in self.query(query, [name, since])), None)
+
     def drafts(self) -> list[Draft]:
         """Unsaved edits, the latest first."""
         return [Draft(*row) for row in self.query("SELECT file, digest, data, time FROM drafts ORDER BY time DESC", [])]

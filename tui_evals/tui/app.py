@@ -41,7 +41,7 @@ from tui_evals.tui.drawing import IN_SIGNS, WITHOUT_COLOR, ChangesScreen, SentCe
 from tui_evals.tui.external_programs import LONGEST_PASTE, keep_paste
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
-from tui_evals.tui.keyboard import Keyboard, KeyQueue, TerminalDriver
+from tui_evals.tui.keyboard import Keyboard, KeyQueue, TerminalDriver, Typed
 from tui_evals.tui.messages import (
     CompareColumns,
     CompareRuns,
@@ -182,9 +182,9 @@ class DeskApp(App[str]):
         colours = [WITHOUT_COLOR] if self.no_color else own
         return [*colours, IN_SIGNS[self.signs]] if self.signs in IN_SIGNS else colours
 
-    async def keep_drafts(self) -> None:
-        """Write unsaved edits and what is on screen into the store."""
-        await self.drafts.keep()
+    async def keep_drafts(self, *, now: bool = False) -> None:
+        """Write unsaved edits and what is on screen into the store; large ones only every few seconds, unless `now`."""
+        await self.drafts.keep(now=now)
         self.session.note(self.workspace, self.watching, self.front)
         await self.session.keep()
 
@@ -355,7 +355,9 @@ COMMANDS: Commands = {
 """What can be done everywhere, by the name of its action; each feature brings its own."""
 
 _POLL_SECONDS = 0.1
-_DRAFT_SECONDS = 3.0
+_DRAFT_SECONDS = 0.5
+_SESSION_SECONDS = 3.0
+_OTHERS_SECONDS = 0.5
 _DISK_SECONDS = 0.5
 _TYPING_PAUSE = 0.15
 
@@ -414,7 +416,9 @@ class Workbench(DeskApp):
             self.tell(remark, "warn")
         # Only now, because the writer needs the environment to know its secrets.
         self.set_interval(_POLL_SECONDS, self._look)
-        self.set_interval(_DRAFT_SECONDS, lambda: self._work(self.keep_drafts, "drafts"))
+        self.set_interval(_DRAFT_SECONDS, lambda: self._work_alone(self.drafts.keep, "drafts"))
+        self.set_interval(_SESSION_SECONDS, lambda: self._work_alone(self.keep_drafts, "session"))
+        self.set_interval(_OTHERS_SECONDS, lambda: self._work_alone(self._tell_others, "edits of other windows"))
         self.set_interval(_DISK_SECONDS, DiskChanges(self).look)
         self.sync("judges")
         self._check_soon()
@@ -432,17 +436,26 @@ class Workbench(DeskApp):
         if self._first_dataset is not None and self.workspace.editing is None:
             self.post_message(OpenDataset(self._first_dataset))
 
+    async def _tell_others(self) -> None:
+        """Say which open files are edited in another window."""
+        for sentence in await self.drafts.of_others(self.watching.reader):
+            self.tell(sentence, "warn")
+
+    def on_unmount(self) -> None:
+        self.drafts.end()
+
     async def on_event(self, event: events.Event) -> None:
-        """Keys go through the queue; what comes back from a widget, and all else, is handled here."""
+        """Keys and clicks go through one queue, in their order; what comes back from a widget is handled here."""
         if isinstance(event, events.Paste) and len(event.text) > LONGEST_PASTE:
             self.tell(keep_paste(self.workspace.root, event.text), "error")
-        elif isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+        elif isinstance(event, events.Key | events.Paste | events.MouseEvent) and not event.is_forwarded:
             self.key_queue.take(event)
         else:
             await super().on_event(event)
 
-    async def _forward(self, event: events.Key | events.Paste) -> None:
-        return_keys(self.screen)
+    async def _forward(self, event: Typed) -> None:
+        if not isinstance(event, events.MouseEvent):
+            return_keys(self.screen)
         await super().on_event(event)
 
     def _offer_keys_here(self) -> None:
@@ -600,6 +613,11 @@ class Workbench(DeskApp):
 
     def _work(self, work: object, name: str) -> None:
         self.run_worker(work, group=name, name=name, exclusive=True, exit_on_error=False)  # type: ignore[arg-type]
+
+    def _work_alone(self, work: object, name: str) -> None:
+        """Begin work unless the last time is still going on."""
+        if not any(worker.group == name and worker.is_running for worker in self.workers):
+            self._work(work, name)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Show what went wrong in the background, and log unexpected errors."""

@@ -122,7 +122,7 @@ class Desk(Protocol):
     ) -> object:
         """Do something in the background."""
 
-    async def keep_drafts(self) -> None:
+    async def keep_drafts(self, *, now: bool = False) -> None:
         """Write unsaved edits and what is on screen into the store."""
 
     def suspend(self) -> AbstractContextManager[None]:

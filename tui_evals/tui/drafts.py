@@ -1,21 +1,28 @@
-"""Unsaved edits are kept in the store as drafts: every few seconds and on leaving; the next start offers them."""
+"""Unsaved edits are kept in the store, those of each session apart; the next start offers those whose session died.
+
+A session is one workbench. It holds a lock file for as long as it lives, so the edits of a living one are never taken
+for those of a crash, and several workbenches can edit one file.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import contextlib
+import time
+import uuid
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_evals.datasets.document import load
-from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.paths import DatasetError
+from tui_evals.datasets.editing import Editing, changed_names
+from tui_evals.datasets.paths import CannotEdit, DatasetError
 from tui_evals.files import CannotSave
 from tui_evals.garbage import give_memory_back
 from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import Draft
+from tui_evals.store.runlock import alive, hold
 from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu
 from tui_evals.tui.workspace import StoreWriter, Workspace
 
@@ -24,101 +31,179 @@ from .layout import PLACES
 from .messages import StateChanged
 
 if TYPE_CHECKING:
+    from tui_evals.store.reader import Reader
     from tui_evals.store.writer import Writer
 
-_PUT_ASIDE = "\t"
-"""Stands in the name of a draft that is offered, before the time it was written at."""
+_OF_SESSION = "\t"
+"""Between the file and the session in the name of a draft; those of 0.2 and before have no session, or a time."""
 _GLANCE = 0.5
+_LARGE, _LARGE_SECONDS = 1_000_000, 3.0
+"""A draft of so many characters is written no more often than this."""
+_NAMED = 5
 
 
 class Drafts:
-    """Writes the unsaved edits of all open datasets, each version once."""
+    """Writes the unsaved edits of all open datasets, each version once, and notices those of other sessions."""
 
     def __init__(self, workspace: Workspace, writer: StoreWriter) -> None:
         self._workspace = workspace
         self._writer = writer
+        self._session = uuid.uuid4().hex
+        self._keeping = asyncio.Lock()
+        self._lock: contextlib.ExitStack | None = None
         self._written: dict[Path, tuple[int, str]] = {}
+        self._large: dict[Path, float] = {}
+        """When each large draft was written last."""
+        self._seen: dict[str, float] = {}
+        """The time of each draft of another living session that was told."""
 
-    async def keep(self) -> None:
+    async def keep(self, *, now: bool = False) -> None:
         """Write what has changed since the last time; a dataset without unsaved edits needs no draft."""
+        async with self._keeping:
+            await self._keep(now)
+
+    async def _keep(self, now: bool) -> None:
+        for file in self._written.keys() - self._workspace.open.keys():  # saved under another name
+            await self._forget(file)
+            del self._written[file]
         for file, editing in list(self._workspace.open.items()):
             version = (editing.version, editing.document.digest if editing.in_file else "")
             if self._written.get(file, (0, editing.document.digest)) == version:
                 continue
             if editing.dirty:
+                if not now and time.monotonic() - self._large.get(file, -_LARGE_SECONDS) < _LARGE_SECONDS:
+                    continue
                 text = await asyncio.to_thread(editing.draft)
-                await self._writer.write(partial(_put, file=file, digest=version[1], text=text))
+                self._live()
+                await self._writer.write(partial(_put, name=self._name(file), digest=version[1], text=text))
+                if len(text) > _LARGE:
+                    self._large[file] = time.monotonic()
             else:
                 editing.forget_draft()
-                await self._writer.write(partial(_drop, file=file))
+                await self._forget(file)
                 await asyncio.to_thread(give_memory_back)
             self._written[file] = version
 
+    def _name(self, file: Path) -> str:
+        return f"{file}{_OF_SESSION}{self._session}"
 
-def _put(writer: Writer, *, file: Path, digest: str, text: str) -> None:
-    writer.draft_put(str(file), digest, text)
+    async def _forget(self, file: Path) -> None:
+        await self._writer.write(partial(_drop, name=self._name(file)))
+
+    def _live(self) -> None:
+        """Hold the lock file of this session, from its first draft on."""
+        if self._lock is None and not self._writer.read_only:
+            lock = contextlib.ExitStack()
+            lock.enter_context(hold(session_lock(self._workspace.database, self._session)))
+            self._lock = lock
+
+    def end(self) -> None:
+        """Let go of the lock file: what is kept is offered by the next start."""
+        if self._lock is not None:
+            self._lock.close()
+            session_lock(self._workspace.database, self._session).unlink(missing_ok=True)
+            self._lock = None
+
+    async def of_others(self, reader: Reader) -> list[str]:
+        """A sentence for each open file that another living session has edited since the last time."""
+        sentences = []
+        for name in reader.draft_names():
+            file, session = _parts(name)
+            editing = self._workspace.open.get(file)
+            if editing is None or session == self._session or not alive(session_lock(reader.path, session)):
+                continue
+            draft = reader.draft_changed(name, self._seen.get(name, 0.0))
+            if draft is not None:
+                self._seen[name] = draft.time
+                names = await asyncio.to_thread(changed_names, editing.document.data, draft.data)
+                sentences.append(f"{file.name}: edited in another window, {_items(len(names))}, not saved there yet")
+        return sentences
 
 
-def _drop(writer: Writer, *, file: Path) -> None:
-    writer.draft_drop(str(file))
+def session_lock(store: Path, session: str) -> Path:
+    """Where the lock file of a session is."""
+    return store.parent / "sessions" / f"{session}.lock"
+
+
+def _put(writer: Writer, *, name: str, digest: str, text: str) -> None:
+    writer.draft_put(name, digest, text)
+
+
+def _drop(writer: Writer, *, name: str) -> None:
+    writer.draft_drop(name)
+
+
+def _parts(name: str) -> tuple[Path, str]:
+    """The file and the session of a draft."""
+    file, _, session = name.partition(_OF_SESSION)
+    return Path(file), session
+
+
+def _items(count: int) -> str:
+    return f"{count} item{'s' * (count != 1)}"
+
+
+def _left_behind(reader: Reader) -> list[str]:
+    """The drafts whose session is no longer alive, by name."""
+    return [name for name in reader.draft_names() if not alive(session_lock(reader.path, _parts(name)[1]))]
 
 
 async def offer_drafts(desk: Desk) -> None:
-    """Offer the edits that were not saved when the workbench ended last, without interrupting typing."""
-    for draft in [await _put_aside(desk, one) for one in desk.watching.reader.drafts()]:
+    """Offer the edits of each session that ended without saving, one at a time, without interrupting typing."""
+    reader = desk.watching.reader
+    names = frozenset(_left_behind(reader))
+    for draft in [one for one in reader.drafts() if one.file in names] if names else ():
         if desk.writing:
-            desk.tell(f"unsaved edits of {_file_of(draft).name} were kept; they are offered once this is done", "warn")
+            name = _parts(draft.file)[0].name
+            desk.tell(f"unsaved edits of {name} were kept; they are offered once this is done", "warn")
         while desk.writing:
             await asyncio.sleep(_GLANCE)
-        await _offer(desk, draft)
-
-
-async def _put_aside(desk: Desk, draft: Draft) -> Draft:
-    """The draft under a name of its own, so that new edits of its file do not take its place."""
-    if _PUT_ASIDE in draft.file:
-        return draft
-    aside = replace(draft, file=f"{draft.file}{_PUT_ASIDE}{draft.time}")
-
-    def move(writer: Writer) -> None:
-        writer.draft_put(aside.file, aside.digest, aside.data)
-        writer.draft_drop(draft.file)
-
-    await desk.writer.write(move)
-    return aside
-
-
-def _file_of(draft: Draft) -> Path:
-    return Path(draft.file.partition(_PUT_ASIDE)[0])
+        if draft.file in _left_behind(reader):  # no other window has taken them meanwhile
+            await _offer(desk, draft)
 
 
 async def _offer(desk: Desk, draft: Draft) -> None:
-    file = _file_of(draft)
+    file, session = _parts(draft.file)
     try:
         editing = desk.workspace.open.get(file) or _editing_of(file)
-    except (CannotSave, DatasetError) as problem:
+        names = await asyncio.to_thread(changed_names, editing.document.data, draft.data)
+    except (CannotEdit, CannotSave, DatasetError) as problem:
         desk.tell(f"a draft of {file.name} is kept, but {problem}", "warn")
         return
-    stale = editing.document.digest != draft.digest
-    choice = await desk.push_screen_wait(
-        Menu(
-            f"unsaved edits of {file.name} were kept",
-            [
-                Entry(
-                    "take", "take them up", "the file has changed since; u shows it" if stale else "u takes them off"
-                ),
-                Entry("later", "ask me again later", "they stay kept"),
-                Entry("drop", "forget them", "they are lost"),
-            ],
-        )
-    )
+    choice = await desk.push_screen_wait(_question(draft, file, names, editing))
+    if choice in ("take", "drop") and draft.file not in _left_behind(desk.watching.reader):
+        desk.tell(f"another window has already decided about these edits of {file.name}", "warn")
+        return
     if choice == "take":
-        await asyncio.to_thread(editing.restore, draft.data)
+        conflicts = await asyncio.to_thread(editing.restore, draft.data)
         desk.workspace.enter(editing)
         desk.post_message(StateChanged())
-        desk.tell("edits recovered; ctrl+s saves them")
+        also = f"; {conflicts} values differ from your own, which are kept: u shows the recovered ones"
+        desk.tell(f"edits recovered; ctrl+s saves them{also if conflicts else ''}", "warn" if conflicts else "info")
         await desk.keep_drafts()
     if choice in ("take", "drop"):
         await desk.writer.write(lambda writer: writer.draft_drop(draft.file))
+        session_lock(desk.workspace.database, session).unlink(missing_ok=True)
+
+
+def _question(draft: Draft, file: Path, names: list[str], editing: Editing) -> Menu:
+    """What to do with the edits of a session: when they were made, and to which items."""
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(draft.time))
+    about = "u takes them off"
+    if editing.document.digest != draft.digest:
+        about = "the file has changed since; u shows it"
+    elif editing.dirty:
+        about = "they are merged with your own; u takes them off"
+    some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    more = f"{_items(len(names))} changed: {some}" if names else "no item changed; the settings of the dataset did"
+    return Menu(
+        f"unsaved edits of {file.name} were kept · {when} · {_items(len(names))}",
+        [
+            Entry("take", "take them up", about, more),
+            Entry("later", "ask me again later", "they stay kept", more),
+            Entry("drop", "forget them", "they are lost", more),
+        ],
+    )
 
 
 def _editing_of(file: Path) -> Editing:
@@ -138,7 +223,7 @@ async def leave(desk: Desk) -> None:
     """Close the workbench: drafts are kept first, runs go on."""
     unsaved = [file.name for file, editing in desk.workspace.open.items() if editing.dirty]
     try:
-        await desk.keep_drafts()
+        await desk.keep_drafts(now=True)
         await desk.writer.close()
     except StoreError as problem:
         if unsaved:

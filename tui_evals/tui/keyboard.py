@@ -31,7 +31,8 @@ from textual._parser import Parser
 from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
-from textual.events import Key, Paste
+from textual.errors import NoWidget
+from textual.events import Key, MouseDown, MouseEvent, MouseMove, MouseUp, Paste
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
@@ -192,36 +193,39 @@ class _Meanings(XTermParser):
 
 _PATIENCE = 1.0
 _GLANCE = 0.002
-Forward = Callable[[Key | Paste], Awaitable[None]]
+Typed = Key | Paste | MouseEvent
+Forward = Callable[[Typed], Awaitable[None]]
 
 
 class KeyQueue:
-    """Hands on what is typed, each key once all is done that the one before it began."""
+    """Hands on keys, pastes and clicks in their order, each once all is done that the one before it began."""
 
     def __init__(self, app: App[Any], forward: Forward, after: Callable[[], None]) -> None:
         self._app = app
         self._forward = forward
         self._after = after
-        self._typed: asyncio.Queue[Key | Paste] = asyncio.Queue()
+        self._typed: asyncio.Queue[Typed] = asyncio.Queue()
         self.idle = asyncio.Event()
         """Set while nothing that was typed waits."""
         self.idle.set()
 
-    def take(self, event: Key | Paste) -> None:
-        """Queue a key or a paste."""
+    def take(self, event: Typed) -> None:
+        """Queue a key, a paste or a click."""
         self.idle.clear()
         self._typed.put_nowait(event)
 
     async def work(self) -> None:
         """Hand on keys for as long as the app goes on."""
-        following: Key | Paste | None = None
+        following: Typed | None = None
         while True:
             event = following or await self._typed.get()
             before, stack = set(self._app.workers), self._app.screen_stack
             focused = self._app.focused
             await self._forward(event)
+            if isinstance(event, MouseDown | MouseUp):
+                await wait_until_handled(_under(self._app, event))
             following = None if self._typed.empty() else self._typed.get_nowait()
-            if _is_repeat(event, following, focused):
+            if isinstance(event, MouseMove) or _is_repeat(event, following, focused):
                 continue
             await self._settled(before, focused, stack)
             if following is None and self._typed.empty():
@@ -248,11 +252,20 @@ class KeyQueue:
             await wait_until_handled(_concerned(app))
 
 
-def _is_repeat(event: Key | Paste, following: Key | Paste | None, focused: Widget | None) -> bool:
+def _is_repeat(event: Typed, following: Typed | None, focused: Widget | None) -> bool:
     """Whether a key comes again that only moves in a list: it need not wait, or the list would go on after its end."""
     if not isinstance(event, Key) or not isinstance(following, Key) or not isinstance(focused, Lines):
         return False
     return event.key == following.key and event.key in MOVES
+
+
+def _under(app: App[Any], event: MouseEvent) -> list[MessagePump]:
+    """What a click concerns: what is at its place, and what is around it, from the inside out."""
+    try:
+        widget, _ = app.get_widget_at(event.x, event.y)
+    except NoWidget:
+        return []
+    return list(widget.ancestors_with_self)
 
 
 def _concerned(app: App[Any]) -> list[MessagePump]:

@@ -56,7 +56,7 @@ def _name_in_project(workspace: Workspace, file: Path) -> str:
 async def _after_saving(desk: Desk, editing: Editing, more: str = "", *, elsewhere: bool = False) -> None:
     """Say that a dataset was saved, and what is still wrong with it; its draft is no longer needed."""
     file = editing.document.file
-    await desk.writer.write(lambda writer: writer.draft_drop(str(file)))
+    await desk.keep_drafts()
     desk.workspace.look()
     desk.post_message(StateChanged())
     report = await asyncio.to_thread(desk.workspace.check)
@@ -96,7 +96,6 @@ async def _save_under(desk: Desk, editing: Editing) -> None:
     await asyncio.to_thread(editing.save_as, name)
     desk.workspace.open.pop(old, None)
     desk.workspace.open[editing.document.file] = editing
-    await desk.writer.write(lambda writer: writer.draft_drop(str(old)))
     await _after_saving(desk, editing, elsewhere=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -41,11 +41,25 @@ def common_tags(workspace: Workspace, items: Sequence[int]) -> list[str]:
     return [tag for tag in first if "," not in tag and all(tag in other for other in rest)]
 
 
-def set_tags(workspace: Workspace, items: Sequence[int], before: Sequence[str], after: Sequence[str]) -> str:
-    """Give items these tags in place of those they had in common; each keeps its others."""
+def set_tags(workspace: Workspace, items: Sequence[int], remove: Sequence[str], add: Sequence[str]) -> str:
+    """Remove tags from items and add others; each item keeps the rest of its own."""
     message = _items_name(workspace, items)
-    workspace.apply(tag_items(workspace.data, items, after, before), f"tags of {message}")
-    return f"{message}: " + (f"tagged {', '.join(after)}" if after else "common tags taken away")
+    workspace.apply(tag_items(workspace.data, items, add, remove), f"tags of {message}")
+    gone = [tag for tag in remove if tag not in add]
+    added = [f"tagged {', '.join(add)}"] if add else []
+    return f"{message}: " + ("; ".join([*added, *([f"without {', '.join(gone)}"] if gone else [])]) or "tags as before")
+
+
+def read_tags(text: str, listed: Mapping[str, str], had: Collection[str]) -> tuple[list[str], list[str]]:
+    """The tags to remove and those to add: `tag` or `+tag` adds one, `-tag` removes one that an item has.
+
+    Of `listed`, the tags that stood in the line by their spelling, those that are no longer in it are removed.
+    """
+    words = [word for part in text.split(",") if (word := part.strip())]
+    minus = {tag: word for word in words if word not in listed and word[:1] == "-" and (tag := word[1:].strip()) in had}
+    add = [listed.get(word) or word.removeprefix("+").strip() for word in words if word not in minus.values()]
+    add = [tag for tag in dict.fromkeys(add) if tag and tag not in minus]
+    return list(dict.fromkeys((*listed.values(), *minus))), add
 
 
 def _items_name(workspace: Workspace, items: Sequence[int]) -> str:
@@ -80,17 +94,19 @@ def _categories(workspace: Workspace, items: Sequence[int]) -> list[Entry]:
 
 
 async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[str]] | None:
-    """The tags that the items had in common and those that they are to have; None when one thinks better of it."""
-    before = common_tags(pane.workspace, items)
-    spelled = {safe_line(tag).strip(): tag for tag in before}
-    hint = "separate tags by commas"
-    if len(items) > 1:
-        hint = f"tags that all {len(items)} have in common, separated by commas"
-    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), ", ".join(spelled), hint=hint, keeps=True))
-    if entered is None:
-        return None
-    words = [word.strip() for word in entered.split(",")]
-    return before, [spelled.get(word, word) for word in words if word]
+    """The tags to remove from items and those to add; None to cancel.
+
+    The tags of one item are in the line; of several the line says only what is to change.
+    """
+    common = common_tags(pane.workspace, items)
+    had = {tag for number in items for tag in item_tags(pane.workspace.items[number], number)}
+    listed = {safe_line(tag).strip(): tag for tag in common} if len(items) == 1 else {}
+    hint = "tag or +tag adds, -tag removes, commas between"
+    if len(items) > 1 and common:
+        hint += f" · all have {safe_line(', '.join(common), 40)}"
+    start = "".join(f"{tag}, " for tag in listed)
+    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), start, hint=hint, keeps=True))
+    return None if entered is None else read_tags(entered, listed, had)
 
 
 def _heading(what: str, items: Sequence[int]) -> str:
