@@ -43,9 +43,10 @@ def test_pages_name_only_commands_that_exist():
             assert command in COMMANDS, f"{topic} speaks of `tui-evals {command}`"
 
 
-def test_an_unknown_page_suggests_the_nearest(shell):
-    done = shell("help", "dataset")
+def test_an_unknown_topic_suggests_the_nearest(shell):
+    done = shell("help", "datsets")
     assert done.code == 2 and "did you mean 'datasets'" in done.err
+    assert "(help datasets)" in shell("help", "dataset").out
 
 
 def test_doctor_finds_keys_without_showing_them(shell, project, monkeypatch):

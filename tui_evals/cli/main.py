@@ -72,7 +72,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "report": ("compare.commands", "Write a run, or runs compared, as HTML, Markdown, JUnit, CSV or JSON."),
     },
     "Look up": {
-        "help": ("main", "Show a page of the manual."),
+        "help": ("main", "Show a page of the manual, or search it."),
         "doctor": ("main", "Check this installation, the project and the terminal."),
     },
 }
@@ -157,9 +157,9 @@ def demo_command(ctx: click.Context, plain: bool, no_mouse: bool) -> object:
 
 
 @click.command("help")
-@click.argument("topic", nargs=-1)
+@click.argument("topic", nargs=-1, metavar="[PAGE | WORDS]...")
 def help_command(topic: tuple[str, ...]) -> None:
-    """Show a page of the manual, what a word of comparing means, or the list of pages."""
+    """Show a page or section of the manual, or search it: `tui-evals help gate pull request`."""
     from .manual import show_page
 
     show_page(" ".join(topic) or None)

@@ -1,19 +1,23 @@
-"""`tui-evals help`: pages of the manual, words and providers."""
+"""`tui-evals help`: pages of the manual, words, providers, and a search over the sections."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from tui_evals.cli.output import Stop, columns, say
+from tui_evals.cli.output import Stop, cell, columns, say, say_paged
 from tui_evals.targets.providers import GUIDES, find_guide, guide_lines
-from tui_evals.text.manual import pages, title_of
+from tui_evals.text.manual import pages, search, sections, summary_of, title_of
 from tui_evals.text.names import did_you_mean
 
 _WORDS_PAGE = "words"
 """The page that is made of words, each under a heading of its own."""
 _PROVIDERS_PAGE = "targets"
 """The page after which a provider may be named."""
+_WIDTH = 100
+"""The widest line of text."""
+_SHOWN = 8
+"""How many sections a search shows."""
 
 
 def word_meanings() -> dict[str, str]:
@@ -26,44 +30,85 @@ def word_meanings() -> dict[str, str]:
 
 
 def show_page(topic: str | None) -> None:
-    """Show a page of the manual, what one word of comparing means, or the list of pages."""
+    """Show the list of pages, a page, a section, the meaning of a word, or the sections that answer a question."""
     manual = pages()
     if topic is None:
-        say("Pages of the manual (`tui-evals help TOPIC`):")
+        say("Pages of the manual (`tui-evals help PAGE`):")
         for name, text in manual.items():
             say(f"  {name:<16} {title_of(text)}")
-        say(f"Every word of the page '{_WORDS_PAGE}' is a topic too, such as kappa or pass^k.")
+        say("Search all pages: `tui-evals help gate pull request`. Words such as kappa or pass^k are explained too.")
         return
     first, _, provider = topic.partition(" ")
-    if first == _PROVIDERS_PAGE and provider:
-        _show_provider(provider)
-        return
-    if topic not in manual:
-        _show_word(topic, manual)
-        return
-    for line in manual[topic].splitlines():
-        heading = line.startswith("#")
-        say(line.lstrip("# ") if heading else line, bold=heading)
+    if first == _PROVIDERS_PAGE and provider and (found := find_guide(provider)):
+        title, *lines = guide_lines(*found)
+        say_paged([(title, True), *((line, False) for line in lines)])
+    elif topic in manual:
+        say_paged(laid_out(manual[topic], columns()))
+    elif meaning := _meaning(topic):
+        say_paged(laid_out(meaning, columns() or _WIDTH))
+    else:
+        _show_sections(topic, manual)
 
 
-def _show_provider(word: str) -> None:
-    found = find_guide(word)
-    if found is None:
-        raise Stop(
-            f"there is no provider '{word}' in the manual{did_you_mean(word, GUIDES)}; these are {', '.join(GUIDES)}. "
-            "Others are written as provider/name and asked through litellm"
+def _meaning(topic: str) -> str | None:
+    wanted = " ".join(topic.split()).casefold()
+    return next((f"# {word}\n{text}" for word, text in word_meanings().items() if word.casefold() == wanted), None)
+
+
+def _show_sections(question: str, manual: Mapping[str, str]) -> None:
+    """Show the section of this heading, else two lines for each section that answers the question."""
+    found = search(question, manual)
+    named = next((one for one in sections(manual) if one.heading.casefold() == question.casefold()), None)
+    if named is not None:
+        say_paged(laid_out(f"# {named.heading}\n{named.text}".rstrip(), columns()))
+        return
+    if not found:
+        first, _, provider = question.partition(" ")
+        if first == _PROVIDERS_PAGE and provider:
+            raise Stop(
+                f"The manual has no provider '{provider}'{did_you_mean(provider, GUIDES)}. It has {', '.join(GUIDES)}. "
+                "Write others as provider/name; litellm calls them."
+            )
+        known = (*manual, *word_meanings())
+        sentence = f"The manual says nothing about '{question}'{did_you_mean(question, known)}."
+        raise Stop(f"{sentence} List its pages: `tui-evals help`")
+    width = columns() or _WIDTH
+    for section in found[:_SHOWN]:
+        say(f"{section.heading}  (help {section.page})", bold=True)
+        say(f"    {cell(summary_of(section, question), width - 4)}")
+    if len(found) > _SHOWN:
+        say(f"{len(found) - _SHOWN} more sections match. Add a word to narrow the search.")
+
+
+def laid_out(page: str, width: int | None) -> list[tuple[str, bool]]:
+    """The lines of a page, wrapped to a width where one is given, and whether each is a heading."""
+    lines: list[tuple[str, bool]] = []
+    for block in page.split("\n\n"):
+        if lines:
+            lines.append(("", False))
+        for piece in _pieces(block):
+            if piece.startswith("#"):
+                heading = piece.lstrip("# ")
+                lines += ((line, True) for line in (textwrap.wrap(heading, width) if width else [heading]))
+            elif width is None or piece.startswith((" ", "|", "```")):
+                lines += ((line, False) for line in piece.splitlines())
+            else:
+                hanging = "  " if piece.startswith("* ") else ""
+                wrapped = textwrap.wrap(" ".join(piece.split()), min(width, _WIDTH), subsequent_indent=hanging)
+                lines += ((line, False) for line in wrapped)
+    return lines
+
+
+def _pieces(block: str) -> Iterator[str]:
+    """Headings, list items and lines of tables one by one, and the text between them whole."""
+    piece: list[str] = []
+    for line in block.splitlines():
+        goes_on = (
+            piece and not line.startswith(("#", "* ", "|", "    ")) and not piece[0].startswith(("#", "|", "    "))
         )
-    title, *lines = guide_lines(*found)
-    say(title, bold=True)
-    for line in lines:
-        say(line)
-
-
-def _show_word(topic: str, manual: Mapping[str, str]) -> None:
-    meanings = word_meanings()
-    word = next((word for word in meanings if word.casefold() == " ".join(topic.split()).casefold()), None)
-    if word is None:
-        raise Stop(f"there is no page '{topic}'{did_you_mean(topic, (*manual, *meanings))}; `tui-evals help` lists all")
-    say(word, bold=True)
-    for line in textwrap.wrap(meanings[word], min(columns() or 100, 100)):
-        say(line)
+        if piece and not goes_on:
+            yield "\n".join(piece)
+            piece = []
+        piece.append(line)
+    if piece:
+        yield "\n".join(piece)

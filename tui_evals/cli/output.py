@@ -11,7 +11,7 @@ import shutil
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -127,6 +127,15 @@ def say(text: str = "", *, err: bool = False, **style: Any) -> None:
     elif os.environ.get("NO_COLOR"):
         style = {name: value for name, value in style.items() if name not in ("fg", "bg")}
     click.echo(click.style(safe(text), **style) if style else safe(text), sys.stderr if err else own_output())
+
+
+def say_paged(lines: Sequence[tuple[str, bool]]) -> None:
+    """Print lines and whether each is bold, in $PAGER where a terminal is too small for them."""
+    if redraws() and sys.stdin.isatty() and len(lines) >= shutil.get_terminal_size().lines:
+        click.echo_via_pager(f"{click.style(safe(text), bold=True) if bold else safe(text)}\n" for text, bold in lines)
+        return
+    for text, bold in lines:
+        say(text, bold=bold)
 
 
 def warn(text: str) -> None:
