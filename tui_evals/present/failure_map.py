@@ -11,7 +11,7 @@ from tui_evals.present.answers import answer_name, complaints, error_text, expec
 from tui_evals.present.columns import fit, table, wrap
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.store.rows import expected_item
+from tui_evals.store.rows import Told, expected_item
 from tui_evals.text.measures import counted, money
 from tui_evals.text.safe import safe_line
 
@@ -134,17 +134,28 @@ class Example:
         return tuple((word, text) for word, text in given if text.strip())
 
 
-def read_example(reader: Reader, run: RunRow, cluster: Cluster, number: int = 0) -> Example | None:
-    """One answer of a cluster by its place; None where it was deleted meanwhile."""
-    rows = reader.rows(cluster.answers[number : number + 1])
-    told = next(iter(reader.told(run, rows, requests=True)), None)
-    if told is None:
-        return None
-    row, record = told.row, told.answer
+def read_example(reader: Reader, run: RunRow, cluster: Cluster) -> Example | None:
+    """The first answer of a cluster; None where it was deleted meanwhile."""
+    return read_examples(reader, run, [cluster]).get(cluster.key)
+
+
+def read_examples(reader: Reader, run: RunRow, clusters: Sequence[Cluster]) -> dict[str, Example]:
+    """The first answer of each cluster by the key of the cluster, with what it was to be."""
+    wanted: dict[int, list[Cluster]] = {}
+    for cluster in clusters:
+        wanted.setdefault(cluster.answers[0], []).append(cluster)
     items = reader.dataset(run).items if run.snapshot else ()
-    item: Mapping[str, Any] = items[row.item] if row.item < len(items) else {}
-    if told.rejudged is not None:
-        item = expected_item(told.rejudged, item, row.turn)
+    told = reader.told(run, reader.rows(wanted), requests=True)
+    return {
+        cluster.key: _example(run, one, items[one.row.item] if one.row.item < len(items) else {}, cluster)
+        for one in told
+        for cluster in wanted[one.row.id]
+    }
+
+
+def _example(run: RunRow, told: Told, asked: Mapping[str, Any], cluster: Cluster) -> Example:
+    row, record = told.row, told.answer
+    item = asked if told.rejudged is None else expected_item(told.rejudged, asked, row.turn)
     turns = item.get("turns")
     unit = turns[row.turn] if isinstance(turns, list) and row.turn < len(turns) else item
     own = [score for score in told.scores if score.key == cluster.evaluator]
@@ -210,17 +221,17 @@ def map_lines(reader: Reader, failures: FailureMap, *, room: int | None = None, 
 def map_data(reader: Reader, failures: FailureMap) -> dict[str, Any]:
     """A failure map as plain data."""
     earlier = failures.earlier
+    examples = read_examples(reader, failures.run, failures.clusters)
     return {
         "failing": failures.failing,
         "failures": failures.failures,
         "asked": failures.asked,
         "earlier": None if earlier is None else earlier.key,
-        "clusters": [_cluster_data(reader, failures.run, cluster) for cluster in failures.clusters],
+        "clusters": [_cluster_data(cluster, examples.get(cluster.key)) for cluster in failures.clusters],
     }
 
 
-def _cluster_data(reader: Reader, run: RunRow, cluster: Cluster) -> dict[str, Any]:
-    example = read_example(reader, run, cluster)
+def _cluster_data(cluster: Cluster, example: Example | None) -> dict[str, Any]:
     return {
         "key": cluster.key,
         "evaluator": cluster.evaluator or None,

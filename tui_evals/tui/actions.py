@@ -200,6 +200,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("judges", "previous", "less_than_sign", "previous", "The item or turn before."),
     Action("results", "filter", "slash", "filter", "Show only answers that fit, such as failed or score:<50.", True),
     Action("results", "sort", "S", "sort", "Sort by a column; again turns the order round.", True),
+    Action("results", "failures", "F", "what failed", "What failed, in clusters; again shows the answers.", True),
     Action("results", "next_failure", "n", "failure", "The next answer that failed.", True),
     Action("results", "previous_failure", "N", "failure before", "The failed answer before."),
     Action(

@@ -260,6 +260,8 @@ class Watch:
         """What takes longer to count: evaluators, endings, causes, verdicts of people."""
         self.marks: frozenset[int] = frozenset()
         """Marked items of the run, by position."""
+        self.cluster: tuple[str, array[int]] | None = None
+        """The filter and the answers of the cluster of failures under the cursor."""
         self.crew = RunWorkers()
         self.filters: dict[str, str] = {}
         """The filters of the runs that were looked at with one, by their keys, the latest last."""
@@ -299,7 +301,7 @@ class Watch:
 
     def close_run(self) -> None:
         """Nothing is on screen."""
-        self.run, self.ids, self.answer, self.figures = None, None, None, None
+        self.run, self.ids, self.answer, self.figures, self.cluster = None, None, None, None, None
         self.totals, self.columns = None, {}
         self.order, self.marks, self.crew = AnswerOrder(), frozenset(), RunWorkers()
         self.forget()
@@ -471,7 +473,8 @@ class Watch:
     def chosen(self) -> ChosenAnswers | None:
         """The answers that are marked, else those a filter shows; None where there are neither marks nor a filter."""
         run = self.run
-        return None if run is None else chosen_answers(self.database, run, self.marks, self.order.text, self.ids)
+        text, ids = self.cluster or (self.order.text, self.ids)
+        return None if run is None else chosen_answers(self.database, run, self.marks, text, ids)
 
     def items_shown(self) -> dict[int, str]:
         """The names of the items whose answers are shown, by position."""

@@ -17,6 +17,7 @@ from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
 from tui_evals.tui.messages import FightBattle, ShowMatrix, ShowPane, ShowTrend
+from tui_evals.tui.results.failure_view import ClusterKey
 from tui_evals.tui.results.table import PLAN, ResultsTable, order_after_choice, sort_columns
 from tui_evals.tui.watch import AnswerOrder
 from tui_evals.tui.widgets.dialogs import Entry, Menu
@@ -44,6 +45,9 @@ class ResultsPane(ResultsTable):
         run = self.watching.run
         if run is None:
             return "there is no run on screen; r runs the dataset, 6 lists the runs"
+        totals = self.watching.totals
+        if action == "failures" and totals is not None and not totals.failed + totals.partial + totals.errored:
+            return "nothing failed in this run"
         if action in _NEED_ANSWER and self._answer() is None:
             return "there is no answer under the cursor"
         if action == "left" and not self._shift:
@@ -57,6 +61,8 @@ class ResultsPane(ResultsTable):
         return None
 
     def _answer(self) -> AnswerRow | None:
+        if self._mapped:
+            return next(iter(self.watching.reader.rows(self._failures.answers()[:1])), None)
         return self.watching.row(self._lines.cursor) if self._lines.key is not None else None
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
@@ -64,6 +70,8 @@ class ResultsPane(ResultsTable):
         event.stop()
         if event.lines is self._head:
             self.do_trend()
+        elif isinstance(event.key, ClusterKey):
+            self._filter_by(event.key.filter)
         else:
             self.post_message(ShowPane("detail"))
 
@@ -122,6 +130,19 @@ class ResultsPane(ResultsTable):
 
     # -- going about
 
+    def do_failures(self) -> None:
+        """Show what failed in clusters, or the answers again."""
+        if self._mapped:
+            self._failures.open = False
+            self._redraw(self.watching.answer or self._first())
+            return
+        self._failures.open = True
+        if self.watching.order.plain:
+            self._redraw()
+        else:
+            self._later(self._arrange(AnswerOrder()), "leaving the order")
+        self._read_map()
+
     async def do_next_failure(self) -> None:
         await self._to_failure(1)
 
@@ -129,6 +150,8 @@ class ResultsPane(ResultsTable):
         await self._to_failure(-1)
 
     async def _to_failure(self, way: int) -> None:
+        if self._mapped:
+            self.do_failures()
         shown = self._shown[:2]
         answer = await self.watching.failure(self._lines.cursor, way)
         if self._shown[:2] != shown:

@@ -22,6 +22,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
+from tui_evals.tui.results.failure_view import ClusterKey, FailureView, read_map
 from tui_evals.tui.results.rows import (
     AnswerTable,
     RunExtent,
@@ -248,6 +249,9 @@ class ResultsTable(Pane):
         self._arranging, self._again_after = 0, 0.0
         self._searching = False
         """Whether more may be found of what the filter lets through."""
+        run, totals = self.watching.run, self.watching.totals
+        failing = 0 if totals is None else totals.failed + totals.partial + totals.errored
+        self._failures = FailureView(run, failing, run is not None and run.status in OVER)
         self._following: int | None = None
         self._stepped = self._turned = 0.0
         self._looked: int | None = None
@@ -288,6 +292,8 @@ class ResultsTable(Pane):
             self._filter.display = False
         if self._row_sources() != self._shown:
             self._redraw(watch.answer or self._first() if begins else None)
+            if begins and self._failures.open:
+                self._read_map()
             if begins and watch.run is not None and (text := watch.filters.get(watch.run.key)):
                 self._later(self._arrange(replace(watch.order, text=text)), "filtering")
         elif watch.answer != self._looked:
@@ -304,7 +310,52 @@ class ResultsTable(Pane):
                 counted_extent(figures), evaluators=self._ordered(figures) or self._sample.evaluators
             )
         run = watch.run.id if watch.run else None
-        return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts)
+        view = (self._mapped, self._failures.map, self._failures.at) if self._mapped else ()
+        return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts, view)
+
+    # -- the failure map
+
+    @property
+    def _mapped(self) -> bool:
+        """Whether the failure map is shown instead of the answers."""
+        return self._failures.open and self.watching.run is not None and self.watching.order.plain
+
+    def _read_map(self) -> None:
+        """Read what failed, away from the screen."""
+        if self.watching.run is not None:
+            self._later(self._map_read(self._failures, self.watching.run), "reading what failed")
+
+    async def _map_read(self, view: FailureView, run: RunRow) -> None:
+        try:
+            found = await asyncio.to_thread(read_map, self.watching.database, self.workspace.root, run)
+        except (LookupError, StoreError) as problem:
+            view.open = False
+            self.say(str(problem), "warn")
+        else:
+            view.take(*found)
+        if view is self._failures:
+            self._redraw(view.at if self._mapped else self.watching.answer or self._first())
+
+    def _show_cluster(self, key: Hashable) -> None:
+        """The example of another cluster belongs below the map and into pane 5."""
+        if key != self._failures.at:
+            self._failures.at = key
+            self._lines.show(self._rows, at=key)
+            self._shown = self._row_sources()
+        self._choose_cluster()
+        self._look_at(next(iter(self._failures.answers()), None))
+
+    def _choose_cluster(self) -> None:
+        """While the keys are here, actions on several answers take the cluster under the cursor."""
+        key, answers = self._failures.at, self._failures.answers()
+        chosen = self._mapped and self._lines.has_focus and isinstance(key, ClusterKey) and len(answers) > 0
+        self.watching.cluster = (key.filter, answers) if chosen and isinstance(key, ClusterKey) else None
+
+    def on_descendant_focus(self) -> None:
+        self._choose_cluster()
+
+    def on_descendant_blur(self) -> None:
+        self._choose_cluster()
 
     def _ordered(self, figures: RunCount) -> tuple[tuple[str, int], ...]:
         """The evaluators in the order of their columns, which stay where they are while answers come in."""
@@ -322,6 +373,14 @@ class ResultsTable(Pane):
 
     def _redraw(self, at: Hashable = None) -> None:
         """Make the rows anew; the cursor stays with its answer, or goes to another one."""
+        if self._mapped:
+            self._lines.show(self._rows, at=self._failures.at)
+            self._shown = self._row_sources()
+            self._show_cluster(self._failures.at)
+            self._head.display = True
+            self._tell()
+            return
+        self.watching.cluster = None
         self._lines.show(self._rows, at=at)
         self._shown = self._row_sources()
         if at is not None or not (len(self.watching) or self._is_read_elsewhere()):
@@ -333,6 +392,8 @@ class ResultsTable(Pane):
         run = self.watching.run
         if run is None or not len(self.watching):
             return no_answers_rows(run, self.watching.order, width)
+        if self._mapped:
+            return self._failures.rows(width)
         columns = layout(width, run, self._several, self._shift)
         self._shift, self._more = columns.first, columns.more
         return AnswerTable(self.watching, columns, self._now)
@@ -348,7 +409,8 @@ class ResultsTable(Pane):
             numbers = totals_rows(run, numbers_now, self._now(), width, max(4, self.size.height // 6))
             columns = layout(width, run, self._several, self._shift)
             crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
-            self._above[:] = [*numbers, *crew, heading(columns, order.sort, order.descending)]
+            above = [] if self._mapped else [heading(columns, order.sort, order.descending)]
+            self._above[:] = [*numbers, *crew, *above]
         return self._above
 
     def _tell(self) -> None:
@@ -364,7 +426,10 @@ class ResultsTable(Pane):
         count = f"{len(self.watching):,}{more} of {run.total:,}" if run and order.text else ""
         as_of = self._arranged if self._outdated and not order.text else None
         parts = [run.name if run else "", count, f"{len(marks):,} marked" if marks else ""]
-        parts += [order_words(order, as_of), "follow" if self._following is not None else ""]
+        parts += [
+            "what failed" if self._mapped else order_words(order, as_of),
+            "follow" if self._following is not None else "",
+        ]
         title = " · ".join(part for part in parts if part)
         if title != self._titled:
             self._titled = title
@@ -381,6 +446,8 @@ class ResultsTable(Pane):
         if pulse.rows:
             places = (watch.place(row) for row in pulse.rows)
             self._lines.refresh_rows(-1 if place is None else place for place in places)
+        if (pulse.run or pulse.reload) and self._failures.open:
+            self._read_map()
         if pulse.run or pulse.reload:
             self._shown = self._shown[:1]
             if watch.run is not None and watch.run.status in OVER:
@@ -519,6 +586,9 @@ class ResultsTable(Pane):
         if event.lines is not self._lines:
             return
         key = self._lines.key
+        if self._mapped:
+            self._show_cluster(key)
+            return
         if self._following is not None and key != self._following:
             self._following = None
             self._tell()

@@ -1,0 +1,85 @@
+"""A finished run opens with what failed: its faults are named at every size, and each is two keys from an example."""
+
+import json
+
+import pytest
+
+from tests.compare.planted_faults import faulty_run, items
+from tests.tui.story import at_the_workbench
+from tui_evals.tui.results.failure_view import ClusterKey
+from tui_evals.tui.widgets.lines import Lines
+
+SIZES = [(80, 24), (120, 40), (160, 45), (220, 60)]
+FAULTS = ("refuses connections", "friendly", "refunds", "Relevance")
+
+
+def answers(person):
+    return person.app.query_one("#answers", Lines)
+
+
+async def opened(person):
+    await person.press("4")
+    await person.until(lambda: isinstance(answers(person).key, ClusterKey))
+
+
+def project(folder):
+    (folder / "evals.json").write_text(json.dumps({"schemaVersion": "1.11.0", "items": items()}))
+    return "evals.json"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_four_planted_faults_are_on_the_first_screen_and_two_keys_from_an_example(tmp_path, monkeypatch, size):
+    monkeypatch.chdir(tmp_path)
+    _, run = await faulty_run(tmp_path)
+    async with at_the_workbench(tmp_path, size=size, dataset=project(tmp_path), run=run.key) as person:
+        await opened(person)
+        screen = person.screen()
+        assert [fault for fault in FAULTS if fault not in screen] == []
+        assert "policy-0000" in screen  # the example of the largest, with no key pressed
+        for fault, why in (("friendly", "more than 30"), ("refunds", "is not in the answer"), ("Relevance", "receipt")):
+            await person.press("down")
+            assert why in person.screen() and "  why" in person.screen(), fault  # the example below the map
+        await person.press("enter")
+        await person.until(lambda: "cluster:" in person.screen() and isinstance(answers(person).key, int))
+        assert len(answers(person).rows) == 129
+        await person.press("escape")
+        await person.until(lambda: isinstance(answers(person).key, ClusterKey))
+        assert "Relevance" in person.screen()
+
+
+async def test_actions_on_several_answers_take_the_cluster_under_the_cursor(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, run = await faulty_run(tmp_path)
+    async with at_the_workbench(tmp_path, size=(160, 45), dataset=project(tmp_path), run=run.key) as person:
+        await opened(person)
+        await person.press("down", "v")
+        await person.sees("all bad")
+        assert "the 300 answers" in person.screen()
+        await person.press("escape", "6")
+        assert person.app.watching.chosen() is None  # elsewhere nothing is chosen
+
+
+async def test_the_view_of_a_run_that_is_watched_does_not_change_when_it_ends_and_a_key_changes_it(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    _, run = await faulty_run(tmp_path)
+    async with at_the_workbench(tmp_path, size=(120, 40), dataset=project(tmp_path), run=run.key) as person:
+        await opened(person)
+        await person.press("F")
+        assert isinstance(answers(person).key, int)
+        assert len(answers(person).rows) == 1_800
+        await person.press("F")
+        await person.until(lambda: isinstance(answers(person).key, ClusterKey))
+        await person.press("n")
+        await person.until(lambda: isinstance(answers(person).key, int))
+
+
+async def test_a_run_without_failures_and_a_short_one_open_as_their_answers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, run = await faulty_run(tmp_path, 30, healthy=True)
+    async with at_the_workbench(tmp_path, dataset=project(tmp_path), run=run.key) as person:
+        await person.press("4")
+        await person.until(lambda: isinstance(answers(person).key, int))
+        await person.press("F")
+        assert "nothing failed in this run" in person.said()

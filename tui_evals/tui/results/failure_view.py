@@ -1,0 +1,102 @@
+"""The failure map in pane 4: its clusters as rows, with an example of the one under the cursor below them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tui_evals.compare.failure_map import Cluster, FailureMap, cluster_of, read_failure_map
+from tui_evals.present.answers import preview
+from tui_evals.present.columns import table
+from tui_evals.present.failure_map import Example, cost_text, headline, map_rows, read_examples, share_text, since_text
+from tui_evals.store.baselines import dataset_key
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.tui.rows import Piece, Row, Rows, Style, row, wrapped
+
+_GLANCE = 30
+"""Answers that are seen at once: a run of no more is opened as its answers."""
+_LABEL = 10
+_TEXT_LINES = 3
+_STYLES: dict[str, Style] = {"why": "fail", "answer": "strong"}
+_KEY = 8
+
+
+class ClusterKey(NamedTuple):
+    """The key of the row of a cluster."""
+
+    cluster: str
+
+    @property
+    def filter(self) -> str:
+        """The filter that shows its answers."""
+        return f"cluster:{self.cluster[:_KEY]}"
+
+
+def read_map(database: Path, root: Path, run: RunRow) -> tuple[FailureMap, dict[str, Example]]:
+    """The failure map of a run, with an example of each cluster."""
+    with Reader(database) as reader:
+        failures = read_failure_map(reader, run, dataset_key(run.source, root, root))
+        return failures, read_examples(reader, run, failures.clusters)
+
+
+class FailureView:
+    """Whether the failure map of the run on screen is shown, what it holds, and which cluster the cursor is on."""
+
+    def __init__(self, run: RunRow | None, failing: int, is_over: bool) -> None:
+        self.run = run
+        self.open = run is not None and is_over and failing > 0 and run.total > _GLANCE
+        self.map: FailureMap | None = None
+        self.at: Hashable = None
+        """The row the cursor was on last."""
+        self._examples: dict[str, Example] = {}
+
+    def take(self, failures: FailureMap, examples: dict[str, Example]) -> None:
+        """Show what was read; a run without failures is shown as its answers."""
+        self.map, self._examples = failures, examples
+        self.open &= bool(failures.clusters)
+        if self.at is None and failures.clusters:
+            self.at = ClusterKey(failures.clusters[0].key)
+
+    def cluster(self) -> Cluster | None:
+        """The cluster under the cursor."""
+        if self.map is None or not isinstance(self.at, ClusterKey):
+            return None
+        return cluster_of(self.map, self.at.cluster)
+
+    def answers(self) -> array[int]:
+        """The answers of the cluster under the cursor."""
+        cluster = self.cluster()
+        return array("q", cluster.answers if cluster is not None else ())
+
+    def rows(self, width: int) -> Rows:
+        """The map as rows."""
+        if self.map is None:
+            return [row(("Reading what failed…", "dim"))]
+        clusters = self.map.clusters
+        heading, *lines = table(map_rows(clusters), right=(0, 1, 2), elastic=(3, 4), headed=True, room=max(width, 1))
+        made = [row((line, "dim")) for line in wrapped(headline(self.map), width)]
+        if since := since_text(self.map):
+            made.append(row((since, "dim")))
+        made.append(row((heading, "strong"), ground="title"))
+        made += [row(line, key=ClusterKey(one.key)) for line, one in zip(lines, clusters, strict=True)]
+        made += [Row(), *self._example_rows(width)]
+        return made
+
+    def _example_rows(self, width: int) -> Iterator[Row]:
+        cluster = self.cluster()
+        example = self._examples.get(cluster.key) if cluster is not None else None
+        if cluster is None or example is None:
+            return
+        where = " · ".join(part for part in (example.name, example.column) if part)
+        yield row((f"{where}", "title"), (f"  1 of {share_text(cluster)}", "dim"))
+        for word, text in example.parts:
+            lines = wrapped(" ".join(text.split()), max(width - _LABEL, 10))
+            for number, line in enumerate(lines[:_TEXT_LINES]):
+                more = "…" if number == _TEXT_LINES - 1 and len(lines) > _TEXT_LINES else ""
+                label = Piece("" if number else word, "dim")
+                pad = Piece(" " * (_LABEL - len(label.text)))
+                yield Row((label, pad, Piece(line + more, _STYLES.get(word, ""))))
+        yield row((preview(f"enter lists them · R: {cost_text(cluster)} · v labels them · F shows all answers"), "dim"))
