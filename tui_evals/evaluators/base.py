@@ -339,8 +339,8 @@ class Evaluator:
     """Whether it has a verdict on an answer of which a filter or a refusal left nothing, which is else an empty one."""
     may_ask: ClassVar[bool] = False
     compares: ClassVar[bool] = False
-    """Whether a judged score passes only because of where it lies next to the option `threshold`: then another
-    threshold needs no new question."""
+    """Whether a score passes only because of where it lies next to the option `threshold`: then another threshold needs
+    no new question, and `rescore --what-if` tells the verdict."""
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
     may_embed: ClassVar[bool] = False

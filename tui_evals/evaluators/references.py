@@ -291,6 +291,7 @@ class PartialMatch(Evaluator):
     family = "M365"
     measure = Measure("at least")
     needs = ("response", "expected")
+    compares = True
     Options = PartialMatchOptions
     example: ClassVar = {"response": "OAuth 2.0 or client credentials", "expected": "OAuth 2.0"}
 

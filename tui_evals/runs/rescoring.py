@@ -137,6 +137,11 @@ def _judging_plan(
     return replace(plan, without_judges=request.without_judges or (plan.without_judges and not request.judge))
 
 
+def judging_now(run: RunRow, reader: Reader, project: Project) -> Plan:
+    """The plan by which the answers of a run are judged now."""
+    return _as_judged_now(stored_job(run, reader, project), RescoreRequest(), reader).plan
+
+
 def _as_judged_now(job: Job, request: RescoreRequest, reader: Reader) -> Job:
     """A run by what judges it now, which a later pass may have changed."""
     passes = reader.passes(job.run.id)

@@ -288,7 +288,7 @@ class KeptScores:
         asked = {word, EMBEDDER} if kind.may_embed else {word}
         if any(basis.judges.get(one) != self._judges.get(one) for one in asked):
             return False
-        return _options(kind, before, basis.rubric) == _options(kind, entry, self._plan.rubric)
+        return deciding_options(kind, before, basis.rubric) == deciding_options(kind, entry, self._plan.rubric)
 
     def _made_alike(
         self, evaluator: Evaluator, record: ScoreRecord, entry: EffectiveEvaluator, evidence: _GetEvidence
@@ -357,7 +357,7 @@ def _files_of(evaluator: Evaluator) -> Mapping[str, str] | None:
         return None
 
 
-def _options(kind: type[Evaluator], entry: EffectiveEvaluator, rubric: str) -> Mapping[str, Any]:
+def deciding_options(kind: type[Evaluator], entry: EffectiveEvaluator, rubric: str) -> Mapping[str, Any]:
     """The options that decide what a judge is asked and how its reply is read."""
     default = {"rubric": rubric} if kind.levelled else {}
     checked = kind.Options.model_validate({**default, **entry.settings})

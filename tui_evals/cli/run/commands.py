@@ -216,6 +216,7 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
 @click.option("--no-cache", is_flag=True, help="Ask judges again, even where nothing has changed.")
+@click.option("--what-if", "only_try", is_flag=True, help="Only say which verdicts change, from stored scores.")
 @_unjudged
 @_plan
 @_detach

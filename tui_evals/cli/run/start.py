@@ -35,12 +35,13 @@ from tui_evals.cli.run.execution import (
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.matrix import place_of
 from tui_evals.present.answers import rejudged_change
-from tui_evals.present.runs import command_wait_sentence, rejudged_sentence
+from tui_evals.present.runs import command_wait_sentence, line_names, rejudged_sentence
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.runs.detach import has_begun, is_asked_again, is_being_judged
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.execution import note_refusal
 from tui_evals.runs.judges import needed_judges
+from tui_evals.runs.project import Project
 from tui_evals.runs.rescoring import (
     NotStored,
     RescoreRequest,
@@ -142,6 +143,23 @@ def resume(
     return run_detached(run, how, words, is_asked_again(run) if errors else has_begun)
 
 
+def _say_what_if(run: RunRow, request: RescoreRequest, reader: Reader, here: Project, as_json: bool) -> int:
+    """Print what other rules would change, from stored scores."""
+    from tui_evals.present.what_if import what_if_lines
+    from tui_evals.runs.what_if import what_if
+
+    if request.answers is not None or request.named or not request.changes:
+        raise Stop("--what-if needs the rules to try: --evaluators or --dataset, and neither --only nor --evaluator")
+    found = what_if(run, request, reader, here)
+    if as_json:
+        changed = [asdict(one) for one in found.changed]
+        say_json_line({"run": run.key, "changed": changed, "open": found.open, "contradicted": found.contradicted})
+        return 0
+    for line in what_if_lines(found, line_names(run)):
+        say(line)
+    return 0
+
+
 def _words(options: Sequence[str]) -> list[str]:
     """Names that were given by commas or one by one."""
     return [word for names in options for word in names.split(",") if word]
@@ -182,6 +200,7 @@ def rescore(
     without_judges: bool,
     no_cache: bool,
     allow_unjudged: bool,
+    only_try: bool = False,
     **options: Any,
 ) -> int:
     """`tui-evals rescore`: a new scoring pass over the answers that are there."""
@@ -201,6 +220,8 @@ def rescore(
             use_cache=not no_cache,
             allow_unjudged=allow_unjudged or how.plan_only,
         )
+        if only_try:
+            return _say_what_if(run, request, reader, here, how.as_json)
         job = prepare_rescore(run, request, reader, here)
         warn_of_plan(job.plan)
         for note in job.notes:
