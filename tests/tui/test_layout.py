@@ -68,8 +68,17 @@ def test_a_column_keeps_its_shares_while_another_one_is_in_front():
     shown = columns("results", 160, 45)
     at_results = boxes(shown, 160, 45, ("judges", "results"), WEIGHTS, {})
     at_tree = boxes(shown, 160, 45, ("judges", "results", "tree"), WEIGHTS, {})
-    assert at_results["results"] == at_tree["results"] and at_results["judges"] == at_tree["judges"]
+    assert all(at_results[place][1::2] == at_tree[place][1::2] for place in ("results", "judges"))
     assert boxes(shown, 160, 45, ("results",), WEIGHTS, {})["detail"][3] > 20, "the answer belongs to the results"
+
+
+@given(st.integers(160, 300), st.integers(24, 90), places, arrangements)
+def test_results_have_three_fifths_of_a_wide_screen_in_front_and_while_watching(width, height, front, arrangement):
+    shown = columns(front, width, height, arrangement)
+    placed = boxes(shown, width, height, (front,), WEIGHTS, {"tree": 60})
+    if front == "results" or (arrangement == "watch" and front in ("runs", "results", "detail")):
+        assert placed["results"][2] >= width * 6 // 10
+        assert all(box[2] >= 12 for box in placed.values())
 
 
 @given(places, st.integers(100, 300), st.integers(24, 90), arrangements)

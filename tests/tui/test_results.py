@@ -173,7 +173,21 @@ def row_of(answer, scores=None, width=120, **given):
 
 def test_an_answer_stands_with_status_score_evaluator_latency_tokens_cost_and_text():
     shown = row_of(an_answer(7, "fail", score=12.5, latency_ms=1234.0), {"Match": judged(score=0.2, threshold=0.5)})
-    assert " ".join(shown.split()) == "#7 ✗ fail 12.5 ✗ 0.20 1.2 s $0.250 10+5 yes"
+    assert " ".join(shown.split()) == "#7 ✗ fail 12.5 ✗ 0.20 1.2 s $0.250 10+5 yes Match 0.2 (at least 0.5): no…"
+
+
+def test_a_failed_answer_says_why_next_to_its_text_where_there_is_room():
+    scores = {"Match": judged(score=0.2, threshold=0.5, reason="names no day")}
+    assert "Match 0.2 (at least 0.5): names" in row_of(an_answer(7, "fail"), scores, width=160)
+    assert "names" not in row_of(an_answer(7, "fail"), scores, width=80)
+    assert "Match" not in row_of(an_answer(7, "pass"), {"Match": judged(score=1.0, reason="names a day")}, width=160)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 160])
+def test_what_tells_rows_apart_stays_before_the_answer_does(width):
+    run = a_run(targets=("big", "small"), prompts=("short", "long", "friendly"))
+    found = layout(width, run, RunExtent(evaluators=EVALUATORS, names=Names(wanted=40)))
+    assert {"item", "target", "prompt"} <= set(words(found))
 
 
 def test_a_call_in_flight_says_how_long_it_has_taken():
@@ -183,9 +197,9 @@ def test_a_call_in_flight_says_how_long_it_has_taken():
     assert row_of(an_answer(7, "running", started=NOW + 5)).split()[-2:] == ["0", "ms"]
 
 
-def test_an_error_shows_its_code_before_the_message():
+def test_an_error_shows_its_message_and_not_the_word_of_its_cause():
     shown = row_of(an_answer(7, "error", score=None, code="agentTimeout", preview="too long", cost=None))
-    assert "agentTimeout: too long" in shown
+    assert "too long" in shown and "agentTimeout" not in shown
     assert "?" not in shown
 
 

@@ -25,6 +25,8 @@ WEIGHTS: dict[Place, int] = {"tree": 30, "editor": 40, "judges": 34, "runs": 26,
 _LEAST, _MOST, _STEP = 12, 90, 6
 
 _TWO_COLUMNS, _THREE_COLUMNS, _FOUR_COLUMNS = 100, 150, 200
+_RESULTS_FIRST = 160
+"""Columns from which results take most of them."""
 _STACKED = 36
 """Lines from which two panes share a column."""
 _LEAST_LINES = 8
@@ -106,7 +108,7 @@ def boxes(
     """
     placed: dict[str, Box] = {}
     left = 0
-    for column, right in zip(shown, _right_edges(shown, width, weights, wanted), strict=True):
+    for column, right in zip(shown, _right_edges(shown, width, recent, weights, wanted), strict=True):
         top = 0
         for place, lines in zip(column, _shares(column, height, recent), strict=True):
             placed[place] = (left, top, right - left, lines)
@@ -116,9 +118,11 @@ def boxes(
 
 
 def _right_edges(
-    shown: Columns, width: int, weights: Mapping[Place, int], wanted: Mapping[Place, int]
+    shown: Columns, width: int, recent: Sequence[Place], weights: Mapping[Place, int], wanted: Mapping[Place, int]
 ) -> Sequence[int]:
     """Where each column ends.
+
+    From 160 columns results in front, or shown to watch, have three fifths at least.
 
     One with wishes has a quarter of the width at least, and half at most where there is only writing next to it, else
     three tenths; the steps that a person made come on top.
@@ -138,11 +142,19 @@ def _right_edges(
         if wish is not None and others:
             share = min(max(wish, width // 4), most)
             parts[number] = max(others * share / (width - share) + steps[number], _LEAST)
+    if width >= _RESULTS_FIRST and ((recent and recent[-1] == "results") or shown in (_WATCH, _WATCH_STACKED)):
+        _widen(parts, next((number for number, column in enumerate(shown) if "results" in column), None))
     whole, so_far, edges = sum(parts), 0.0, []
     for part in parts:
         so_far += part
         edges.append(round(width * so_far / whole))
     return edges
+
+
+def _widen(parts: list[float], number: int | None) -> None:
+    """Give a column three fifths of all, unless it has more."""
+    if number is not None and len(parts) > 1:
+        parts[number] = max(parts[number], 1.5 * (sum(parts) - parts[number]))
 
 
 def _shares(column: tuple[Place, ...], height: int, recent: Sequence[Place]) -> Sequence[int]:

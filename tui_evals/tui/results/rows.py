@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, overload
 
-from tui_evals.present.answers import plain_reason, preview_text
+from tui_evals.present.answers import FAILING, answer_reason, plain_reason, preview_text
 from tui_evals.present.columns import (
     AS_THEY_ARE,
     GAP,
@@ -34,6 +34,8 @@ _WIDE = 70
 """Cells from which there is always room for the beginning of an answer."""
 _PREVIEW = 12
 _LEAST_ROOM = 6
+_WITH_REASON = 44
+"""Cells of an answer from which the reason why it failed is shown next to it."""
 _BEFORE = 3
 """Cells for a mark, a verdict of people, and the space after them."""
 _HEADING = 6
@@ -89,6 +91,11 @@ class Layout:
     plain: frozenset[str] = frozenset()
     """Columns of evaluators that say no more than pass or fail."""
 
+    @property
+    def reason(self) -> int:
+        """Cells of the answer that the reason of a failure takes, where there is room for both."""
+        return self.preview // 2 if self.preview >= _WITH_REASON else 0
+
 
 def layout(width: int, run: RunRow, several: RunExtent, offset: int = 0) -> Layout:
     """What fits a width, with so many shifting columns left out on the left."""
@@ -129,14 +136,15 @@ def _longest_name(width: int) -> int:
 
 def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: RunExtent) -> Iterable[Column]:
     yield Column("name", "item", min(max(several.names.wanted, 4), max(_longest_name(width), 16)), 100, 6)
+    # What tells rows apart stays before the answer does.
     if several.turns:
-        yield Column("turn", "turn", 4, 90, right=True)
+        yield Column("turn", "turn", 4, 99, right=True)
     if len(targets) > 1:
-        yield Column("target", "target", max(6, *map(cell_width, targets)), 89, 6)
+        yield Column("target", "target", max(6, *map(cell_width, targets)), 99, 6)
     if several.repeats:
-        yield Column("repeat", "rep", 3, 88, right=True)
+        yield Column("repeat", "rep", 3, 99, right=True)
     if len(prompts) > 1:
-        yield Column("prompt", "prompt", max(6, *map(cell_width, prompts)), 87, 6)
+        yield Column("prompt", "prompt", max(6, *map(cell_width, prompts)), 99, 6)
     yield Column("status", "status", several.status, 99)
     yield from _fact_columns(several, width, lambda column: column.importance >= 0)
 
@@ -172,7 +180,8 @@ def heading(shown: Layout, sort: str | None = None, descending: bool = False) ->
         pieces[2 * len(shown.fixed)] = Piece("‹", "key")
     if shown.more:
         pieces[-1] = Piece("›", "key")
-    pieces.append(fit("answer" if shown.preview > _LEAST_ROOM else "", shown.preview, "strong"))
+    pieces.append(fit("answer" if shown.preview > _LEAST_ROOM else "", shown.preview - shown.reason, "strong"))
+    pieces.append(fit("why it failed", shown.reason, "strong"))
     return Row(tuple(pieces), ground="title")
 
 
@@ -329,7 +338,11 @@ def answer_row(
         for column in shown.shifting:
             pieces += [_shifting_cell(answer, column, scores, column.by in shown.plain), Piece(" ")]
         text = _preview_text(answer) if shown.preview >= _LEAST_PREVIEW else ""
-        pieces.append(fit(text, shown.preview, "error" if answer.status == "error" else ""))
+        why = _reason_text(scores) if shown.reason and not answer.code else ""
+        if why:
+            pieces += [fit(text, shown.preview - shown.reason - GAP), Piece(" "), fit(why, shown.reason, "fail")]
+        else:
+            pieces.append(fit(text, shown.preview, "error" if answer.status == "error" else ""))
     return Row(tuple(_merged(pieces)), answer.id)
 
 
@@ -342,8 +355,14 @@ def _age(answer: AnswerRow, now: float) -> str:
 
 def _preview_text(answer: AnswerRow) -> str:
     if answer.code:
-        return f"{answer.code}: {plain_reason(answer.preview)}"
+        return plain_reason(answer.preview) or answer.code
     return preview_text(answer)
+
+
+def _reason_text(scores: Mapping[str, ScoreRecord]) -> str:
+    """Why an answer does not pass, in the words of the first evaluator that says so."""
+    failing = [record for record in scores.values() if record.result in FAILING]
+    return answer_reason("", failing) if failing else ""
 
 
 def _fixed_cell(answer: AnswerRow, column: Column, shown: Layout, tint: Style) -> Piece:
