@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.compare.failure_map import Cluster, FailureMap, read_failure_map
-from tui_evals.present.answers import answer_name, complaints, error_text, expected_text, plain_reason, prompt_text
+from tui_evals.present.answers import answer_name, complaints, expected_text, plain_reason, prompt_text
 from tui_evals.present.columns import fit, table, wrap
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -167,7 +167,7 @@ def _example(run: RunRow, told: Told, asked: Mapping[str, Any], cluster: Cluster
         prompt_text(unit, record),
         expected_text(unit),
         record.text or "" if record is not None else "",
-        next(complaints(None, own), plain_reason(error_text(record))),
+        next(complaints(None, own), "" if record is None else plain_reason(record.message or "")),
     )
 
 

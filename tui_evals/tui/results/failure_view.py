@@ -91,7 +91,7 @@ class FailureView:
         if cluster is None or example is None:
             return
         where = " · ".join(part for part in (example.name, example.column) if part)
-        yield row((f"{where}", "title"), (f"  1 of {share_text(cluster)}", "dim"))
+        yield row((where, "title"), (f"  an example · {share_text(cluster)}", "dim"))
         for word, text in example.parts:
             lines = wrapped(" ".join(text.split()), max(width - _LABEL, 10))
             for number, line in enumerate(lines[:_TEXT_LINES]):
