@@ -30,7 +30,7 @@ class Companion:
 
 def companion_of(file: Path) -> Path:
     """The name of the companion of a file."""
-    return file.with_name(file.name + ENDING)
+    return Path(f"{file}{ENDING}")
 
 
 def companion_text(text: str, dataset: dict[str, Any]) -> str:

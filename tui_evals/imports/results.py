@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset, Item, Turn
@@ -19,7 +21,9 @@ from tui_evals.datasets.validate import parse_dataset, with_lines
 from tui_evals.reports.results import TRANSCRIPT
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.runs.scoring import FORMAT_KEY
+from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRecord, ScoreRecord
+from tui_evals.store.rows import answer_record
 from tui_evals.text.measures import Measure
 from tui_evals.transcript import from_json
 
@@ -28,8 +32,8 @@ from .keeping import keep_run
 from .losses import Losses
 from .recording import RecordedAnswer, RecordedGroup, Recording, chat_before, digest_of
 
-COLUMN, TOGETHER, SKIPPED = "tui_evals_run", "tui_evals_together", "tui_evals_skipped"
-_ADDED = frozenset((COLUMN, TOGETHER, SKIPPED, "tui_evals_status", "tui_evals_steps", TRANSCRIPT))
+COLUMN, TOGETHER, SKIPPED, REST = "tui_evals_run", "tui_evals_together", "tui_evals_skipped", "tui_evals_answer"
+_ADDED = frozenset((COLUMN, TOGETHER, SKIPPED, REST, TRANSCRIPT, "tui_evals_status", "tui_evals_steps"))
 OUTPUTS = ("response", "scores", "diagnostics", "status", "error", "summary")
 
 Data = dict[str, Any]
@@ -269,10 +273,10 @@ def read(path: Path) -> tuple[Recording, Losses]:
 
     recording = _recording(document, path, refuse, losses)
     losses.carried(f"{len(recording.answers):,} answers with their scores and statuses")
-    losses.left_out(
-        "requests as they were sent, tool calls, tokens, costs and times of answers, details of scores",
-        why="a results file does not hold them",
-    )
+    what = "requests as they were sent"
+    if not any(REST in (unit.get("extensions") or {}) for item in document.data["items"] for unit in _parts(item)):
+        what += ", tool calls, tokens, costs and times of answers, details of scores"
+    losses.left_out(what, why="the results file does not hold them")
     if recording.prompts or "prompt_file" in recording.document:
         losses.left_out("the prompt under test", why="a results file names it and does not hold it")
     return recording, losses
@@ -352,6 +356,7 @@ def _answers(
             losses.left_out("an answer that had not come yet", path_text(place))
             continue
         scores = {**(unit.get("scores") or {}), **_skipped(unit, place, refuse)}
+        rest = _rest_of(unit, place, refuse)
         answers.append(
             RecordedAnswer(
                 item=entry.item,
@@ -359,12 +364,52 @@ def _answers(
                 prompt=prompts.index(entry.column.prompt),
                 target=targets.index(entry.column.target),
                 repeat=entry.column.repeat,
-                answer=_answer(dataset, item, turn, unit, [one.answer for one in answers]),
-                scores=scores_in(dataset, item, item.units[turn], scores, (*place, "scores"), refuse),
-                status=unit.get("status"),
+                answer=rest.answer(_answer(dataset, item, turn, unit, [one.answer for one in answers])),
+                scores=rest.scores(scores_in(dataset, item, item.units[turn], scores, (*place, "scores"), refuse)),
+                status=unit.get("status") or (unit.get("extensions") or {}).get("tui_evals_status"),
+                score=rest.score,
             )
         )
     return answers
+
+
+class _RestOfScore(BaseModel):
+    evaluator: str
+    weight: float = Field(ge=0, le=1e6)
+    measure: str = ""
+    details: dict[str, Any] = {}
+
+
+class _Rest(BaseModel):
+    """What results files hold of an answer beside the published format."""
+
+    known: dict[str, Any] = Field({}, alias="answer")
+    of_scores: dict[str, _RestOfScore] = Field({}, alias="scores")
+    score: float | None = None
+
+    def answer(self, record: AnswerRecord) -> AnswerRecord:
+        """The record with everything that is known of it."""
+        whole = answer_record("", record.text, json.dumps(self.known))
+        return replace(whole, request=record.request, diagnostics=record.diagnostics, transcript=record.transcript)
+
+    def scores(self, records: tuple[ScoreRecord, ...]) -> tuple[ScoreRecord, ...]:
+        """The scores with everything that is known of them."""
+        given = {_LOWER.get(key, key): one for key, one in self.of_scores.items()} | self.of_scores
+        return tuple(
+            replace(record, **given[record.key].model_dump()) if record.key in given else record for record in records
+        )
+
+
+def _rest_of(unit: Mapping[str, Any], place: Place, refuse: Refuse) -> _Rest:
+    try:
+        rest = _Rest.model_validate((unit.get("extensions") or {}).get(REST, {}))
+        rest.answer(AnswerRecord(text=None, request={}))
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        raise refuse(first["msg"], (*place, "extensions", REST, *first["loc"])) from None
+    except (StoreError, TypeError, ValueError):
+        raise refuse("holds what no answer has", (*place, "extensions", REST, "answer")) from None
+    return rest
 
 
 def _skipped(unit: Mapping[str, Any], place: Place, refuse: Refuse) -> dict[str, dict[str, Any]]:
@@ -410,7 +455,8 @@ def _together(
             scores = (unit.get("extensions") or {}).get(TOGETHER, {})
             if not isinstance(scores, Mapping):
                 raise refuse("must be an object", place)
-            for score in scores_in(dataset, item, item.units[turn], scores, place, refuse):
+            found = scores_in(dataset, item, item.units[turn], scores, place, refuse)
+            for score in _rest_of(unit, place, refuse).scores(found):
                 groups.setdefault((entry.item, turn, score.key), RecordedGroup(entry.item, turn, score))
     return tuple(groups.values())
 

@@ -15,7 +15,7 @@ from tui_evals.present.runs import standing_data
 from tui_evals.store.answer_facts import FACTS, Kind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord, answer_steps
-from tui_evals.store.rows import EarlierAttempt, expected_item
+from tui_evals.store.rows import EarlierAttempt, body_of, expected_item, loads
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.safe import csv_line, escape_formula
 from tui_evals.text.strictjson import indented, one_line
@@ -149,10 +149,25 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
         filled = _with_extension(filled, "tui_evals_steps", [dict(step) for step in steps])
     if answered.record is not None and answered.record.transcript is not None:
         filled = _with_extension(filled, TRANSCRIPT, to_json(answered.record.transcript))
+    if rest := _rest(answered):
+        filled = _with_extension(filled, "tui_evals_answer", rest)
     if together := _score_objects(answered.together):
         filled = _with_extension(filled, "tui_evals_together", together)
     skipped = {key_of(score): score.reason for score in answered.scores if score.result == "skipped"}
     return _with_extension(filled, "tui_evals_skipped", skipped) if skipped else filled
+
+
+def _rest(answered: AnswerEntry) -> dict[str, Any]:
+    """What is known of an answer and its scores, and has no place in the published format."""
+    kept = {} if answered.record is None else loads(body_of(answered.record)[2])
+    answer = {name: part for name, part in kept.items() if name not in ("text", "diagnostics", "transcript")}
+    scores = {
+        key_of(score): {"evaluator": score.evaluator, "weight": score.weight, "measure": score.measure}
+        | ({"details": dict(score.details)} if score.details else {})
+        for score in (*answered.scores, *answered.together)
+    }
+    total = {} if answered.row.score is None else {"score": answered.row.score}
+    return {name: part for name, part in {"answer": answer, "scores": scores, **total}.items() if part != {}}
 
 
 def _with_extension(unit: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:

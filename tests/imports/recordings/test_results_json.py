@@ -119,7 +119,7 @@ def test_scores_that_are_written_under_other_names_come_back_under_their_own(tmp
     (tmp_path / "r.json").write_text(text)
     recording, losses = read(tmp_path / "r.json")
     assert sorted(recording.answers[0].scores, key=str) == sorted(scores, key=str)
-    assert any("tool calls" in line for line in losses.sentences())
+    assert any("requests as they were sent" in line for line in losses.sentences())
 
 
 def test_what_was_found_of_all_answers_together_comes_back(tmp_path):

@@ -24,6 +24,7 @@ from tui_evals.imports.base import project_at
 from tui_evals.reports.kinds import write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
+from tui_evals.transcript import plain_transcript
 
 ITEMS = [
     {"testId": "one", "prompt": "1?", "expected_response": "1", "category": "sums"},
@@ -94,6 +95,35 @@ FORMATS: dict[str, tuple[str, str, Callable[[str], list[object]]]] = {
     "html": ("html", "report", lambda text: of_json_lines(packed(text))),
     "csv": ("csv", "results-csv", of_table),
 }
+
+
+def test_results_json_comes_back_identical_with_tokens_times_calls_and_details(tmp_path):
+    score = ScoreRecord(
+        key="Includes", evaluator="Includes", score=1.0, result="pass", reason="r", details={"found": ["a"]}, weight=0.5
+    )
+    answer = AnswerRecord(
+        text="a",
+        request={},
+        tool_calls=({"name": "f", "arguments": {}},),
+        input_tokens=40,
+        output_tokens=3,
+        cost=0.01,
+        latency_ms=1200.0,
+        first_token_ms=80.0,
+        attempts=2,
+        model="m",
+        finish_reason="stop",
+        transcript=plain_transcript("a"),
+    )
+    given = [Given(answer, "pass", (score,)), *ANSWERS]
+    count = iter(range(10_000))
+    first = stored(tmp_path / "a", Ran(ITEMS, lambda _: given[next(count) % len(given)], ("demo",), ("",), 1))
+    before = exported(first, "json")
+    file = tmp_path / "nightly.json"
+    file.write_text(before)
+    after = exported(imported(tmp_path / "b", file, "results"), "json")
+    assert json.loads(after)["items"] == json.loads(before)["items"]
+    assert '"input_tokens": 40' in before and '"found"' in before
 
 
 @pytest.mark.parametrize("kind", FORMATS)
