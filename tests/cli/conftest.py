@@ -1,12 +1,5 @@
 import pytest
 
-from tests.cli.helpers import Shell
-
-
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
-
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):

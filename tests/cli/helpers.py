@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -26,3 +27,8 @@ class Shell:
         code = run([str(argument) for argument in arguments])
         captured = self.capsys.readouterr()
         return Done(code, captured.out, captured.err)
+
+
+def asked(count: int, expected: str = "right") -> list[dict[str, Any]]:
+    """Items of a dataset, each of which expects the same."""
+    return [{"prompt": f"ask {n}", "expected_response": expected} for n in range(count)]

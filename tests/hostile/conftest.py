@@ -3,7 +3,6 @@ import json
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tests.hostile.clone import KEY, commit_run, hostile_clone, listening
 
 
@@ -38,11 +37,6 @@ def clone(tmp_path, stranger, attacker, monkeypatch):
     monkeypatch.chdir(clone.root)
     commit_run(clone)
     return clone
-
-
-@pytest.fixture
-def shell(capsys):
-    return Shell(capsys)
 
 
 @pytest.fixture

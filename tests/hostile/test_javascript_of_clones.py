@@ -13,11 +13,6 @@ from tui_evals.evaluators import isolation, javascript_engine
 
 
 @pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
-
-
-@pytest.fixture
 def folder(tmp_path: Path, stranger: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone of a stranger's repository."""
     place = tmp_path / "clone"

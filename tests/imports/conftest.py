@@ -1,3 +1,3 @@
-from tests.cli.conftest import project, shell
+from tests.cli.conftest import project
 
-__all__ = ["project", "shell"]
+__all__ = ["project"]

@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tests.cli.past import Said, past
 from tests.reports.written import report_text
 from tests.store.helpers import cells, judged, new_run, said
@@ -27,11 +26,6 @@ from tui_evals.tui.watch import Watch
 def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def shell(capsys) -> Shell:
-    return Shell(capsys)
 
 
 def status(good):

@@ -8,7 +8,6 @@ from html import unescape
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tests.cli.past import Said, passing, past
 from tests.reports.written import report_text
 from tests.store.helpers import judged
@@ -31,11 +30,6 @@ from tui_evals.tui.runs.trend import read_trend
 def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def shell(capsys) -> Shell:
-    return Shell(capsys)
 
 
 @pytest.fixture

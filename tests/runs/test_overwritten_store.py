@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.findings.test_20_03_store_trouble import MANY, Course
 from tests.runs.conftest import kill, until
+from tests.runs.test_store_in_trouble import MANY, Course
 from tui_evals.store.reader import Reader
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tests.server import hanging_up
 from tui_evals import evaluate
 from tui_evals.datasets.document import load
@@ -26,11 +25,6 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 
 ITEMS = [{"prompt": f"question {number}", "expected_response": "yes"} for number in range(4)]
-
-
-@pytest.fixture
-def shell(capsys):
-    return Shell(capsys)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.api.test_pytest_plugin import run
-from tests.cli.helpers import Shell
 from tui_evals.cli import output
 from tui_evals.text.safe import LOG_READERS, safe, without_log_commands
 
@@ -37,11 +36,6 @@ TAKEN = re.compile(r"(?m)^\s*::|##\[|##vso\[|##teamcity\[|section_(start|end):\d
 
 def orders_in(printed: str) -> list[str]:
     return [line for line in re.split(r"\r\n|\n|\r", printed) if TAKEN.search(line)]
-
-
-@pytest.fixture
-def shell(capsys):
-    return Shell(capsys)
 
 
 @pytest.fixture(params=LOG_READERS)

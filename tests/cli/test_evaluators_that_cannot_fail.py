@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.findings.conftest import asked
+from tests.cli.helpers import asked
 
 READABLE = {"Readability": {}}
 TEXTS = ["The cat sat.", "A dog ran off.", "In consideration of prevailing meteorological circumstances."]

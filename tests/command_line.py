@@ -1,4 +1,4 @@
-"""The command line in a folder of its own, or a project beside a server, as the tests of findings use them."""
+"""The command line in a folder of its own: the fixtures that tests of every room share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 
 from tests.cli.helpers import Shell
-from tests.runs.conftest import project, server
-
-__all__ = ["project", "server"]
 
 
 @pytest.fixture
@@ -52,7 +49,3 @@ def answers(folder: Path) -> Callable[[list[str | None]], str]:
         return "replay:answers.jsonl"
 
     return written
-
-
-def asked(count: int, expected: str = "right") -> list[dict[str, Any]]:
-    return [{"prompt": f"ask {n}", "expected_response": expected} for n in range(count)]

@@ -48,11 +48,6 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
-
-
-@pytest.fixture
 def bystander() -> Iterator[subprocess.Popen[bytes]]:
     """Another process of the same user, with a key in its environment."""
     with subprocess.Popen(["sleep", "1000"], env={"OPENAI_API_KEY": CANARY, "PATH": os.environ["PATH"]}) as process:

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.findings.conftest import asked
+from tests.cli.helpers import asked
 from tui_evals.store.reader import Reader
 
 RELEVANCE = {"Relevance": {}}

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.hostile.clone import KEY
-from tests.hostile.test_18_04_bypasses import asked
+from tests.hostile.test_bypasses import asked
 
 ANY = ("--items", "1", "--evaluators", "Includes")
 

@@ -5,7 +5,7 @@ import json
 import sqlite3
 import time
 
-from tests.findings.conftest import asked
+from tests.cli.helpers import asked
 from tui_evals.runs import engine
 
 

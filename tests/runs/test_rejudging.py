@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.findings.answered_yes import dataset, run_dataset
+from tests.cli.answered_yes import dataset, run_dataset
 from tests.reports.written import report_text
 from tests.tui.story import at_the_workbench
 from tui_evals.runs.errors import CannotPlan

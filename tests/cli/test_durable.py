@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.findings.conftest import asked
+from tests.cli.helpers import asked
 from tui_evals.store import writer_thread
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tui_evals.files import CannotSave, UnsafeFile, check_private, open_private, write_atomically
 from tui_evals.runs.detach import DetachFailed, start_detached
 from tui_evals.store.database import StoreError, connect, open_store
@@ -33,11 +32,6 @@ COMMANDS = (
     ("targets",),
     ("doctor",),
 )
-
-
-@pytest.fixture
-def shell(capsys):
-    return Shell(capsys)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cli.helpers import Shell
 from tests.store.helpers import cells, new_run, said
 from tui_evals.interpreter import python_command
 from tui_evals.store.database import open_store
@@ -26,11 +25,6 @@ from tui_evals.store.writer import Writer
 from tui_evals.tui.terminal import copy_to_clipboard
 
 ITEM = {"prompt": "hello", "expected_response": "hello", "evaluators": {"Includes": {}}, "evaluators_mode": "replace"}
-
-
-@pytest.fixture
-def shell(capsys):
-    return Shell(capsys)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.findings.conftest import asked
+from tests.cli.helpers import asked
 from tests.tui.story import at_the_workbench
 from tui_evals import bench
 from tui_evals.runs.suite_cases import UserValueError

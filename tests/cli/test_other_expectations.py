@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.findings.answered_yes import dataset, run_dataset
+from tests.cli.answered_yes import dataset, run_dataset
 from tests.reports.written import report_text
 from tui_evals.compare.runs import read_comparison
 from tui_evals.store import housekeeping

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.findings.conftest import asked
+from tests.cli.helpers import asked
 
 JUDGE = """
 def reply(prompt):
