@@ -211,7 +211,7 @@ def targets_command(ctx: click.Context, env_name: str | None, as_json: bool) -> 
     if ctx.invoked_subcommand is None:
         from tui_evals.cli.look.targets import list_targets
 
-        list_targets(env_name, as_json)
+        ctx.exit(list_targets(env_name, as_json))
 
 
 @targets_command.command("check")

@@ -42,13 +42,13 @@ from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
 
 
-def list_targets(env_name: str | None, as_json: bool) -> None:
-    """The targets of the configuration, and which of them judges."""
+def list_targets(env_name: str | None, as_json: bool) -> int:
+    """Print the targets of the configuration, and which of them judges; 3 where a section is faulty."""
     here = open_project(env_name, trusting=False)
     targets = here.settings.targets.values()
     if as_json:
         say_json([_target_data(config, here) for config in targets])
-        return
+        return 3 if here.settings.broken else 0
     for problem in here.settings.broken.values():
         say(f"✗ {problem}", fg="red", err=True)
     if not targets and not here.settings.broken:
@@ -72,6 +72,7 @@ def list_targets(env_name: str | None, as_json: bool) -> None:
             sent,
         ]
         say(f"{config.name:<16} {'  '.join(part for part in parts if part)}")
+    return 3 if here.settings.broken else 0
 
 
 def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
