@@ -275,3 +275,28 @@ def test_ctrl_c_names_the_run_that_it_ended(tmp_path):
     patience.append(True)
     run = resume(key, agent, project=tmp_path)
     assert run.key == key and run.answers[0].text == "hello"
+
+
+def test_rows_tell_what_was_asked_expected_and_why(project):
+    item = {"testId": "a", "prompt": "one", "expected_response": "ONE", "category": "words", "tags": ["t"]}
+    run = evaluate([item, {"prompt": "two", "expected_response": "2"}], shout, evaluators="ExactMatch")
+    first, second = run.rows()
+    assert {name: first[name] for name in ("run", "test_id", "question", "expected", "category", "tags", "text")} == {
+        "run": run.key,
+        "test_id": "a",
+        "question": "one",
+        "expected": "ONE",
+        "category": "words",
+        "tags": ("t",),
+        "text": "ONE",
+    }
+    assert list(first) == list(second) and second["category"] is None and "2" in second["ExactMatch.reason"]
+    assert run.answers[1].reasons == {"ExactMatch": second["ExactMatch.reason"]}
+
+
+def test_a_long_run_is_shown_shortly():
+    run = evaluate([{"prompt": f"<b>{number}</b> {'x' * 500}"} for number in range(50)], shout, without_judges=True)
+    assert run.key in repr(run) and len(repr(run)) < 200 and len(repr(run.answers[0])) < 200
+    shown = run._repr_html_()
+    assert "<B>" not in shown and "&lt;B&gt;0&lt;/B&gt;" in shown and "and 30 more answers" in shown
+    assert len(shown) < 10_000

@@ -63,6 +63,27 @@ async def test_code_that_judges_is_asked_again_because_nobody_knows_whether_it_c
     assert rescore(run, target=shout, judge=judge, only="id:#1").passed and len(said) == 7
 
 
+def test_answers_of_functions_are_judged_again_without_the_functions(project):
+    asked = []
+
+    def short(output):
+        return len(output) < 4
+
+    def long(output):
+        return len(output) >= 4
+
+    def agent(prompt):
+        asked.append(prompt)
+        return prompt
+
+    for target in (agent, lambda prompt: agent(prompt)):
+        asked.clear()
+        run = evaluate([{"prompt": "hi"}, {"prompt": "hello"}], target, evaluators=[short])
+        assert [answer.status for answer in rescore(run, evaluators=[long]).answers] == ["fail", "pass"]
+        assert [answer.status for answer in rescore(run.key, evaluators=[short]).answers] == ["pass", "fail"]
+        assert len(asked) == 2
+
+
 def test_what_a_run_will_take_is_known_before(project):
     first = estimate(ITEMS, "main", evaluators="Relevance", use_cache=False)
     assert (first.answers, first.judge_calls, first.seconds, first.last) == (3, 3, None, None)

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -71,3 +72,36 @@ def test_a_type_checker_sees_every_name():
     bound = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     bound |= {target.id for node in block.body if isinstance(node, ast.Assign) for target in node.targets}
     assert bound == {*dir(tui_evals), *FORMER} - {"__version__"}
+
+
+SCRIPT = """
+from tui_evals import Dataset, Item, Run, Turn, evaluate
+
+ITEMS = [
+    Item(testId="sum", prompt="What is 17 + 25?", expected_response="42", category="sums", tags=["short"]),
+    Item(name="talk", turns=[Turn(prompt="Hi!", expected_response="Hi"), Turn(prompt="Bye!")]),
+]
+
+
+def agent(prompt: str) -> str:
+    return prompt
+
+
+def worst(run: Run) -> list[str]:
+    return [f"{answer.item}: {answer.question}: {answer.reasons}" for answer in run.failures]
+
+
+run = evaluate(Dataset(default_evaluators={"Includes": {}}, items=ITEMS), agent)
+print(worst(run), run.rows()[0]["category"])
+"""
+
+
+@pytest.mark.soak
+def test_mypy_strict_accepts_every_example_without_a_plugin(tmp_path):
+    files = [tmp_path / f"example_{number}.py" for number in range(len(EXAMPLES) + 1)]
+    for file, code in zip(files, [*map(textwrap.dedent, EXAMPLES), SCRIPT], strict=True):
+        file.write_text(code)
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n")
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), *(file.name for file in files)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -97,16 +97,19 @@ class ToolResult(_StrictModel):
 
     tool: Text = Field(description="The tool's name.")
     arguments: dict[str, Any] | None = Field(
-        None, description="Arguments the call must have; it may have more, and so may each object within."
+        default=None, description="Arguments the call must have; it may have more, and so may each object within."
     )
     patterns: dict[str, str] | None = Field(
-        None, description="Regular expressions by the name of an argument, in whose text each must be found."
+        default=None, description="Regular expressions by the name of an argument, in whose text each must be found."
     )
-    result: Any = Field(None, description="What the tool gives: text as it is, anything else as JSON.")
-    error: Text | None = Field(None, description="What the tool fails with, instead of a result.")
-    delay: Annotated[float, Field(ge=0, le=3600)] | None = Field(None, description="Seconds until the tool answers.")
+    result: Any = Field(default=None, description="What the tool gives: text as it is, anything else as JSON.")
+    error: Text | None = Field(default=None, description="What the tool fails with, instead of a result.")
+    delay: Annotated[float, Field(ge=0, le=3600)] | None = Field(
+        default=None, description="Seconds until the tool answers."
+    )
     times: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="How many calls of a turn it answers; then the next one that fits does. Any number if absent."
+        default=None,
+        description="How many calls of a turn it answers; then the next one that fits does. Any number if absent.",
     )
 
     @field_validator("patterns")
@@ -134,14 +137,14 @@ class SimulatedUser(_StrictModel):
     """A user that a model plays in place of fixed turns, until a goal is reached."""
 
     goal: Text = Field(description="What the user wants from the conversation; the target is not told.")
-    persona: Text | None = Field(None, description="Who the user is, knows and how the user speaks.")
+    persona: Text | None = Field(default=None, description="Who the user is, knows and how the user speaks.")
     opening: Text | None = Field(
-        None, description="The first thing the user says; else whoever plays the user says it."
+        default=None, description="The first thing the user says; else whoever plays the user says it."
     )
     max_turns: Annotated[int, Field(ge=1, le=100)] = Field(
-        8, description="How often the user speaks at most; 8 if absent."
+        default=8, description="How often the user speaks at most; 8 if absent."
     )
-    target: Text | None = Field(None, description="The target that plays the user; else the run's judge.")
+    target: Text | None = Field(default=None, description="The target that plays the user; else the run's judge.")
 
 
 def _check_attachment(value: object) -> object:
@@ -199,21 +202,25 @@ _GIVEN: dict[frozenset[str], set[str]] = {}
 class _Unit(_StrictModel):
     """The fields that a turn and a single-turn item share; the second block is written by runs."""
 
-    expected_response: str | None = Field(None, description="The reference the answer is compared with.")
-    context: str | None = Field(None, description="Grounding text for judges; never sent to the target.")
-    evaluators: Evaluators | None = Field(None, description="Evaluators of this unit, by name or label.")
-    evaluators_mode: Mode | None = Field(None, description="Whether they extend (default) or replace the defaults.")
-    allowed_tools: list[ToolId] | None = Field(None, description="Tools the target may use here.")
-    allowed_tools_mode: Mode | None = Field(None, description="Whether they extend or replace the defaults.")
-    tags: list[str] | None = Field(None, description="Echoed to the results.")
-    extensions: dict[str, Any] | None = Field(None, description="Anything else; echoed to the results.")
-    ideal: list[str] | None = Field(None, description="Acceptable references; the first is the expected response.")
-    messages: list[Message] | None = Field(None, description="Chat history placed before the prompt.")
+    expected_response: str | None = Field(default=None, description="The reference the answer is compared with.")
+    context: str | None = Field(default=None, description="Grounding text for judges; never sent to the target.")
+    evaluators: Evaluators | None = Field(default=None, description="Evaluators of this unit, by name or label.")
+    evaluators_mode: Mode | None = Field(
+        default=None, description="Whether they extend (default) or replace the defaults."
+    )
+    allowed_tools: list[ToolId] | None = Field(default=None, description="Tools the target may use here.")
+    allowed_tools_mode: Mode | None = Field(default=None, description="Whether they extend or replace the defaults.")
+    tags: list[str] | None = Field(default=None, description="Echoed to the results.")
+    extensions: dict[str, Any] | None = Field(default=None, description="Anything else; echoed to the results.")
+    ideal: list[str] | None = Field(
+        default=None, description="Acceptable references; the first is the expected response."
+    )
+    messages: list[Message] | None = Field(default=None, description="Chat history placed before the prompt.")
     attachments: list[Attachment] | None = Field(
-        None, description="Files that go along with the prompt: paths from the dataset's folder."
+        default=None, description="Files that go along with the prompt: paths from the dataset's folder."
     )
 
-    response: str | None = Field(None, description="What the target said.")
+    response: str | None = Field(default=None, description="What the target said.")
     citations: list[Any] | None = None
     scores: dict[str, ScoreRecord] | None = None
     diagnostics: dict[str, Any] | None = None
@@ -246,31 +253,39 @@ Question = Text | Annotated[list[Message], Field(min_length=1)]
 class Item(_Unit):
     """A test: a single prompt, or a conversation of turns."""
 
-    prompt: Text | None = Field(None, description="What the target is asked; not together with turns.")
+    prompt: Text | None = Field(default=None, description="What the target is asked; not together with turns.")
     turns: Annotated[list[Turn], Field(min_length=1, max_length=MAX_TURNS)] | None = Field(
-        None, description="The turns of a conversation, in order; not together with prompt."
+        default=None, description="The turns of a conversation, in order; not together with prompt."
     )
-    user: SimulatedUser | None = Field(None, description="A user whom a model plays; in the place of prompt and turns.")
-    name: str | None = Field(None, description="Display name.")
+    user: SimulatedUser | None = Field(
+        default=None, description="A user whom a model plays; in the place of prompt and turns."
+    )
+    name: str | None = Field(default=None, description="Display name.")
     description: str | None = None
-    testId: str | None = Field(None, description="Stable identifier, for comparing runs across versions.")
-    category: str | None = Field(None, description="Groups items in views and totals.")
-    notes: str | None = Field(None, description="Free text, such as a linked bug.")
-    variables: dict[str, Any] | None = Field(None, description="Values for the template of the prompt under test.")
-    matrix: Matrix | None = Field(None, description="Variables with several values each: one item per combination.")
-    tools: list[dict[str, Any]] | None = Field(None, description="Tool definitions sent to the model.")
+    testId: str | None = Field(default=None, description="Stable identifier, for comparing runs across versions.")
+    category: str | None = Field(default=None, description="Groups items in views and totals.")
+    notes: str | None = Field(default=None, description="Free text, such as a linked bug.")
+    variables: dict[str, Any] | None = Field(
+        default=None, description="Values for the template of the prompt under test."
+    )
+    matrix: Matrix | None = Field(
+        default=None, description="Variables with several values each: one item per combination."
+    )
+    tools: list[dict[str, Any]] | None = Field(default=None, description="Tool definitions sent to the model.")
     tool_results: list[ToolResult] | None = Field(
-        None, description="What its tools give, written beforehand; these are looked at before the dataset's."
+        default=None, description="What its tools give, written beforehand; these are looked at before the dataset's."
     )
     max_steps: MaxSteps | None = Field(
-        None, description="How often the model is asked in a turn with tools; 10 if absent."
+        default=None, description="How often the model is asked in a turn with tools; 10 if absent."
     )
-    response_format: ResponseFormat | None = Field(None, description="text, json, or a JSON Schema of the answer.")
-    weight: Share | None = Field(None, description="Share of the item in the run's score; 1 when absent.")
-    threshold: Share | None = Field(None, description="Share of evaluators that must pass; 1 when absent.")
-    repeats: Annotated[int, Field(ge=1)] | None = Field(None, description="How often the item is asked.")
+    response_format: ResponseFormat | None = Field(
+        default=None, description="text, json, or a JSON Schema of the answer."
+    )
+    weight: Share | None = Field(default=None, description="Share of the item in the run's score; 1 when absent.")
+    threshold: Share | None = Field(default=None, description="Share of evaluators that must pass; 1 when absent.")
+    repeats: Annotated[int, Field(ge=1)] | None = Field(default=None, description="How often the item is asked.")
     other_questions: Annotated[list[Question], Field(min_length=1)] | None = Field(
-        None,
+        default=None,
         description="Further questions, text or messages, each asked in a conversation of its own; "
         "the answers are judged together.",
     )
@@ -319,30 +334,34 @@ class Dataset(_StrictModel):
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, title="tui_evals dataset")
 
     schemaVersion: Annotated[str, Field(pattern=r"^1\.\d+\.\d+$")] | None = Field(
-        None, description="Version of the eval document format."
+        default=None, description="Version of the eval document format."
     )
     metadata: Metadata | None = None
     description: str | None = None
     default_evaluators: Evaluators | None = Field(
-        None, description="Evaluators of every unit; absent means Relevance and Coherence, empty means none."
+        default=None, description="Evaluators of every unit; absent means Relevance and Coherence, empty means none."
     )
     default_allowed_tools: list[ToolId] | None = None
-    variables: dict[str, Any] | None = Field(None, description="Values for the template, where an item has none.")
-    matrix: Matrix | None = Field(None, description="The same of every item, where it gives no value itself.")
-    messages: list[Message] | None = Field(None, description="The prompt under test as chat messages.")
-    prompt_file: Text | None = Field(None, description="The prompt under test as a .prompty file beside this one.")
+    variables: dict[str, Any] | None = Field(
+        default=None, description="Values for the template, where an item has none."
+    )
+    matrix: Matrix | None = Field(default=None, description="The same of every item, where it gives no value itself.")
+    messages: list[Message] | None = Field(default=None, description="The prompt under test as chat messages.")
+    prompt_file: Text | None = Field(
+        default=None, description="The prompt under test as a .prompty file beside this one."
+    )
     tools: list[dict[str, Any]] | None = None
-    tool_results: list[ToolResult] | None = Field(None, description="What tools give, written beforehand.")
+    tool_results: list[ToolResult] | None = Field(default=None, description="What tools give, written beforehand.")
     tool_functions: Text | None = Field(
-        None, description="A Python file of the project whose public functions are tools."
+        default=None, description="A Python file of the project whose public functions are tools."
     )
     mcp: McpServer | list[McpServer] | None = Field(
-        None, description="MCP servers that give tools: stdio: and a command, or a URL."
+        default=None, description="MCP servers that give tools: stdio: and a command, or a URL."
     )
     max_steps: MaxSteps | None = None
     response_format: ResponseFormat | None = None
     repeats: Annotated[int, Field(ge=1)] | None = None
-    extensions: dict[str, Any] | None = Field(None, description="Anything else about the dataset.")
+    extensions: dict[str, Any] | None = Field(default=None, description="Anything else about the dataset.")
     items: Annotated[list[Item], Field(min_length=1)]
 
     @property

@@ -103,7 +103,8 @@ def missing_permissions(
     used = chain.from_iterable(entries for entries, _ in plan.evaluator_sets)
     more = [*model_permissions(used, plan.registry), *(cluster_permissions(cluster) if cluster is not None else [])]
     more += tool_permissions(dataset_settings(plan.dataset), DATASET, project.root, project.environment)
-    missing = missing_of_targets(project, (*plan.targets, *judges), more)
+    asked = () if plan.only_judging else plan.targets
+    missing = missing_of_targets(project, (*asked, *judges), more)
     return [*missing, *(untrusted_evaluators(project, _own_evaluators(plan), plan.registry) if judging else ())]
 
 

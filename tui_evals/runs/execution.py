@@ -241,7 +241,8 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         config: TargetConfig, kind: Literal["target", "judge"], behind: PricedTarget | None = None
     ) -> PricedTarget:
         target = job.ready.get(config.name)
-        if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
+        unasked = plan.only_judging if kind == "target" else config.name not in judging
+        if target is None and (terms.cluster is not None or unasked):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
         tools = None
         if kind == "target" and terms.cluster is None:

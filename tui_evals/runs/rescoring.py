@@ -74,7 +74,7 @@ class RescoreRequest:
 
 def prepare_rescore(run: RunRow, request: RescoreRequest, reader: Reader, project: Project) -> Job:
     """A new scoring pass over answers of a run; CannotPlan, DatasetError or ConfigurationError says why not."""
-    job = stored_job(run, reader, project, request.own_evaluators)
+    job = stored_job(run, reader, project, request.own_evaluators, only_judging=True)
     if request.answers is not None and request.changes:
         raise CannotPlan(
             "--only and --items judge some answers again by what judges the run. Anything else judges all: leave out "
@@ -83,7 +83,7 @@ def prepare_rescore(run: RunRow, request: RescoreRequest, reader: Reader, projec
         )
     by_what_counts = request.answers is not None or bool(request.named)
     job = _as_judged_now(job, request, reader) if by_what_counts else job
-    plan = replace(_judging_plan(job.plan, request, run, reader, project, by_what_counts), only_judging=True)
+    plan = _judging_plan(job.plan, request, run, reader, project, by_what_counts)
     if request.named:
         _check_named(plan, request.named, run)
     plan.check_evaluators()
@@ -240,7 +240,7 @@ class Rejudging:
     def missing_permissions(self) -> list[Permission]:
         """What it would do that nobody has agreed to yet; no target is asked."""
         plan, project = self.job.plan, self.job.project
-        return missing_permissions(project, replace(plan, targets=()), None, needed_judges(plan, project.settings))
+        return missing_permissions(project, plan, None, needed_judges(plan, project.settings))
 
 
 def prepare_rejudging(
@@ -257,7 +257,7 @@ def prepare_rejudging(
     """
     _check_rows(run, rows)
     passes = reader.passes(run.id)
-    job = by_pass(stored_job(run, reader, project), passes[-1].config, reader)
+    job = by_pass(stored_job(run, reader, project, only_judging=True), passes[-1].config, reader)
     number, expected = rows[0].item, None
     if dataset is not None:
         own = passes[-1].config.get("dataset") or run.snapshot

@@ -24,7 +24,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.store.repair import LOST
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import TargetConfig
+from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import identity, identity_changes
 from tui_evals.targets.permissions import destinations
@@ -111,11 +111,17 @@ def _numbers(word: str, names: Sequence[str]) -> set[int]:
 
 
 def stored_job(
-    run: RunRow, reader: Reader, project: Project, own_evaluators: Mapping[str, type[Evaluator]] | None = None
+    run: RunRow,
+    reader: Reader,
+    project: Project,
+    own_evaluators: Mapping[str, type[Evaluator]] | None = None,
+    *,
+    only_judging: bool = False,
 ) -> Job:
     """A stored run ready to be executed again; CannotPlan or ConfigurationError says what has changed since.
 
-    `own_evaluators` are those that are given as code.
+    `own_evaluators` are those that are given as code. With `only_judging` no target is asked, so targets that are code
+    need not be given.
     """
     if LOST in run.config:
         raise CannotPlan(
@@ -126,8 +132,9 @@ def stored_job(
     project = replace(project, settings=settings)
     registry = with_prompt_metrics(project.registry, metrics_folder(run, reader, project.root))
     registry = replace(registry, by_name={**registry.by_name, **(own_evaluators or {})})
-    plan = stored_plan(run, reader, settings, project.environment, registry)
-    plan.check_evaluators()
+    plan = stored_plan(run, reader, settings, project.environment, registry, only_judging=only_judging)
+    if not only_judging:
+        plan.check_evaluators()
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
 
 
@@ -174,7 +181,13 @@ def terms_of(run: RunRow) -> Terms:
 
 
 def stored_plan(
-    run: RunRow, reader: Reader, settings: Settings, environment: Mapping[str, str], registry: Registry
+    run: RunRow,
+    reader: Reader,
+    settings: Settings,
+    environment: Mapping[str, str],
+    registry: Registry,
+    *,
+    only_judging: bool = False,
 ) -> Plan:
     """The plan of a stored run; CannotPlan when a target has been configured otherwise since."""
     kept = run.config
@@ -187,7 +200,8 @@ def stored_plan(
     return Plan(
         dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),
         targets=tuple(
-            unchanged_target(target, settings, environment, recorded=RECORDED in kept) for target in kept["targets"]
+            unchanged_target(target, settings, environment, recorded=RECORDED in kept, is_asked=not only_judging)
+            for target in kept["targets"]
         ),
         registry=registry,
         judge=unchanged_target(kept["judge"], settings, environment) if kept["judge"] else None,
@@ -197,6 +211,7 @@ def stored_plan(
         repeats=kept["repeats"],
         rubric=kept.get(RUBRIC, "strict"),
         only=frozenset(kept["only"]) if kept["only"] is not None else None,
+        only_judging=only_judging,
     )
 
 
@@ -206,10 +221,23 @@ def kept_embedder(kept: Mapping[str, Any], settings: Settings, environment: Mapp
 
 
 def unchanged_target(
-    kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
+    kept: Mapping[str, Any],
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    recorded: bool = False,
+    is_asked: bool = True,
 ) -> TargetConfig:
-    """The target of a name, which must be configured as in the run; a run of another tool is not checked."""
-    config = find_target(kept["name"], settings, "the stored run")
+    """The target of a name, which must be configured as in the run; a run of another tool is not checked.
+
+    One that is not asked again may be missing, as functions are that a program gave.
+    """
+    try:
+        config = find_target(kept["name"], settings, "the stored run")
+    except ConfigurationError:
+        if is_asked:
+            raise
+        return TargetConfig(name=kept["name"], model=str(kept["model"]))
     if not recorded and named_identity(config, environment) != dict(kept):
         changed = identity_changes(kept, named_identity(config, environment))
         raise CannotPlan(
@@ -224,7 +252,7 @@ def judged_onwards(
 ) -> Job:
     """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
     config = reader.staged_pass(run)[0]
-    job = by_pass(stored_job(run, reader, project, own_evaluators), config, reader)
+    job = by_pass(stored_job(run, reader, project, own_evaluators, only_judging=True), config, reader)
     named, anew = frozenset(config.get(NAMED, ())), bool(config.get(ANEW))
     return replace(job, terms=replace(job.terms, max_cost=None), named=named, anew=anew)
 

@@ -135,6 +135,12 @@ def ending_text(word: str) -> str:
 
 FACTS: tuple[AnswerFact, ...] = (
     AnswerFact(
+        "category",
+        "text",
+        "the category of the item",
+        lambda row, _: row.category or None,
+    ),
+    AnswerFact(
         "status",
         "text",
         "pass, fail, scored, partial, error or unjudged; pending or running while the answer is missing",
