@@ -92,9 +92,8 @@ def share_text(cluster: Cluster) -> str:
 
 
 def cost_text(cluster: Cluster) -> str:
-    """What asking the answers of a cluster again takes, as far as the run shows."""
-    answers = counted(cluster.count, "answer")
-    return f"ask {answers} again" + (f", about {money(cluster.cost)}" if cluster.cost else "")
+    """What the answers of a cluster cost with their judges; empty where nothing is known to."""
+    return f"they cost {money(cluster.cost)}" if cluster.cost else ""
 
 
 def headline(failures: FailureMap) -> str:

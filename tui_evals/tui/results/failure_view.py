@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tui_evals.compare.failure_map import Cluster, FailureMap, cluster_of, read_failure_map
-from tui_evals.present.answers import preview
 from tui_evals.present.columns import table
 from tui_evals.present.failure_map import Example, cost_text, headline, map_rows, read_examples, share_text, since_text
 from tui_evals.store.baselines import dataset_key
@@ -91,7 +90,8 @@ class FailureView:
         if cluster is None or example is None:
             return
         where = " · ".join(part for part in (example.name, example.column) if part)
-        yield row((where, "title"), (f"  an example · {share_text(cluster)}", "dim"))
+        about = " · ".join(part for part in ("an example", share_text(cluster), cost_text(cluster)) if part)
+        yield row((where, "title"), (f"  {about}", "dim"))
         for word, text in example.parts:
             lines = wrapped(" ".join(text.split()), max(width - _LABEL, 10))
             for number, line in enumerate(lines[:_TEXT_LINES]):
@@ -99,4 +99,6 @@ class FailureView:
                 label = Piece("" if number else word, "dim")
                 pad = Piece(" " * (_LABEL - len(label.text)))
                 yield Row((label, pad, Piece(line + more, _STYLES.get(word, ""))))
-        yield row((preview(f"enter lists them · R: {cost_text(cluster)} · v labels them · F shows all answers"), "dim"))
+        yield row(
+            ("enter lists them · R runs their items again · s judges them · v labels them · F all answers", "dim")
+        )
