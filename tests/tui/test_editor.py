@@ -744,6 +744,21 @@ async def test_control_characters_are_spelled_and_not_edited_in_place(bench):
     assert not app.box.display and "e edits it in $EDITOR" in app.heard[-1]
 
 
+async def test_a_test_id_of_another_item_is_refused_where_it_is_typed(bench):
+    app, pilot = bench
+    app.made.apply(
+        {**app.made.data, "items": [{"testId": "A", "prompt": "one"}, {"testId": "B", "prompt": "two"}]}, "x"
+    )
+    app.pane.sync()
+    await pilot.pause()
+    app.at("testId")
+    await press(pilot, "enter", "backspace", "B")
+    assert app.made.items[0].get("testId") != "B"
+    assert app.pane._edit.fault == "testId B is already that of item 2"
+    await press(pilot, "2", "escape")
+    assert [item["testId"] for item in app.made.items] == ["B2", "B"]
+
+
 async def test_a_very_long_text_and_what_a_run_wrote_are_not_edited_in_place(bench):
     app, pilot = bench
     app.made.apply({**app.made.data, "items": [{"prompt": "x" * 200_000, "response": "r"}]}, "x")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.tui.hostile import FORBIDDEN
 from tests.tui.terminal import pasted, workbench
+from tui_evals.text.spelling import spelled, unspelled
 from tui_evals.tui.widgets.inputs import fit_paste
 
 
@@ -24,12 +25,24 @@ def test_a_paste_is_made_safe_in_lines_and_boxes_and_what_was_changed_is_said(tm
         assert not [payload for payload in FORBIDDEN if payload in terminal.raw[since:]]
         terminal.after("2", "item 1 of 2")
         terminal.after("\r", "esc done")
-        terminal.after(pasted(" zero\u200bwidth"), r"pasted with 1 character spelt out, such as <U.200B>; e edits")
+        terminal.after(pasted(" zero\u200bwidth\x07"), r"pasted with 2 hidden characters kept and shown as ⟦U.200B⟧")
         terminal.after("\x13", "saved data")
         item = json.loads(file.read_text())["items"][0]
-        assert item == {"prompt": "one zero<U+200B>width", "category": "tonered and<U+200B>more"}
+        assert item == {"prompt": "one zero\u200bwidth\x07", "category": "tonered and<U+200B>more"}
         terminal.press("q")
         assert terminal.end() == 0
+
+
+def test_hidden_characters_are_spelled_and_read_back_unchanged():
+    for text, shown in (
+        ("a\u200bb\x07", "a⟦U+200B⟧b⟦U+0007⟧"),
+        ("⟦U+200B⟧ ⟦x⟧", "⟦U+27E6⟧U+200B⟧ ⟦x⟧"),
+        ("\r\n\u202e\ud800", "⟦U+000D⟧\n⟦U+202E⟧⟦U+D800⟧"),
+        ("日本語 👩‍👩‍👧", "日本語 👩‍👩‍👧"),
+        ("⟦U+27E6⟧U+200B⟧", "⟦U+27E6⟧U+27E6⟧U+200B⟧"),
+    ):
+        assert spelled(text) == shown and unspelled(shown) == text, text
+    assert unspelled("⟦U+FFFFFF⟧") == "⟦U+FFFFFF⟧"
 
 
 def test_a_paste_that_needs_no_change_is_taken_as_it_is():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 # A longer payload is shown instead of removed: one stray introducer must not hide the rest of an answer.
@@ -81,6 +81,11 @@ def without_sequences(text: str) -> str:
 def safe(text: str) -> str:
     """The text without escape sequences and with every other control or invisible character made visible."""
     return without_log_commands(text if _is_clean(text) else _REPLACED.sub(_pictures, without_sequences(text)))
+
+
+def hidden_runs(text: str, replace: Callable[[str], str]) -> str:
+    """The text with each run of characters that `safe` would make visible replaced."""
+    return text if _is_clean(text) else _REPLACED.sub(lambda match: replace(match.group()), text)
 
 
 def changes_of(text: str) -> tuple[list[str], list[str]]:

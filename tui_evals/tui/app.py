@@ -308,6 +308,10 @@ class DeskApp(App[str]):
     def why_not(self, name: str) -> str | None:
         return self._commands[name].why_not(self)
 
+    def action_help_quit(self) -> None:
+        """Say what ctrl+c would be pressed for."""
+        self.tell("ctrl+c does not leave: esc goes back, ctrl+q leaves", "warn")
+
     def action_act(self, name: str) -> None:
         reason = self.why_not(name)
         if reason:

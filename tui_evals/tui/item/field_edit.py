@@ -108,6 +108,8 @@ def apply_text(workspace: Workspace, visit: FieldEdit, text: str) -> FieldEdit:
         value = _read_part(visit.kind, text) if visit.part else read_value(visit.kind, text)
         if same_data(value, visit.value):
             return replace(visit, fault="", text=text)
+        if visit.field == "testId" and (other := _item_with(workspace, value, visit.where)) is not None:
+            return replace(visit, fault=f"testId {safe_line(value, 40)} is already that of item {other + 1}")
         if visit.part:
             data = set_at(workspace.data, visit.place, value)
         else:
@@ -116,6 +118,16 @@ def apply_text(workspace: Workspace, visit: FieldEdit, text: str) -> FieldEdit:
         return replace(visit, fault=str(problem))
     workspace.apply(data, f"edit {visit.name}", visit.merge)
     return replace(visit, value=get_at(workspace.data, visit.place), fault="", text=text)
+
+
+def _item_with(workspace: Workspace, name: object, where: DataPath) -> int | None:
+    """The number of another item that has a test id."""
+    if not isinstance(name, str) or not name:
+        return None
+    others = (number for number, item in enumerate(workspace.items) if ("items", number) != where[:2])
+    return next(
+        (one for one in others if isinstance(item := workspace.items[one], dict) and item.get("testId") == name), None
+    )
 
 
 def _read_part(kind: Kind, text: str) -> Any:

@@ -24,7 +24,7 @@ from tui_evals.datasets.parts import parts_of
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import Problem, get_at, path_text, same_data
 from tui_evals.present.columns import cell_width
-from tui_evals.text.safe import safe, spell_out
+from tui_evals.text.safe import safe, spell_out, without_sequences
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
 
@@ -167,8 +167,8 @@ def why_not_here(name: str, value: Any, *, as_json: bool = False) -> str | None:
         return too_deep(name)
     if max(size, len(text)) > _LONG:
         return f"{name} is {max(size, len(text)):,} characters long, too long to edit in place; e edits it in $EDITOR"
-    if safe(text) != text:
-        return f"{name} holds control characters, which cannot be edited in place; e edits it in $EDITOR"
+    if without_sequences(text) != text:
+        return f"{name} holds escape sequences, which cannot be edited in place; e edits it in $EDITOR"
     return None
 
 

@@ -16,9 +16,11 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
+from tui_evals.text.spelling import spelled, unspelled
 from tui_evals.tui.actions import ALONE, MOVING, PLACES, PROSE, Action, Where, actions_at, key_names
 from tui_evals.tui.messages import StatusMessage
 from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, paragraph, row, wrapped
+from tui_evals.tui.widgets.finding import letters_of, ranked
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, EditArea, LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
 
@@ -184,7 +186,7 @@ class AskLong(Dialog[str]):
     def __init__(self, title: str, value: str, *, check: Check, lines: bool = False, json: bool = False) -> None:
         super().__init__(title, "esc done · enter adds a line" if lines else "esc done · enter takes it")
         self._value = value if lines else safe_line(value)
-        self._box = EditArea(self._value, one_line=not lines)
+        self._box = EditArea(spelled(self._value), one_line=not lines, spells=True)
         self._box.json = json
         self._check = check
 
@@ -197,7 +199,7 @@ class AskLong(Dialog[str]):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        problem = self._check(self._box.text)
+        problem = self._check(unspelled(self._box.text))
         self.say(problem or self._help, wrong=problem is not None)
 
     def action_line(self) -> None:
@@ -209,7 +211,7 @@ class AskLong(Dialog[str]):
 
     def action_take(self) -> None:
         """Take it; what cannot be taken is asked about, so that it is not lost."""
-        text = self._box.text
+        text = unspelled(self._box.text)
         if text == self._value:
             self.dismiss(None)
         elif problem := self._check(text):
@@ -240,12 +242,6 @@ class Entry:
     marked: bool = False
     group: str = ""
     """A heading over it and those that follow with the same."""
-
-
-def _name_rank(entry: Entry, typed: str) -> int:
-    """0 for an entry with the name that was typed, 1 for one whose name begins with it, else 2."""
-    name = entry.name.casefold()
-    return 0 if name == typed else 1 if name.startswith(typed) else 2
 
 
 _MOST = 300
@@ -287,7 +283,7 @@ class Menu(Dialog[Any]):
         typing = "type to search, or a new name" if typed else "type to search"
         super().__init__(title, f"{typing} · {marking}enter {does} · esc leaves")
         self._entries = entries
-        self._texts = [f"{entry.group} {entry.name} {entry.about}".casefold() for entry in entries]
+        self._texts = [f"{entry.group} {entry.name} {entry.about}" for entry in entries]
         self._longest = max((len(entry.name) for entry in entries), default=0)
         self._several = several
         self._optional = optional
@@ -311,10 +307,9 @@ class Menu(Dialog[Any]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._words = event.value.casefold().split()
-        found = zip(self._entries, self._texts, strict=True)
-        self._shown = [entry for entry, text in found if all(word in text for word in self._words)]
-        if not any(entry.group for entry in self._shown):
-            self._shown.sort(key=lambda entry: _name_rank(entry, " ".join(self._words)))
+        names = [entry.name for entry in self._entries]
+        found = ranked(event.value, names, self._texts, roughly=self._typed is None)
+        self._shown = [self._entries[number] for number in (sorted(found) if self._whole else found)]
         own = self._typed(event.value) if self._typed else None
         if own is not None:
             self._shown.append(own)
@@ -337,13 +332,14 @@ class Menu(Dialog[Any]):
         rows = [*paragraph(self._intro, width)] if self._intro and not self._words else []
         group = ""
         for entry in shown:
-            if entry.group != group:
+            if entry.group != group and (self._whole or not self._words):
                 group = entry.group
                 rows += [*([row()] if rows else []), row((group, "title"))]
             rows += self._entry_rows(entry, column, width)
         if len(shown) < len(self._shown):
             rows.append(row((f"… {len(self._shown) - len(shown):,} more: another word finds them", "dim")))
-        return rows or [row((self._empty, "dim"))]
+        nothing = f"nothing matches {' '.join(self._words)}" if self._words and self._entries else self._empty
+        return rows or [row((nothing, "dim"))]
 
     def _entry_rows(self, entry: Entry, column: int, width: int) -> list[Row]:
         style: Style = "dim" if entry.why_not else "key" if self._whole and entry.key is not None else ""
@@ -353,11 +349,19 @@ class Menu(Dialog[Any]):
         rest = width - room - len(mark.text)
         name = fit(entry.name, room, style)
         if not self._whole:
-            return [Row((mark, name, fit(about, rest, "dim")), entry.key)]
+            return [Row((mark, *self._with_matches(name), fit(about, rest, "dim")), entry.key)]
         first, *more = wrapped(about, max(rest, 1))
         tone: Style = "dim" if entry.why_not else ""
         rows = [Row((mark, name, Piece(first, tone)), entry.key)]
         return rows + [row(" " * (width - rest), (line, tone)) for line in more]
+
+    def _with_matches(self, name: Piece) -> list[Piece]:
+        """A name with the letters marked that were typed."""
+        pieces, at = [], 0
+        for start, end in letters_of(" ".join(self._words), name.text):
+            pieces += [Piece(name.text[at:start], name.style), Piece(name.text[start:end], "accent")]
+            at = end
+        return [*pieces, Piece(name.text[at:], name.style)]
 
     def action_step(self, way: int) -> None:
         """The keys of the list work while you type."""

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
+from tui_evals.text.spelling import spelled, unspelled
 from tui_evals.tui.actions import Action, bindings
 from tui_evals.tui.widgets.dialogs import help_menu
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, EditArea, give_keys
@@ -43,7 +44,7 @@ class FieldBox(Vertical):
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.area = EditArea()
+        self.area = EditArea(spells=True)
         self.area.add_class(HOLDS_KEYS)
         self._hint = Static(classes="hint")
         self._told = ""
@@ -54,14 +55,14 @@ class FieldBox(Vertical):
 
     @property
     def text(self) -> str:
-        """The text as it is now."""
-        return self.area.text
+        """The text as it is now, with the hidden characters that are spelled in the box."""
+        return unspelled(self.area.text)
 
     def begin(self, title: str, text: str, *, one_line: bool = False, json: bool = False) -> None:
-        """Edit a text, which must be one that `safe` leaves as it is."""
+        """Edit a text; its hidden characters are spelled."""
         self._told = text
         self.area.one_line, self.area.json = one_line, json
-        self.area.load_text(text)
+        self.area.load_text(spelled(text))
         self.area.move_cursor(self.area.document.end)
         self.border_title = Content(safe_line(title, 100))
         enter = "enter takes it" if one_line else "enter adds a line"
@@ -79,7 +80,7 @@ class FieldBox(Vertical):
 
     def to_index(self, number: int) -> None:
         """Put the cursor before a character of the text."""
-        before = self.text[:number].split("\n")
+        before = spelled(self.text[:number]).split("\n")
         self.area.move_cursor((len(before) - 1, len(before[-1])))
 
     def tell(self, text: str, *, wrong: bool = False) -> None:

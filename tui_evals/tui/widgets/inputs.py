@@ -19,7 +19,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS, FilterError, parse_filter
-from tui_evals.text.safe import changes_of, safe, safe_line
+from tui_evals.text.safe import changes_of, safe, safe_line, without_sequences
+from tui_evals.text.spelling import spelled
 from tui_evals.tui.messages import StatusMessage
 
 HOLDS_KEYS = "holds-keys"
@@ -48,16 +49,21 @@ def return_keys(screen: Screen[object]) -> None:
             give_keys(holder)
 
 
-def fit_paste(text: str, *, one_line: bool = False) -> tuple[str, str]:
-    """A pasted text without what a terminal would obey, and a sentence about what that changed, if anything."""
+def fit_paste(text: str, *, one_line: bool = False, spells: bool = False) -> tuple[str, str]:
+    """A pasted text without what a terminal would obey, and a sentence about what that changed, if anything.
+
+    With `spells` hidden characters are spelled as `unspelled` reads them back.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # terminals send the ends of lines as carriage returns
-    fit = safe(text)
+    fit = spelled(without_sequences(text)) if spells else safe(text)
     sequences, spelt = changes_of(text)
     changes = []
     if sequences:
         changes.append(f"without {_count(len(sequences), 'escape sequence')}")
     if spelt:
-        changes.append(f"with {_count(len(spelt), 'character')} spelt out, such as {safe(spelt[0])}")
+        shown = spelled(spelt[0]) if spells else safe(spelt[0])
+        how = "kept and shown" if spells else "spelt out, such"
+        changes.append(f"with {_count(len(spelt), 'hidden character' if spells else 'character')} {how} as {shown}")
     says = f"pasted {', '.join(changes)}" if changes else ""
     return (" ".join(fit.split()) if one_line else fit), says
 
@@ -136,11 +142,14 @@ class EditArea(TextArea):
         *,
         one_line: bool = False,
         compact: bool = True,
+        spells: bool = False,
         id: str | None = None,
     ) -> None:
         super().__init__(text, id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=compact)
         self.cursor_blink = False
         self.one_line = one_line
+        self._spells = spells
+        """Whether hidden characters are kept, spelled, and read back by the owner."""
         self.json = False
         """Whether what is written is JSON."""
 
@@ -150,10 +159,10 @@ class EditArea(TextArea):
         event.stop()
         if self.read_only:
             return
-        text, says = fit_paste(event.text, one_line=self.one_line)
+        text, says = fit_paste(event.text, one_line=self.one_line, spells=self._spells)
         self.replace(text, *self.selection, maintain_selection_offset=False)
         if says:
-            self.post_message(StatusMessage(f"{says}; e edits a field in $EDITOR, which takes it as it is", "warn"))
+            self.post_message(StatusMessage(says, "warn"))
 
     def on_key(self, event: events.Key) -> None:
         """Enter goes to the parent where it cannot add a line; a text never begins with a line break."""
