@@ -168,7 +168,7 @@ def why_not_here(name: str, value: Any, *, as_json: bool = False) -> str | None:
     if max(size, len(text)) > _LONG:
         return f"{name} is {max(size, len(text)):,} characters long, too long to edit in place; e edits it in $EDITOR"
     if without_sequences(text) != text:
-        return f"{name} holds escape sequences, which cannot be edited in place; e edits it in $EDITOR"
+        return f"{name} holds control characters, which cannot be edited in place; e edits it in $EDITOR"
     return None
 
 
