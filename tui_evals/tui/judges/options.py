@@ -21,6 +21,7 @@ from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.runs.evaluator_checks import Option, option_kind, options_of, without_none
 from tui_evals.runs.project import Project
 from tui_evals.text.safe import safe, safe_line
+from tui_evals.transcript import Transcript, to_json
 from tui_evals.tui.judges.rows import ORIGINS, EvaluatorBlock, JudgesHere, JudgesPage, evaluators_path
 from tui_evals.tui.judges.trial import CurrentPlace, Trial, TrialResult, same_options
 from tui_evals.tui.watch import Watch
@@ -181,6 +182,8 @@ def _as_json(value: Any) -> Any:
     """A default or an example as JSON."""
     if isinstance(value, ToolCall):
         return {"name": value.name, "arguments": value.arguments}
+    if isinstance(value, Transcript):
+        return to_json(value)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
