@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from .version import __version__
+
+if sys.platform == "win32":
+    raise ImportError("tui_evals does not run on native Windows. Install and start it inside WSL.")
 
 if TYPE_CHECKING:
     from tui_evals import bench as bench

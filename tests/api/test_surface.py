@@ -62,13 +62,21 @@ def test_importing_the_package_brings_nothing_along(code):
     assert set(json.loads(done.stdout)) == {"tui_evals", "tui_evals.version"}
 
 
+def test_on_native_windows_the_import_names_wsl():
+    code = "import sys; sys.platform = 'win32'; import tui_evals"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode and "ImportError: tui_evals does not run on native Windows." in done.stderr
+    assert "WSL" in done.stderr.splitlines()[-1]
+
+
 def test_the_package_says_that_it_is_typed():
     assert (Path(tui_evals.__file__).parent / "py.typed").is_file()
 
 
 def test_a_type_checker_sees_every_name():
     module = ast.parse(Path(tui_evals.__file__).read_text(encoding="utf-8"))
-    (block,) = [node for node in module.body if isinstance(node, ast.If)]
+    conditions = (node for node in module.body if isinstance(node, ast.If))
+    (block,) = [node for node in conditions if ast.unparse(node.test) == "TYPE_CHECKING"]
     bound = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     bound |= {target.id for node in block.body if isinstance(node, ast.Assign) for target in node.targets}
     assert bound == {*dir(tui_evals), *FORMER} - {"__version__"}
