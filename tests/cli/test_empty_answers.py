@@ -1,4 +1,4 @@
-"""Issue 17, 4: an empty answer was left out of the rate by every judged evaluator instead of being a bad one."""
+"""An empty answer was left out of the rate by every judged evaluator instead of being a bad one."""
 
 import json
 

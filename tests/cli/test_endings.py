@@ -1,4 +1,4 @@
-"""Finding 16: "finish reasons `length`, `content_filter` and refusals are columns and filters. A redirect is blamed on
+""""finish reasons `length`, `content_filter` and refusals are columns and filters. A redirect is blamed on
 base_url, not on the question."
 """
 

@@ -1,4 +1,4 @@
-"""Issue 17, 3: specs without choice_scores printed "9 of 9 pass" above `B 3, D 1`; suites "passes 100 % equal"."""
+"""Specs without choice_scores printed "9 of 9 pass" above `B 3, D 1`; suites "passes 100 % equal"."""
 
 import json
 

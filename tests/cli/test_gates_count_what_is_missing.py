@@ -1,4 +1,4 @@
-"""Issue 17, 1: 19 of 20 calls raised, and "1 of 1 pass (100.0 %) · 19 without an answer … met" was exit 0."""
+"""19 of 20 calls raised, and "1 of 1 pass (100.0 %) · 19 without an answer … met" was exit 0."""
 
 import json
 import xml.etree.ElementTree as ET

@@ -1,4 +1,4 @@
-"""Issue 17, 6: `run hedging-readability.json -t demo -j demo` was exit 0 and silent over "7 could not be judged"."""
+"""`run hedging-readability.json -t demo -j demo` was exit 0 and silent over "7 could not be judged"."""
 
 import json
 import shutil

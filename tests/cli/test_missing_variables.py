@@ -1,4 +1,4 @@
-"""Issue 17, 13: which of a template's variables have no value was found while running. `validate`, `--plan` and the
+"""Which of a template's variables have no value was found while running. `validate`, `--plan` and the
 workbench know it of every item beforehand, by one function (`unfilled_items`)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finding 7: "Compare calls 'broken' what was only judged by another expectation (accept, rescore, compare with the run
+""""Compare calls 'broken' what was only judged by another expectation (accept, rescore, compare with the run
 before), while the screen says 'A and B are the same'"."""
 
 import csv

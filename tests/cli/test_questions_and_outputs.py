@@ -45,7 +45,8 @@ def test_a_dataset_is_converted_into_whatever_a_name_stands_for(folder):
 def test_a_dataset_is_converted_to_a_new_file_only(shell, folder):
     Path("d.json").write_text(json.dumps({"items": ITEMS}))
     words = ("convert", "d.json", "--to", "jsonl", "-o", "new/d.jsonl")
-    assert shell(*words).out == "wrote new/d.jsonl\n"
+    assert shell(*words).out.splitlines()[0] == "wrote new/d.jsonl"
+    assert Path("new/d.jsonl.tui-evals").exists()
     before = os.stat("new/d.jsonl").st_mtime_ns
     again = shell(*words)
     assert again.code == 2 and "new/d.jsonl is already there" in again.err

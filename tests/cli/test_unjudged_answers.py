@@ -1,4 +1,4 @@
-"""Issue 17, 2: `--without-judges` on items without other evaluators was "2 of 2 pass (100.0 %)" and green in JUnit."""
+"""`--without-judges` on items without other evaluators was "2 of 2 pass (100.0 %)" and green in JUnit."""
 
 import json
 import xml.etree.ElementTree as ET

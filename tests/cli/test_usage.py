@@ -1,4 +1,4 @@
-"""Issue 22, the providers people have: usage, ends, refusals and attempts, from the provider's words to every face."""
+"""Usage, ends, refusals and attempts, from the provider's words to every face."""
 
 import asyncio
 import csv

@@ -1,4 +1,4 @@
-"""Issue 17, acceptance 2: exit 0 and "met" imply that at least 95 % of what was planned was answered and judged, and
+"""Exit 0 and "met" imply that at least 95 % of what was planned was answered and judged, and
 that the stated share passed, whatever became of the answers, whoever judged them and whichever gates were set."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Issue 17, 12: `{"type":"text","text":"Say {{q}}"}` was sent as it stood, and `validate` said ✓. Every text of the
+"""`{"type":"text","text":"Say {{q}}"}` was sent as it stood, and `validate` said ✓. Every text of the
 prompt under test is filled in, judges read it, and nothing is sent while a placeholder has no value."""
 
 from __future__ import annotations

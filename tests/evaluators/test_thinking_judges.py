@@ -1,4 +1,4 @@
-"""Issue 17, after 13: `<think>\\n…would say {"reason":"good","score":5} but I should`, cut off there, was read as
+"""`<think>\\n…would say {"reason":"good","score":5} but I should`, cut off there, was read as
 Relevance 5. Verdicts come from what a judge said, never from what it thought, and not from what is cut off."""
 
 from __future__ import annotations

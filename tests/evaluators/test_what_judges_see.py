@@ -1,4 +1,4 @@
-"""Issue 17, 11: of `[system AAA, user BBB, system CCC]` the judge saw `AAA, BBB, BBB`; system messages alone were not
+"""Of `[system AAA, user BBB, system CCC]` the judge saw `AAA, BBB, BBB`; system messages alone were not
 judged at all ("needs input"). History and question are the chat, whatever its shape, and the judge sees it once."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finding 7: `##vso[task.prependpath]` and `::error` in an answer, or in the name of a file, were orders to a CI."""
+"""`##vso[task.prependpath]` and `::error` in an answer, or in the name of a file, were orders to a CI."""
 
 import io
 import json

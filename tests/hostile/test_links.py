@@ -1,4 +1,4 @@
-"""Finding 5: `evals.db.lock -> ../../dotbashrc` had the file it led to overwritten by `tui-evals runs`."""
+"""`evals.db.lock -> ../../dotbashrc` had the file it led to overwritten by `tui-evals runs`."""
 
 import json
 import os

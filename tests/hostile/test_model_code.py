@@ -1,4 +1,4 @@
-"""Finding 8 of issue 18: code of models read the parent's keys from /proc, used the network, killed the run, forked
+"""Code of models read the parent's keys from /proc, used the network, killed the run, forked
 through ctypes and forged a pass by walking frames. Each is refused under bubblewrap and under Landlock."""
 
 import json

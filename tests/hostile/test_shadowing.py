@@ -1,4 +1,4 @@
-"""Finding 1: files of a project took the place of our modules in `tui-evals run --detach` and when r was priced."""
+"""Files of a project took the place of our modules in `tui-evals run --detach` and when r was priced."""
 
 import ast
 import asyncio

@@ -1,4 +1,4 @@
-"""Issue 17, number 21: what keeps a run from beginning is found before it is recorded.
+"""What keeps a run from beginning is found before it is recorded.
 
 Seen: a missing key, an unknown provider or a dead address was found by the process that executes a run, after the run
 was stored, so that `last` was a run that could not begin; the remedy of a missing key named the same variable twice;

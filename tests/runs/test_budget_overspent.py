@@ -1,4 +1,4 @@
-"""Finding 18 of issue 17: two 250k-token answers overshot 0.05 by six times and the message said "0.0000 left"."""
+"""Two 250k-token answers overshot 0.05 by six times and the message said "0.0000 left"."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Finding 4: kill and resume paid 1.36 of a limit of 1.00, and what timed out was booked as free."""
+"""Kill and resume paid 1.36 of a limit of 1.00, and what timed out was booked as free."""
 
 import json
 import signal

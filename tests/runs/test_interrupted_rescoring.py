@@ -1,4 +1,4 @@
-"""Finding 1: a rescoring that was interrupted left a finished run whose rate mixed two judgings."""
+"""A rescoring that was interrupted left a finished run whose rate mixed two judgings."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Finding 9 of issue 17: the import of litellm was recorded as the latency of the first answers, and made time-outs."""
+"""The import of litellm was recorded as the latency of the first answers, and made time-outs."""
 
 import textwrap
 

@@ -1,4 +1,4 @@
-"""Finding 8: a conversation ended at 20 turns; with 2,000 of them each turn stored all before it once more."""
+"""A conversation ended at 20 turns; with 2,000 of them each turn stored all before it once more."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Finding 4: a round of each fault of `python -m tests.bench.nightly`, which does as many as one likes."""
+"""A round of each fault of `python -m tests.bench.nightly`, which does as many as one likes."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Finding 2: 25 s of outage turned hundreds of items into errors; one that never answers was asked to the end."""
+"""25 s of outage turned hundreds of items into errors; one that never answers was asked to the end."""
 
 import json
 import socket

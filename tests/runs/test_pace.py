@@ -1,4 +1,4 @@
-"""Finding 5: `Retry-After: 0` had a target asked 40 times a second, and of a capacity of 5 less than half was used."""
+"""`Retry-After: 0` had a target asked 40 times a second, and of a capacity of 5 less than half was used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issue 17, number 20: what code of users prints is never among what we print for programs.
+"""What code of users prints is never among what we print for programs.
 
 Seen: `print()` in a python: target put its line between the events of `run --json`; a run that was refused printed no
 event at all; `targets`, `targets check`, `doctor` and `cache info` had no --json.

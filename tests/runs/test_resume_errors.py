@@ -1,4 +1,4 @@
-"""Finding 2: what ended as an error could be asked again in a new run only, so that no run was ever whole."""
+"""What ended as an error could be asked again in a new run only, so that no run was ever whole."""
 
 import json
 

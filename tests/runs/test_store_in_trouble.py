@@ -1,4 +1,4 @@
-"""Finding 3: a full disk lost 34 answers in flight and 34 more by one resume; a lock held 8 s ended every run; a store
+"""A full disk lost 34 answers in flight and 34 more by one resume; a lock held 8 s ended every run; a store
 that was deleted under a run was noticed after all 300 calls were paid."""
 
 import json

@@ -1,4 +1,4 @@
-"""Finding 8: a 200 whose JSON is cut, empty or none was an error at once; two more attempts mend what passes."""
+"""A 200 whose JSON is cut, empty or none was an error at once; two more attempts mend what passes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Finding 17 of issue 17: "`Retry-After: 3600`: one question waits 300 s a time up to 12 attempts, in silence; SIGTERM
+""""`Retry-After: 3600`: one question waits 300 s a time up to 12 attempts, in silence; SIGTERM
 did not end it within 10 minutes"."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Finding 1 and 11: panes stood half empty while others were hidden, and going to another one cost up to 70 KB."""
+"""Panes stood half empty while others were hidden, and going to another one cost up to 70 KB."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Issue 19, 3: the layout was one resize behind, and the row the cursor stood on went out of sight in fewer lines.
+"""The layout was one resize behind, and the row the cursor stood on went out of sight in fewer lines.
 
 What a terminal shows after any way through other sizes is what a workbench shows that was started at the size.
 """

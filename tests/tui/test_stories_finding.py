@@ -1,4 +1,4 @@
-"""Finding one's way: anything by its name, the keys of where one is, and a line of keys that tells the truth."""
+"""Anything by its name, the keys of where one is, and a line of keys that tells the truth."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Acceptance 4 of issue 17: "a fault story in the workbench: target dies in the middle, comes back, the user sees why
+""""a fault story in the workbench: target dies in the middle, comes back, the user sees why
 it stopped, resumes with one key, and the final verdict says what it rests on."
 """
 

@@ -1,4 +1,4 @@
-"""Finding 6: tab went on to another pane from a line one types in, and what was typed in a filter was taken away."""
+"""Tab went on to another pane from a line one types in, and what was typed in a filter was taken away."""
 
 import asyncio
 
