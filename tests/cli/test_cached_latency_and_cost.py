@@ -1,4 +1,4 @@
-""""Latency (and cost) evaluators skip cached answers, so a failing latency gate passes on the second run."""
+"""Latency (and cost) evaluators skip cached answers, so a failing latency gate passes on the second run."""
 
 import csv
 import json

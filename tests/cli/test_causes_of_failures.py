@@ -1,6 +1,6 @@
-""""Every run that ends with failures prints its causes grouped with counts, one remedy each and the exact
+"""Every run that ends with failures prints its causes grouped with counts, one remedy each and the exact
 command that lists those rows (`19× RuntimeError: backend down`); `show` has one reason per row; the hint that follows
-a run never leads to an empty list. Filters: error, unjudged, fail, empty mean what they say everywhere."
+a run never leads to an empty list. Filters: error, unjudged, fail, empty mean what they say everywhere.
 """
 
 import json

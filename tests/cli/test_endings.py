@@ -1,5 +1,5 @@
-""""finish reasons `length`, `content_filter` and refusals are columns and filters. A redirect is blamed on
-base_url, not on the question."
+"""Finish reasons `length`, `content_filter` and refusals are columns and filters. A redirect is blamed on
+base_url, not on the question.
 """
 
 import asyncio

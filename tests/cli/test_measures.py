@@ -1,4 +1,4 @@
-""""Latency reads backwards: '✗ fail Latency 1636.9 of at least 1500', '660 in A, 1.02e+03 in B'"."""
+"""Latency reads backwards: '✗ fail Latency 1636.9 of at least 1500', '660 in A, 1.02e+03 in B'."""
 
 import asyncio
 import json

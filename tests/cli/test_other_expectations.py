@@ -1,5 +1,5 @@
-""""Compare calls 'broken' what was only judged by another expectation (accept, rescore, compare with the run
-before), while the screen says 'A and B are the same'"."""
+"""Compare calls 'broken' what was only judged by another expectation (accept, rescore, compare with the run
+before), while the screen says 'A and B are the same'."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-""""'shown / not shown' reads as hidden. Say it as people do"."""
+"""'shown / not shown' reads as hidden. Say it as people do."""
 
 import json
 import re

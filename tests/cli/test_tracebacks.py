@@ -1,6 +1,6 @@
-""""An exception of a user's function, custom evaluator or pytest target keeps its traceback (file, line,
+"""An exception of a user's function, custom evaluator or pytest target keeps its traceback (file, line,
 last frames, redacted) in the store; `show --item`, pane 5 and `evaluate()` show it. `evaluate()` raises when every call
-failed with the same error. `judge check` says the 401, not fourteen times 'got error'."
+failed with the same error. `judge check` says the 401, not fourteen times 'got error'.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-""""Negative usage from a server stored −12,500 USD and would defeat `--max-cost`"."""
+"""Negative usage from a server stored −12,500 USD and would defeat `--max-cost`."""
 
 import pytest
 

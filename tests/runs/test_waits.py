@@ -1,5 +1,5 @@
-""""`Retry-After: 3600`: one question waits 300 s a time up to 12 attempts, in silence; SIGTERM
-did not end it within 10 minutes"."""
+"""`Retry-After: 3600`: one question waits 300 s a time up to 12 attempts, in silence; SIGTERM
+did not end it within 10 minutes."""
 
 import asyncio
 import json

@@ -1,5 +1,5 @@
-""""a fault story in the workbench: target dies in the middle, comes back, the user sees why
-it stopped, resumes with one key, and the final verdict says what it rests on."
+"""A fault story in the workbench: target dies in the middle, comes back, the user sees why
+it stopped, resumes with one key, and the final verdict says what it rests on.
 """
 
 import json

@@ -1,4 +1,4 @@
-""""Time left after a resume counts only what came since; hidden until five results"."""
+"""Time left after a resume counts only what came since; hidden until five results."""
 
 from dataclasses import replace
 
