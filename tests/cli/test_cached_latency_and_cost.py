@@ -1,4 +1,4 @@
-"""Latency (and cost) evaluators skip cached answers, so a failing latency gate passes on the second run."""
+"""Latency and cost of a cached answer are judged as those of its first call."""
 
 import csv
 import json

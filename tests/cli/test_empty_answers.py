@@ -1,4 +1,4 @@
-"""An empty answer was left out of the rate by every judged evaluator instead of being a bad one."""
+"""An empty answer is a bad answer: it gets the lowest score and counts in the rate."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Specs without choice_scores printed "9 of 9 pass" above `B 3, D 1`; suites "passes 100 % equal"."""
+"""What cannot fail has means and labels in place of a rate, and meets no gate on a share."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`run hedging-readability.json -t demo -j demo` was exit 0 and silent over "7 could not be judged"."""
+"""What cannot be judged is refused with its remedy before anything is asked."""
 
 import json
 import shutil

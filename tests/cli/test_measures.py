@@ -1,4 +1,4 @@
-"""Latency reads backwards: '✗ fail Latency 1636.9 of at least 1500', '660 in A, 1.02e+03 in B'."""
+"""Latency is shown with its unit, and slower is worse."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""'shown / not shown' reads as hidden. Say it as people do."""
+"""Comparisons say better, worse or chance in plain words."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`--without-judges` on items without other evaluators was "2 of 2 pass (100.0 %)" and green in JUnit."""
+"""Answers that nothing judged are no passes and have no rate."""
 
 import json
 import xml.etree.ElementTree as ET

@@ -1,4 +1,4 @@
-"""`##vso[task.prependpath]` and `::error` in an answer, or in the name of a file, were orders to a CI."""
+"""Nothing in an answer or in the name of a file is an order to a CI runner."""
 
 import io
 import json

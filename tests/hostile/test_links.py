@@ -1,4 +1,4 @@
-"""`evals.db.lock -> ../../dotbashrc` had the file it led to overwritten by `tui-evals runs`."""
+"""A link of a clone has no file outside it overwritten."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Exports and results were 0644 in 0755 folders beside a store of 0600, and what had never been tried."""
+"""Exports and results are as private as the store."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Files of a project took the place of our modules in `tui-evals run --detach` and when r was priced."""
+"""Files of a project never take the place of our modules."""
 
 import ast
 import asyncio

@@ -1,4 +1,4 @@
-"""Two 250k-token answers overshot 0.05 by six times and the message said "0.0000 left"."""
+"""A spent budget says what was spent, the limit and the excess."""
 
 import pytest
 

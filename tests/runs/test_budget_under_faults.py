@@ -1,4 +1,4 @@
-"""Kill and resume paid 1.36 of a limit of 1.00, and what timed out was booked as free."""
+"""A budget holds over kills, resumes, timeouts and broken replies."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Negative usage from a server stored −12,500 USD and would defeat `--max-cost`."""
+"""Usage below zero costs nothing, is noted, and defeats no budget."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A rescoring that was interrupted left a finished run whose rate mixed two judgings."""
+"""A rescoring that was interrupted never mixes two judgings in one rate."""
 
 import json
 import signal

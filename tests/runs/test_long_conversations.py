@@ -1,4 +1,4 @@
-"""A conversation ended at 20 turns; with 2,000 of them each turn stored all before it once more."""
+"""A conversation of 2,000 turns is asked whole and stored once."""
 
 import json
 

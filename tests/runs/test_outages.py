@@ -1,4 +1,4 @@
-"""25 s of outage turned hundreds of items into errors; one that never answers was asked to the end."""
+"""An outage leaves no trace in the answers, or ends the run with its questions pending."""
 
 import json
 import socket

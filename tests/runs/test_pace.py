@@ -1,4 +1,4 @@
-"""`Retry-After: 0` had a target asked 40 times a second, and of a capacity of 5 less than half was used."""
+"""A target that refuses is not asked faster, and its capacity is found and used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ended as an error could be asked again in a new run only, so that no run was ever whole."""
+"""Errors are asked again in the run they belong to."""
 
 import json
 

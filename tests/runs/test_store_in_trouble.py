@@ -1,5 +1,4 @@
-"""A full disk lost 34 answers in flight and 34 more by one resume; a lock held 8 s ended every run; a store
-that was deleted under a run was noticed after all 300 calls were paid."""
+"""A full disk, a lock held long or a deleted store loses no answer that came."""
 
 import json
 import os

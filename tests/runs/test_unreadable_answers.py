@@ -1,4 +1,4 @@
-"""A 200 whose JSON is cut, empty or none was an error at once; two more attempts mend what passes."""
+"""A reply that cannot be read is asked for twice more, then an error that quotes it."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""`Retry-After: 3600`: one question waits 300 s a time up to 12 attempts, in silence; SIGTERM
-did not end it within 10 minutes."""
+"""A long wait is shown, can be cut, and ends the run where it is longer than the target may wait."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Panes stood half empty while others were hidden, and going to another one cost up to 70 KB."""
+"""Panes share the whole screen at each size."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Tab went on to another pane from a line one types in, and what was typed in a filter was taken away."""
+"""Tab takes what is typed in a line, and escape drops it."""
 
 import asyncio
 

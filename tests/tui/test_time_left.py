@@ -1,4 +1,4 @@
-"""Time left after a resume counts only what came since; hidden until five results."""
+"""The time left after a resume counts what came since, from the first result on."""
 
 from dataclasses import replace
 
