@@ -394,3 +394,40 @@ def test_a_metric_that_is_not_known_is_kept_in_the_run_and_named(shell, recorded
     )
     assert json.loads(Path("tone/tone.json").read_text())["default_evaluators"] == {"Compliance": {}}
     assert "my_own_azure_judge_a" in answers(runs()[0])["test-00000001", "openai:tiny", 0][2]
+
+
+def test_an_import_says_what_has_to_be_put_right_before_its_dataset_can_run(project, shell):
+    Path("tests.json").write_text("[]", encoding="utf-8")
+    Path("c.yaml").write_text("prompts: ['Say {{word}}']\ntests: tests.py\n", encoding="utf-8")
+    done = shell("import", "c.yaml")
+    assert done.code == 0, done.err
+    assert "this cannot run until this is fixed:\n  c.json" in done.err and "next: " in done.out
+    (fault,) = json.loads(shell("import", "c.yaml", "--json").out)["cannot_run"]
+    assert fault in done.err and fault in shell("validate", "c.json").out
+    Path("good.yaml").write_text("prompts: ['Say {{word}}']\ntests: [{vars: {word: yes}}]\n", encoding="utf-8")
+    good = shell("import", "good.yaml")
+    assert "cannot run" not in good.err and shell("validate", "good.json").code == 0
+
+
+PYTHON = """\
+prompts: ['Say {{word}}']
+tests: [{vars: {word: yes}, assert: [{type: python, value: "'%s' in output"}]}]
+"""
+
+
+def test_evaluators_of_code_go_to_the_project_of_the_dataset_beside_those_it_has(project, shell, monkeypatch):
+    for name, word in (("one", "Say"), ("two", "yes")):
+        Path(f"{name}.yaml").write_text(PYTHON % word, encoding="utf-8")
+    (project / "there" / ".evals").mkdir(parents=True)
+    for name in ("one", "two", "one"):
+        done = shell("import", f"{name}.yaml", "--out", "there")
+        assert done.code == 0, done.err
+        assert f"run the dataset from {project / 'there'}" in done.err
+        assert shell("import", f"{name}.yaml", "--out", "below").code == 0
+    for root in (project, project / "there"):
+        assert sorted(one.name for one in (root / "custom-evaluators").iterdir()) == ["python", "python_2"]
+    for folder in ("below", "there"):
+        monkeypatch.chdir(project / folder)
+        assert shell("validate", "one.json", "two.json").code == 0
+    monkeypatch.chdir(project)
+    assert shell("validate", "below/one.json", "below/two.json").code == 0

@@ -215,6 +215,8 @@ class ImportResult:
     losses: tuple[Loss, ...] = ()
     """What was carried, changed and left out, each with its place."""
     notes: tuple[str, ...] = ()
+    cannot_run: tuple[str, ...] = ()
+    """What has to be put right in the dataset before a run of it can begin, each with its place."""
     overview: Sequence[dict[str, Any]] = ()
     """The totals, where there was nothing else."""
     next: str = ""

@@ -10,15 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.discover import project_of
 from tui_evals.datasets.document import load
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.paths import DatasetError, pretty_json
+from tui_evals.datasets.paths import DatasetError, pretty_json, problem_with_place
+from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.resolve import resolve_evaluators
-from tui_evals.datasets.validate import parse_dataset
+from tui_evals.datasets.validate import parse_dataset, validate
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry, with_prompt_metrics
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.project_files import TooLarge, read_bytes
+from tui_evals.runs.evaluator_checks import with_run_problems
 from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
@@ -214,6 +217,18 @@ def verdict_counts(recordings: Iterable[Recording], root: Path) -> tuple[int, in
             repeatable += sum(key in keys[place] for key in found)
         recorded += len(one.together)
     return recorded, repeatable
+
+
+def cannot_run(file: Path) -> tuple[str, ...]:
+    """What keeps a run of a dataset from beginning, each problem with its place; the same that `validate` finds."""
+    try:
+        document = load(file)
+        prompt = prompt_of(document)
+    except DatasetError as error:
+        return tuple(problem_with_place(shown(file), problem) for problem in error.problems)
+    registry = load_registry(project_of(file), prompt_folder=None if prompt is None else prompt.parent)
+    report = with_run_problems(validate(document, registry.catalogue, registry.own), document, registry)
+    return tuple(problem_with_place(shown(file), problem) for problem in report.problems if problem.severity == "error")
 
 
 def write_dataset(document: Mapping[str, Any], file: Path, known: bool = False) -> DatasetIs:

@@ -31,7 +31,7 @@ from .base import (
     WrongOptions,
     WrongSettings,
 )
-from .keeping import keep_dataset, text_of
+from .keeping import cannot_run, keep_dataset, text_of
 from .losses import Losses
 from .recording import Recording
 
@@ -80,7 +80,8 @@ def import_from(
         result = run_importer(importer, request)
     else:
         result = _guarded(importer, lambda: _keep_whole(request, whole))
-    return replace(result, kind=importer.kind, notes=(*result.notes, *added().problems))
+    result = replace(result, kind=importer.kind, notes=(*result.notes, *added().problems))
+    return replace(result, cannot_run=cannot_run(result.dataset)) if result.dataset is not None else result
 
 
 def preview(path: Path, kind: str | None = None) -> list[str]:

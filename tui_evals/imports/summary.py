@@ -19,6 +19,8 @@ from .verifying import Repeated, Verification
 
 MOST_DIFFERENCES = 20
 """How many verdicts that differ are listed one by one."""
+MOST_FAULTS = 5
+"""How many problems of the dataset are listed one by one."""
 
 _DATASET_IS = {
     "written": "written",
@@ -58,6 +60,17 @@ def totals_cells(result: ImportResult) -> list[list[str]]:
 def note_lines(result: ImportResult) -> list[str]:
     """What else there is to know."""
     return [f"note: {note}" for note in result.notes]
+
+
+def cannot_run_lines(result: ImportResult) -> list[str]:
+    """What has to be put right in the dataset before it can run; a long list is cut with its count."""
+    faults = result.cannot_run
+    if not faults:
+        return []
+    more = len(faults) - MOST_FAULTS
+    first = f"this cannot run until {'this is' if len(faults) == 1 else f'these {len(faults):,} problems are'} fixed:"
+    lines = [first, *(f"  {fault}" for fault in faults[:MOST_FAULTS])]
+    return [*lines, f"  … and {more:,} more; `tui-evals validate` lists all"] if more > 0 else lines
 
 
 def share_line(result: ImportResult) -> str:

@@ -12,14 +12,16 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import AliasChoices, BaseModel
 from pydantic.fields import FieldInfo
 
+from tui_evals.datasets.attachments import attachment_problems
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.paths import Path, Problem
-from tui_evals.datasets.validate import with_lines
+from tui_evals.datasets.validate import ValidationReport, with_lines
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.registry import Registry
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.plan import Plan
+from tui_evals.runs.prompting import unfilled_items
 
 OptionKind = Literal["text", "choice", "yes", "whole", "number", "json"]
 _KINDS: Mapping[object, OptionKind] = {bool: "yes", int: "whole", float: "number", str: "text"}
@@ -124,6 +126,14 @@ def check_judgeable(plan: Plan) -> None:
     """Unjudgeable where an evaluator of the plan can judge nothing here."""
     if obstacles := obstacles_of(plan):
         raise Unjudgeable(obstacles)
+
+
+def with_run_problems(report: ValidationReport, document: Document, registry: Registry) -> ValidationReport:
+    """A report with what else would stop a run: prompts, attachments and the project's code."""
+    if report.dataset is None:
+        return report
+    report = report.with_problems([*unfilled_items(document, report.dataset), *attachment_problems(document)])
+    return report.with_problems(own_code_problems(document, registry))
 
 
 def own_code_problems(document: Document, registry: Registry) -> list[Problem]:

@@ -164,7 +164,15 @@ def result_rows(result: ImportResult, width: int, judged: Sequence[Row] | None =
     What came of judging again stands in the place of what was expected of it.
     """
     from tui_evals.imports.losses import Losses
-    from tui_evals.imports.summary import headline, kept_lines, note_lines, share_line, targets_line, totals_cells
+    from tui_evals.imports.summary import (
+        cannot_run_lines,
+        headline,
+        kept_lines,
+        note_lines,
+        share_line,
+        targets_line,
+        totals_cells,
+    )
 
     rows = [*paragraph(safe_line(headline(result)), width, "strong")]
     if cells := totals_cells(result):
@@ -176,7 +184,7 @@ def result_rows(result: ImportResult, width: int, judged: Sequence[Row] | None =
         rows += paragraph(safe_line(line), width)
     for line in kept_lines(result):
         rows += paragraph(safe_line(line), width, "pass")
-    for line in (*note_lines(result), *filter(None, [targets_line(result)])):
+    for line in (*note_lines(result), *filter(None, [targets_line(result)]), *cannot_run_lines(result)):
         rows += paragraph(safe_line(line), width, "warn")
     losses = Losses(list(result.losses)).ordered()
     if losses:

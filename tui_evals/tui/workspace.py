@@ -260,16 +260,11 @@ def _test_id(item: object) -> str | None:
 def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
     # Imported when it is wanted, because a dataset is shown before it is checked.
-    from tui_evals.datasets.attachments import attachment_problems
-    from tui_evals.runs.evaluator_checks import own_code_problems
-    from tui_evals.runs.prompting import unfilled_items
+    from tui_evals.runs.evaluator_checks import with_run_problems
 
     document = editing.document.with_data(editing.data)
     report = editing.checker.validate(document, evaluators.catalogue, evaluators.own)
-    if report.dataset is None:
-        return report
-    report = report.with_problems([*unfilled_items(document, report.dataset), *attachment_problems(document)])
-    return report.with_problems(own_code_problems(document, evaluators))
+    return with_run_problems(report, document, evaluators)
 
 
 def _prompt_folder(document: Document) -> Path | None:

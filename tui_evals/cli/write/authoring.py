@@ -9,7 +9,6 @@ from typing import Any
 from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, cell, is_output, say, say_json, warn, write_file
 from tui_evals.datasets import save
-from tui_evals.datasets.attachments import attachment_problems
 from tui_evals.datasets.companion import companion_of, companion_text
 from tui_evals.datasets.discover import STARTER, make_project, write_starter
 from tui_evals.datasets.document import Document, load
@@ -21,8 +20,7 @@ from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.files import CannotSave
 from tui_evals.imports.convert import converted, reads_back
-from tui_evals.runs.evaluator_checks import own_code_problems
-from tui_evals.runs.prompting import unfilled_items
+from tui_evals.runs.evaluator_checks import with_run_problems
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config_file import EMPTY, add_section, begin_configuration
 from tui_evals.targets.permissions import Approvals, is_shared, is_unclaimed
@@ -128,9 +126,7 @@ def _finding(file: Path) -> _Finding:
     except DatasetError as error:
         return _Finding(file, error.problems)
     report = validate(document, registry.catalogue, registry.own)
-    if report.dataset is not None:
-        report = report.with_problems([*unfilled_items(document, report.dataset), *attachment_problems(document)])
-        report = report.with_problems(own_code_problems(document, registry))
+    report = with_run_problems(report, document, registry)
     return _Finding(file, report.problems, report)
 
 

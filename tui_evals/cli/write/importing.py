@@ -35,6 +35,7 @@ from tui_evals.imports.keeping import keep_targets
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.summary import (
     agreement,
+    cannot_run_lines,
     difference_lines,
     headline,
     kept_lines,
@@ -240,6 +241,8 @@ def _say(result: ImportResult, found: Verification | None) -> None:
     for line in kept_lines(result):
         say(line, fg="green")
     if line := targets_line(result):
+        warn(line)
+    for line in cannot_run_lines(result):
         warn(line)
     if result.next:
         say(f"next: `{result.next}`")

@@ -152,7 +152,7 @@ class Tests:
     """The version of promptfoo that the configuration was written for."""
     seen: Seen = _ANSWER
     """What is judged where no test says otherwise: the answer, or what all providers make of it."""
-    code: CodeFiles = field(default_factory=CodeFiles, init=False)
+    code: CodeFiles = field(default_factory=CodeFiles)
     """The custom evaluators that assertions which are code become."""
     elsewhere: list[str] = field(default_factory=list, init=False)
     """What holds tests that cannot be read, because code makes them or they are kept elsewhere."""

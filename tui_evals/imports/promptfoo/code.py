@@ -41,6 +41,9 @@ def score(response, prompt, variables):
     return found {passes}
 """
 
+CodeFile = tuple[str, str]
+"""The ending and the text of the file of a custom evaluator that is called."""
+
 
 class NotCarried(Exception):
     """The code cannot be taken over; the message says why."""
@@ -50,6 +53,8 @@ class NotCarried(Exception):
 class CodeFiles:
     """The custom evaluators an import makes, by name; the same code is one evaluator."""
 
+    taken: Mapping[str, CodeFile] = field(default_factory=dict)
+    """The custom evaluators that the project has already, by name."""
     texts: dict[str, str] = field(default_factory=dict)
     endings: dict[str, str] = field(default_factory=dict)
     """The ending of the file of each, which says its language."""
@@ -102,8 +107,9 @@ class CodeFiles:
         return name
 
     def _is_free(self, name: str, text: str, ending: str) -> bool:
-        same = (self.texts.get(name, text), self.endings.get(name, ending)) == (text, ending)
-        return same and not name_problem(name, built_in())
+        wanted = (ending, text)
+        made = (self.endings.get(name, ending), self.texts.get(name, text))
+        return made == self.taken.get(name, wanted) == wanted and not name_problem(name, built_in())
 
 
 @dataclass(frozen=True, slots=True)

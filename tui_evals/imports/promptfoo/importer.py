@@ -9,16 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.discover import make_project, project_of
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError
 from tui_evals.datasets.validate import parse_dataset
-from tui_evals.evaluators.custom import FOLDER
+from tui_evals.evaluators.custom import FOLDER, discover_custom_evaluators, main_file
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, WrongOptions, shown
-from tui_evals.imports.keeping import json_in, keep_dataset, run_command, text_of
+from tui_evals.imports.keeping import LARGEST, json_in, keep_dataset, run_command, text_of
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.asserts import Version, version_of
 from tui_evals.imports.promptfoo.cases import Tests
-from tui_evals.imports.promptfoo.code import NotCarried, Seen, transform_code
+from tui_evals.imports.promptfoo.code import CodeFile, CodeFiles, NotCarried, Seen, transform_code
 from tui_evals.imports.promptfoo.files import Source, Spot, json_source, yaml_source
 from tui_evals.imports.promptfoo.prompts import (
     Prompt,
@@ -30,6 +31,7 @@ from tui_evals.imports.promptfoo.prompts import (
     transforms_of,
 )
 from tui_evals.imports.promptfoo.values import ENV, literal, lone_name, named_in_tags, named_of_environment, script_text
+from tui_evals.project_files import read_bytes
 from tui_evals.text.measures import counted
 from tui_evals.text.templates import TemplateError, render_template, template_variables
 
@@ -149,13 +151,24 @@ def recognises(path: Path) -> bool:
     return path.name in NAMES or any((path / name).is_file() for name in NAMES)
 
 
-def read_config(text: str, source: str, folder: Path, version: Version | None = None) -> tuple[Configuration, Losses]:
-    """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed."""
+def read_config(
+    text: str,
+    source: str,
+    folder: Path,
+    version: Version | None = None,
+    taken: Mapping[str, CodeFile] | None = None,
+) -> tuple[Configuration, Losses]:
+    """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed.
+
+    Its code becomes custom evaluators beside those that are `taken`.
+    """
     read = json_source if source.endswith(".json") else yaml_source
-    return read_source(read(text, source), folder, version)
+    return read_source(read(text, source), folder, version, taken)
 
 
-def read_source(source: Source, folder: Path, version: Version | None = None) -> tuple[Configuration, Losses]:
+def read_source(
+    source: Source, folder: Path, version: Version | None = None, taken: Mapping[str, CodeFile] | None = None
+) -> tuple[Configuration, Losses]:
     """Read the value of a configuration."""
     root = Spot(source, (), source.value)
     if not root.mapping():
@@ -167,7 +180,7 @@ def read_source(source: Source, folder: Path, version: Version | None = None) ->
     providers = root.get("providers") or root.get("targets")
     targets = read_providers(providers, folder, losses)
     seen = _seen(transforms_of(providers, folder), folder, losses)
-    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses, version, seen)
+    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses, version, seen, CodeFiles(taken or {}))
     if tests.around:
         prompts = tuple(_with_around(prompt, tests, losses) for prompt in prompts)
     data = {**_document(root, tests, prompts, losses), **_asked_for_by_all(targets)}
@@ -373,25 +386,40 @@ def may_be_config(path: Path) -> bool:
 def _import(request: ImportRequest) -> ImportResult:
     source = _config_file(request.path)
     version = _written_for(request.options.written_by, source.parent)
-    config, losses = read_config(text_of(source), str(source), source.parent, version)
     default = source.resolve().parent.name if source.name in NAMES else source.stem
     file = replace(request, path=source).dataset_file(default or "promptfoo")
+    root = project_of(file)
+    config, losses = read_config(text_of(source), str(source), source.parent, version, _own_code(root))
     written = _prompt_files(config.prompts, file, losses) if len(config.prompts) > 1 else []
     document = {**config.data, **_prompt_under_test(config.prompts, written, losses)}
     names = list(_target_names(config.targets))
     sections = _sections(config, names)
-    folder = request.project.root / FOLDER
-    code = {folder / name: text for name, text in config.code.items()}
+    code = {root / FOLDER / name: text for name, text in config.code.items()}
     texts = {one.path: one.text for one in written}
     models = [name if target.http else target.model for name, target in zip(names, config.targets, strict=True)]
     following = _commands(file, config, written, models)
     kept = keep_dataset(request, file, document, losses, prompts=texts, evaluators=code, following=following)
     with_names = [name if name in sections else model for name, model in zip(names, models, strict=True)]
+    notes: tuple[str, ...] = ()
+    if code:
+        make_project(root)  # which makes the evaluators those of every folder in it
+        if root != request.project.root:
+            notes = (f"the evaluators are those of another project: run the dataset from {root}",)
     return replace(
         kept,
+        notes=notes,
         targets=sections,
         next_with_targets=_commands(file, config, written, with_names),
     )
+
+
+def _own_code(root: Path) -> dict[str, CodeFile]:
+    """The custom evaluators of a project by name."""
+    files = {name: folder / main_file(name, folder) for name, folder in discover_custom_evaluators(root).items()}
+    return {
+        name: (file.suffix, read_bytes(file, most=LARGEST).decode("utf-8", "replace") if file.is_file() else "")
+        for name, file in files.items()
+    }
 
 
 def _written_for(said: str | None, folder: Path) -> Version | None:
