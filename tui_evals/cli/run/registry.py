@@ -208,9 +208,13 @@ def _note_losses(
 def _say_comparison(spec: EvalSpec, why: Sequence[str], how: ExecutionOptions) -> None:
     """Say whether the figures of a faithful run are those the original would report, or why not."""
     if how.as_json:
-        say_json_line({"event": "compares", "eval": spec.name, "compares": not why, "why": list(why)})
+        aside = ["usage_*"] if spec.needs.judge else []
+        told = {"compares": not why, "why": list(why), "except": aside}
+        say_json_line({"event": "compares", "eval": spec.name, **told})
     elif why:
         say(f"figures do not compare with oaieval: {'; '.join(why)}")
+    elif spec.needs.judge:
+        say("figures compare with oaieval, except usage_*: oaieval counts the tokens of the judge too")
     else:
         say("figures compare with oaieval")
 
