@@ -100,10 +100,14 @@ def _messages(contents: Any) -> Iterator[Mapping[str, Any]]:
             yield {"role": "user", "content": "".join(part["text"] for part in plain) if is_text else plain}
 
 
+_WRAPPERS = ("result", "output", "return_value")
+"""The keys under which agents put what a tool gave, because a response must be an object."""
+
+
 def _result(response: Any) -> str:
-    inner = response.get("result", response.get("output")) if isinstance(response, Mapping) else response
-    whole = response if inner is None or len(response) > 1 else inner
-    return whole if isinstance(whole, str) else json.dumps(whole, ensure_ascii=False)
+    if isinstance(response, Mapping) and len(response) == 1 and next(iter(response)) in _WRAPPERS:
+        response = next(iter(response.values()))
+    return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
 
 
 def _text(parts: Any) -> str:
