@@ -83,3 +83,33 @@ def test_what_goes_wrong_while_pieces_are_made_leaves_the_old_file(tmp_path):
 def test_a_number_that_is_not_open_is_a_sentence(tmp_path):
     with pytest.raises(CannotSave, match="/dev/fd/987654 could not be written: Bad file descriptor"):
         write_atomically(Path("/dev/fd/987654"), b"x")
+
+
+def test_the_ending_says_what_export_writes(shell, project, run):
+    assert shell("export", "-o", "out.csv").code == 0
+    assert Path("out.csv").read_text().startswith("kind,item,")
+    assert shell("export", "-o", "out.jsonl").code == 0
+    assert [json.loads(line)["item"] for line in Path("out.jsonl").read_text().splitlines()] == ["a", "b"]
+    refused = shell("export", "-o", "out.unknown")
+    assert refused.code == 2 and "the ending says what is written" in refused.err and not Path("out.unknown").exists()
+    assert shell("export", "--to", "json", "-o", "other.csv").code == 0
+    assert json.loads(Path("other.csv").read_text())["items"]
+
+
+def test_a_reader_that_closes_the_pipe_changes_no_exit_code(project, run):
+    Path("bad.json").write_text('{"items": [{"prompt": 1}]}')
+    code = "import sys; from tui_evals.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    for words, expected in (
+        (("show", "last"), 0),
+        (("export", "-o", "-"), 0),
+        (("--help",), 0),
+        (("help", "exit-codes"), 0),
+        (("validate", "bad.json"), 2),
+    ):
+        read, write = os.pipe()
+        os.close(read)
+        try:
+            done = subprocess.run(python_command("-c", code, *words), stdout=write, stderr=subprocess.PIPE, text=True)
+        finally:
+            os.close(write)
+        assert (done.returncode, "Traceback" in done.stderr) == (expected, False), (words, done.stderr)

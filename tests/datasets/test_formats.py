@@ -184,3 +184,10 @@ def test_parallel_lists_are_read_and_their_lines_found(tmp_path):
     report = validate(load(file), PUBLIC)
     assert [str(problem) for problem in report.problems] == ["items[1].prompt: must not be empty"]
     assert report.problems[0].line == 3
+
+
+def test_a_table_may_name_its_columns_as_an_item_does():
+    items, _ = rows.read_csv("prompt,expected_response,lang\nHi?,Hello,en\n")
+    assert items == [{"prompt": "Hi?", "expected_response": "Hello", "variables": {"lang": "en"}}]
+    items, _ = rows.read_csv("input,prompt\nHi?,kept as a variable\n")
+    assert items == [{"prompt": "Hi?", "variables": {"prompt": "kept as a variable"}}]

@@ -14,7 +14,7 @@ import click
 
 from tui_evals.cli.opening import GlobalOptions, Opening, is_dataset, opening
 from tui_evals.cli.options import as_json
-from tui_evals.cli.output import Stop, output_of_command, own_output, say_end, warn
+from tui_evals.cli.output import Stop, close_output, output_of_command, own_output, say_end, warn
 from tui_evals.version import __version__
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -183,10 +183,15 @@ def run(arguments: Sequence[str]) -> int | Opening:
     with output_of_command():
         try:
             result = cli.main(list(arguments), prog_name="tui-evals", standalone_mode=False)
-            sys.stdout.flush()
+            _flush()
             return result if isinstance(result, int | Opening) else 0
         except BrokenPipeError:
-            _close_output()
+            close_output(own_output())
+            return 0
+        except SystemExit:
+            if not isinstance(sys.stdout, click.utils.PacifyFlushWrapper):  # click leaves it where a pipe was closed
+                raise
+            close_output(own_output())
             return 0
         except OSError as problem:
             if problem.errno in (errno.EMFILE, errno.ENFILE):
@@ -197,17 +202,14 @@ def run(arguments: Sequence[str]) -> int | Opening:
                 return 1
             if problem.errno not in (errno.ENOSPC, errno.EIO):
                 raise
-            _close_output()
+            close_output(own_output())
             warn(f"the output could not be written: {problem.strerror}; nothing that is stored is lost")
             return 1
         except (Exception, KeyboardInterrupt) as problem:
             ending = _ending(problem)
             if _is_with_events(arguments):
                 message = ending.message.removeprefix("Error: ") or f"{type(problem).__name__}: {problem}"
-                try:
-                    say_end(ending.run, ending.status, message, ending.code)
-                except BrokenPipeError:
-                    _close_output()
+                say_end(ending.run, ending.status, message, ending.code)
             if not ending.message:
                 raise
             warn(ending.message)
@@ -239,6 +241,9 @@ def _is_with_events(arguments: Sequence[str]) -> bool:
     return "--json" in arguments and next((word for word in arguments if word in _COMMANDS), "") in _WITH_EVENTS
 
 
-def _close_output() -> None:
-    """Point the closed standard output elsewhere, which keeps Python from complaining at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), own_output().fileno())
+def _flush() -> None:
+    """Print what is left; a reader that closed the pipe does not change how the command ended."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        close_output(own_output())

@@ -106,6 +106,7 @@ def output_of_command() -> Iterator[None]:
         yield
     finally:
         own, _own = _own, None
+        _closed.clear()
         if own is not None:
             sys.stdout = stdout
         if own is not None and own is not stdout:
@@ -120,13 +121,37 @@ def own_output() -> IO[str]:
     return _own or sys.stdout
 
 
+def _echo(text: str | bytes, stream: IO[str], **how: Any) -> None:
+    """Print; once the reader has closed the pipe nothing is printed any more, and the command ends as it would."""
+    try:
+        click.echo(text, stream, **how)
+    except BrokenPipeError:
+        close_output(stream)
+
+
+_closed: set[int] = set()
+
+
+def close_output(stream: IO[str]) -> None:
+    """Point a stream that has no reader to nowhere, which keeps Python from complaining at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+    _closed.add(stream.fileno())
+
+
+def has_reader() -> bool:
+    """Whether the standard output still has a reader, as far as it was written to."""
+    return not _closed or own_output().fileno() not in _closed
+
+
 def say(text: str = "", *, err: bool = False, **style: Any) -> None:
     """Print text, made safe for the terminal first; NO_COLOR leaves bold and dim, a dumb terminal nothing."""
     if _is_dumb():
         style = {}
     elif os.environ.get("NO_COLOR"):
         style = {name: value for name, value in style.items() if name not in ("fg", "bg")}
-    click.echo(click.style(safe(text), **style) if style else safe(text), sys.stderr if err else own_output())
+    _echo(click.style(safe(text), **style) if style else safe(text), sys.stderr if err else own_output())
 
 
 def say_paged(lines: Sequence[tuple[str, bool]]) -> None:
@@ -165,17 +190,17 @@ def cell(text: str, width: int) -> str:
 def rewind(lines: int) -> None:
     """Go back over lines just printed on a terminal that redraws, and clear them."""
     if lines:
-        click.echo(f"\x1b[{lines}F\x1b[J", own_output(), nl=False)
+        _echo(f"\x1b[{lines}F\x1b[J", own_output(), nl=False)
 
 
 def say_json(value: object) -> None:
     """Print JSON, with control characters as escapes, so that the data stays the same."""
-    click.echo(_spelled_json(json.dumps(value, ensure_ascii=not _takes_all_signs(), indent=2)), own_output())
+    _echo(_spelled_json(json.dumps(value, ensure_ascii=not _takes_all_signs(), indent=2)), own_output())
 
 
 def say_json_line(value: object) -> None:
     """Print one line of JSON, spelled as in `say_json`."""
-    click.echo(_spelled_json(json.dumps(value, ensure_ascii=not _takes_all_signs())), own_output())
+    _echo(_spelled_json(json.dumps(value, ensure_ascii=not _takes_all_signs())), own_output())
 
 
 def say_end(run: str | None, status: str, message: str, exit_code: int, **more: object) -> None:
@@ -203,12 +228,12 @@ def say_data(data: str | Iterable[str]) -> None:
     as_text = own_output().isatty() or _takes_all_signs()
     for piece in pieces:
         message = piece if as_text else piece.encode("utf-8", "surrogatepass")
-        click.echo(message, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
+        _echo(message, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
 
 
 def say_annotation(command: str) -> None:
     """Print an order to the CI runner, which is ours: no text in it can end it or begin another."""
-    click.echo(command, own_output())
+    _echo(command, own_output())
 
 
 def _into_file() -> bool:

@@ -117,11 +117,15 @@ _SAME_NAME_COLUMNS = ("testId", "category", "notes", "name")
 
 
 def read_csv(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
-    """The items of a table and the line each ends on; a blank cell is absent, other columns become variables."""
-    names = {**COLUMNS, **(columns or {})}
-    fields = {column: field for field, column in names.items()} | {name: name for name in _SAME_NAME_COLUMNS}
+    """The items of a table and the line each ends on; a blank cell is absent, other columns become variables.
+
+    Without a column `input`, columns may be called as the fields of an item.
+    """
     reader = _reader(text)
     header = [name.strip() for name in next(reader, [])]
+    usual = COLUMNS if COLUMNS["prompt"] in header else {f: f if f in header else c for f, c in COLUMNS.items()}
+    names = {**usual, **(columns or {})}
+    fields = {column: field for field, column in names.items()} | {name: name for name in _SAME_NAME_COLUMNS}
     _check_header(header, names, columns or {})
     items: list[dict[str, Any]] = []
     lines: list[int] = []

@@ -112,7 +112,12 @@ OPTIONS = (
         _count,
         alone="1",
     ),
-    GateOption("baseline", "RUN", "Compare with RUN instead of the baseline that was set.", _run),
+    GateOption(
+        "baseline",
+        "RUN",
+        "Compare with RUN, or with the run in a results file, instead of the baseline that was set.",
+        _run,
+    ),
 )
 
 

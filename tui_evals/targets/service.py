@@ -110,6 +110,8 @@ class Exchange:
     """A sentence for each path that found nothing."""
     unmapped: list[str] = field(default_factory=list)
     """A sentence for each part of an answer that the reply has and no setting names, with the setting that would."""
+    is_envelope: bool = False
+    """Whether the whole reply was taken for the answer, though a part of it looks like one."""
 
 
 @dataclass(slots=True)
@@ -391,6 +393,9 @@ class Service:
         unmatched = {name: self._unmatched(name, found, failures) for name in _PATHS if self._is_missing(name, found)}
         if self.exchange is not None:
             self.exchange.unmatched = list(unmatched.values())
+            self.exchange.is_envelope = (
+                self._http.answer is None and answer_path(body.decode("utf-8", "replace")) is not None
+            )
             self.exchange.unmapped = list(_unmapped(self._http, body.decode("utf-8", "replace")))
         if "answer" in unmatched and not (found.lists.get("tool_calls") or found.lists.get("steps")):
             raise TargetError("agentResponseUnparseable", unmatched["answer"])

@@ -124,13 +124,12 @@ def search_command(text: str, limit: int, as_json: bool) -> None:
     "--to",
     "kind",
     type=click.Choice(["json", "csv", "jsonl", "oaieval-log", "inspect"]),
-    default="json",
-    show_default=True,
+    help="The ending of -o says it, when absent; json without -o.",
 )
 @click.option("-o", "--output", type=file_path, help="Where to; .evals/results/RUN.KIND when absent, - for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
 @click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
-def export_command(run: str, kind: str, output: Path | None, raw_csv: bool, only: str | None) -> None:
+def export_command(run: str, kind: str | None, output: Path | None, raw_csv: bool, only: str | None) -> None:
     """Write the results of RUN: json is an eval document, csv a table, jsonl everything line by line."""
     from tui_evals.cli.look.stored import export
 

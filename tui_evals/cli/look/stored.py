@@ -12,7 +12,7 @@ from typing import Literal
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, confirmed, is_output, say, say_json, warn
-from tui_evals.cli.run.ending import write_results
+from tui_evals.cli.run.ending import kind_named, write_results
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.figures import file_size
 from tui_evals.present.status import LIVE
@@ -45,8 +45,10 @@ def say_control(word: str, control: Control) -> None:
     say(f"{run.key} will {control} as soon as what is in flight allows")
 
 
-def export(word: str, kind: str, output: Path | None, raw: bool, only: str | None = None) -> None:
-    """Write the results of a run."""
+def export(word: str, kind: str | None, output: Path | None, raw: bool, only: str | None = None) -> None:
+    """Write the results of a run, as the kind or else the ending of the file says."""
+    if kind is None:
+        kind = "json" if output is None or is_output(output) or not output.suffix else kind_named(output)
     where = project.filter_or_stop(only)
     if where is not None and kind not in ("csv", "jsonl"):
         raise Stop("--only chooses the answers of a csv or jsonl file; add --to csv or --to jsonl")

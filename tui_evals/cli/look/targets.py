@@ -129,21 +129,30 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         return _say_unanswered(name, here, str(problem), to, as_json, seen)
     reply, usage = probed.reply, probed.reply.usage
     if as_json:
-        about = {"target": config.name, "model": config.model, "answers": True, "text": reply.text}
+        about = {
+            "target": config.name,
+            "model": config.model,
+            "answers": True,
+            "ready": not seen.is_envelope,
+            "text": reply.text,
+        }
         sent = to.data if to is not None else None
         about |= {"usage": asdict(usage) if usage else None, "message": None, "destination": sent}
         about |= {"protocol": probed.protocol, "url": probed.url, "changes": list(probed.changes)}
         about["understood"] = understood_text(reply.text, len(reply.tool_calls), reply.transcript)
         about |= {"tools": tools} if config.tools is not None else {}
         say_json({**about, "probes": [asdict(probe) for probe in probed.probes], **_exchange_data(seen)})
-        return 0
+        return int(seen.is_envelope)
     _say_exchange(seen)
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
     if config.kind == "embedding":
         said = f"gives vectors of {len(unpack_vector(reply.text)):,} numbers"
     else:
         said = f"answers: {cell(reply.text, 60)!r}"
-    say(f"✓ {config.name} ({config.model}) {said}, {tokens}", fg="green")
+    mark, color = ("✗", "red") if seen.is_envelope else ("✓", "green")
+    say(f"{mark} {config.name} ({config.model}) {said}, {tokens}", fg=color)
+    if seen.is_envelope:
+        say("  The answer would be the whole reply. Set its path under http of the target:", fg="red")
     if config.kind != "embedding":
         say(f"  {understood_text(reply.text, len(reply.tool_calls), reply.transcript)}")
     for sentence in (*seen.unmatched, *seen.unmapped):
@@ -157,7 +166,7 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
         say(f"  {change}")
     for tool, approved in tools.items():
         say(f"  calls    {cell(tool, 60)}{'' if approved else ': not approved, so it is not called'}", dim=not approved)
-    return 0
+    return int(seen.is_envelope)
 
 
 def _say_exchange(seen: Exchange) -> None:

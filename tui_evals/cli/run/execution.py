@@ -7,7 +7,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tui_evals.cli.inputs import approve, approve_store, evaluators_named
 from tui_evals.cli.output import Stop, keep_output_to_ourselves, say, say_end, say_json_line, warn
 from tui_evals.cli.run.ending import kind_named, say_causes, say_columns, say_gates, write_results
 from tui_evals.cli.run.watching import Progress
+from tui_evals.cli.runs_named import run_meant
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.paths import DatasetError
@@ -122,10 +123,15 @@ def find_baseline(how: ExecutionOptions, dataset: str, run: RunRow | None = None
     """
     if not how.gates.measuring and (run is None or not how.gates.has_checks):
         return how
-    with refusals(), project.reader() as reader:
+    with refusals(), ExitStack() as stack:
+        reader = stack.enter_context(project.reader())
         if run is not None:
             demand_own_store(reader, run.key, run=run)
-        return replace(how, gates=with_baseline(how.gates, reader, dataset, run))
+        gates = how.gates
+        if gates.baseline is not None:
+            gates = replace(gates, baseline=run_meant(reader, gates.baseline).key)
+            reader = stack.enter_context(project.reader())  # which has the run of a file that was just imported
+        return replace(how, gates=with_baseline(gates, reader, dataset, run))
 
 
 def run_request(request: RunRequest, here: Project, how: ExecutionOptions) -> tuple[RunRow | None, int]:

@@ -77,6 +77,9 @@ def start(*, registry: str | None, max_samples: int | None, faithful: bool, data
     here = open_project(how.env_name, how.trusting)
     name = options["name"] or Path(source).stem
     request = request_of(document, here, options, source=dataset_key(source, here.root), name=name)
+    dropped = [key for key in document.data.get("default_evaluators") or () if key not in (request.evaluators or ())]
+    if request.evaluators is not None and dropped and not how.quiet:
+        warn(f"note: --evaluators replaces the evaluators of {source}. Not judged by: {', '.join(dropped)}.")
     return run_request(request, here, how)[1]
 
 

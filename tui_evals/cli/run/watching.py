@@ -12,7 +12,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.opening import Opening, need_terminal
-from tui_evals.cli.output import Stop, cell, columns, redraws, rewind, say, say_end, say_json_line, warn
+from tui_evals.cli.output import Stop, cell, columns, has_reader, redraws, rewind, say, say_end, say_json_line, warn
 from tui_evals.cli.run.ending import baseline_lines, say_gates
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.gates import gates_data
@@ -148,7 +148,7 @@ class Progress:
                         raise
                     run = replace(run, waiting=store_wait())  # the work says itself what it makes of such a store
                     self._tell_store_wait(run, over)
-                if over:
+                if over or (work is None and not has_reader()):
                     return run
                 waiting = asyncio.sleep(_EVERY)
                 if work is None:
