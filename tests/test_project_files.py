@@ -18,7 +18,6 @@ OTHERWISE = {
     "store": "opens the store through its own checks",
     "terminal_facts.py": "/dev/tty",
     "tui/terminal.py": "/dev/tty",
-    "cli/main.py": "/dev/null",
     "cli/output.py": "/dev/null",
     "cli/write/items.py": "a value that the user names, which may be a pipe: --field @<(command)",
     "tui/external_programs.py": "a file in a temporary folder that was made just now",

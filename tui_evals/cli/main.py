@@ -6,9 +6,10 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
 
@@ -79,8 +80,26 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 _COMMANDS = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
 
 
+@contextmanager
+def _without_reader() -> Iterator[None]:
+    """End with 0 where click itself prints into a closed pipe, of which it would make exit code 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        close_output(own_output())
+        raise click.exceptions.Exit(0) from None
+
+
 class _Commands(click.Group):
     """A group that imports a command's module when the command is asked for, so that help stays quick."""
+
+    def make_context(self, *given: Any, **extra: Any) -> click.Context:
+        with _without_reader():
+            return super().make_context(*given, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _without_reader():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -185,14 +204,6 @@ def run(arguments: Sequence[str]) -> int | Opening:
             result = cli.main(list(arguments), prog_name="tui-evals", standalone_mode=False)
             _flush()
             return result if isinstance(result, int | Opening) else 0
-        except BrokenPipeError:
-            close_output(own_output())
-            return 0
-        except SystemExit:
-            if not isinstance(sys.stdout, click.utils.PacifyFlushWrapper):  # click leaves it where a pipe was closed
-                raise
-            close_output(own_output())
-            return 0
         except OSError as problem:
             if problem.errno in (errno.EMFILE, errno.ENFILE):
                 warn(
