@@ -113,3 +113,35 @@ def test_answers_are_matched_whatever_the_spaces_of_their_json_variables(project
 
 
 ASSERT = {"type": "contains", "value": "Sort"}
+
+
+PARTS = """\
+prompts: ['Say {{word}} now']
+providers:
+- {id: openai:a, config: {temperature: 0.5, response_format: {type: regex, pattern: a+}}}
+- {id: openai:b, config: {tools: {function_declarations: [{name: f}]}}}
+- {id: openai:c, config: {response_format: {type: json_schema, json_schema: {name: x, strict: true}}}}
+tests:
+- file://bad.csv
+- file://good.csv
+- {vars: {word: yes, more: ''}, assert: [{type: contains, value: Say}, {type: icontains, value: '{{more}}'}]}
+- {vars: {word: no, more: now}, assert: [{type: contains-any, value: '{{more}}'}]}
+"""
+
+
+def test_one_unusable_part_of_a_configuration_is_left_out_by_name_and_the_rest_is_imported(project, shell):
+    Path("bad.csv").write_text("word,more\na,b,c\n", encoding="utf-8")
+    Path("good.csv").write_text("word,,\nthree,,\n", encoding="utf-8")
+    done, data = imported(shell, PARTS)
+    for line in (
+        "3: left out: response_format of the provider (must be of type text, json_object or json_schema, the last",
+        "4: left out: tools of the provider (must be a list, not a mapping)",
+        "5: left out: response_format of the provider (must be of type text",
+        "7: left out: tests from file://bad.csv (bad.csv:2: the row has 3 cells but the header has 2)",
+        "9: left out: icontains (its template is empty for this test, which is an error there)",
+    ):
+        assert f"promptfooconfig.yaml:{line}" in done.out, done.out
+    assert [item["variables"]["word"] for item in data["items"]] == ["three", "yes", "no"]
+    assert data["items"][1]["evaluators"].keys() == {"ContainsAll", "icontains"}
+    assert shell("validate", "data.json").code == 0 and "incomplete" in shell("validate", "data.json").out
+    assert "--target openai/a" in done.out and "openai/b" in done.out and "openai/c" in done.out

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path as File
 from typing import Any
 
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.evaluators.base import CannotJudge
 from tui_evals.evaluators.javascript_engine import CodeFailed, Module, Script, value_of
 from tui_evals.evaluators.trust import Trust, TrustError
@@ -196,14 +197,22 @@ class Tests:
         if isinstance(spot.value, dict) and "path" in spot.value:
             return self._generated(spot, str(spot.value["path"]))
         spots: list[Spot] = []
+        faulty: list[tuple[Spot, DatasetError]] = []
         for entry in spot.entries():
             if isinstance(entry.value, str):
-                spots += self._loaded(entry)
+                try:
+                    spots += list(self._loaded(entry))
+                except DatasetError as fault:
+                    faulty.append((entry, fault))
             elif isinstance(entry.value, dict) and "path" in entry.value:
                 spots += self._generated(entry, str(entry.value["path"]))
             else:
                 entry.mapping()
                 spots.append(entry)
+        if faulty and not spots:
+            raise faulty[0][1]
+        for entry, why in faulty:
+            self._leave_out_tests(entry, entry.text(), str(why))
         return spots
 
     def _loaded(self, spot: Spot) -> Iterator[Spot]:

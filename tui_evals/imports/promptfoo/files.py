@@ -167,7 +167,8 @@ def rows_source(text: str, name: str) -> Source:
     started = 1
     try:
         header = [cell.strip() for cell in next(reader, [])]
-        if not any(header) or len(set(header)) < len(header):
+        named = [column for column in header if column]
+        if not named or len(set(named)) < len(named):
             raise DatasetError(name, [Problem("the header must name each column, and each name once", line=1)])
         started = reader.line_num + 1
         for row in reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any
@@ -341,12 +341,13 @@ def _settings(config: Spot) -> Iterator[tuple[str, Spot]]:
 def _configured(config: Spot, folder: File, losses: Losses) -> Iterator[tuple[str, Any]]:
     params: dict[str, Any] = {}
     for key, part in _settings(config):
-        if key == "tools":
-            yield "tools", _tools(part, folder)
+        if key in _READ:
+            try:
+                yield key, _READ[key](part, folder)
+            except DatasetError as fault:
+                losses.left_out(f"{key} of the provider", part.where, fault.problems[0].message)
         elif key == "headers":
             yield "headers", dict(_headers(part, losses))
-        elif key == "response_format":
-            yield "response_format", _response_format(part, folder)
         elif key in SAMPLING_PARAMS and isinstance(part.value, str) and _IN_TEXT.search(part.value):
             losses.left_out(f"{key} of the provider", part.where, "its value stands in the environment; write it down")
         elif key in SAMPLING_PARAMS:
@@ -415,6 +416,10 @@ def _response_format(spot: Spot, folder: File) -> str | Mapping[str, Any]:
     if not isinstance(schema, dict):
         raise spot.wrong("must be of type text, json_object or json_schema, the last with its schema")
     return schema
+
+
+_READ: Mapping[str, Callable[[Spot, File], Any]] = {"tools": _tools, "response_format": _response_format}
+"""Settings of a provider that are an item's here; one that cannot be read is left out."""
 
 
 _CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb"))

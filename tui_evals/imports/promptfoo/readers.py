@@ -47,14 +47,21 @@ class Given:
         """Note that the evaluator does not mean quite the same."""
         self.losses.changed(f"not-{self.kind}" if self.negate else self.kind, self.spot.where, why)
 
+    def check_filled(self) -> None:
+        """NoEqual where the value is a template that came to nothing for this test."""
+        if self.value == "" and self.spot.value.get("value"):
+            raise NoEqual("its template is empty for this test, which is an error there")
+
     def scalar(self) -> str:
         """The value as one text."""
+        self.check_filled()
         if self.value is None or self.value == "" or isinstance(self.value, list | dict):
             raise self.spot.wrong(f"value of {self.kind} must be text or a number, not {kind_of(self.value)}")
         return script_text(self.value)
 
     def several(self) -> list[str]:
         """The value as a list of texts; one text is split at its commas, and contains-any alone heeds quotes."""
+        self.check_filled()
         value = self.value
         if isinstance(value, str) and value and self.kind == "contains-any":
             value = [_QUOTES.sub("", part[1].strip()) for part in _AT_COMMAS.finditer(value)]
