@@ -235,7 +235,7 @@ def test_a_frame_of_a_hundred_thousand_rows_becomes_a_suite(project):
 def test_a_suite_is_not_taken_for_one_whose_name_is_cased_otherwise(project):
     letters("Case")
     keeping.suite_file(project, "Case").rename(keeping.suite_file(project, "case"))  # as on a disk that knows no case
-    with pytest.raises(UserValueError, match="'Case', and no file beside it can be 'case'"):
+    with pytest.raises(UserValueError, match="'Case', and no file next to it can be 'case'"):
         TestSuite("case", "exact_match")
 
 

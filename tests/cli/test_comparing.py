@@ -226,7 +226,7 @@ def test_with_only_a_stopped_run_before_it_that_one_is_named(shell):
 def test_a_run_twice_too_many_and_unknown_ones_are_refused(shell):
     keys = [past(Said()).key for _ in range(5)]
     assert "was given twice" in shell("compare", keys[0], keys[0]).err
-    assert "5 runs are too many beside each other; give 4 at most" in shell("compare", *keys).err
+    assert "5 runs are too many to compare. Name at most 4" in shell("compare", *keys).err
     assert "there is no run 'nothing'" in shell("compare", keys[0], "nothing").err
     assert len(heads(shell("compare", *keys[:4], "--only", "same").out)) == 1
 

@@ -282,7 +282,7 @@ def test_agreement_says_who_began_nothing(project, shell):
     _, run = stored(project, [PASS])
     done = shell("agreement")
     assert done.code == 0
-    assert done.out == f"nobody has labelled answers of {run.key} yet; `tui-evals label {run.key} --blind` begins\n"
+    assert done.out == f"{run.key} has no labels yet. Start: `tui-evals label {run.key} --blind`\n"
     assert json.loads(shell("agreement", "--json").out) == {"run": run.key, "agreement": []}
 
 

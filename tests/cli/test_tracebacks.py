@@ -72,7 +72,7 @@ def test_a_custom_evaluator_that_raises_says_where(shell, tmp_path):
     )
     out = shell("run", "data.json", "-t", "python:lookups:answer", "--trust").out
     assert "Strict could not judge: LookupError: no grade for (1" in out
-    assert "--item '#1'` shows more; once it is mended, `tui-evals rescore" in out
+    assert "--item '#1'` shows more. After fixing it: `tui-evals rescore" in out
     out = shell("show", "last", "--item", "#1").out
     assert 'File "custom-evaluators/Strict/Strict.py", line 3, in inner' in out and "child/main" not in out
 

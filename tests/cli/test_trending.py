@@ -31,7 +31,7 @@ def test_the_runs_of_the_latest_dataset_are_bars_and_a_table_with_the_oldest_fir
     assert f"{runs[2].key} is better than {runs[0].key}: 20 more of 20 items pass (p < 0.001)" in out
     assert re.findall(r"^(\w{6}) +\d{4}-", out, re.MULTILINE) == [run.key for run in runs]
     assert re.search(rf"^{runs[1].key} .* 50.0 % +20 items +29.1 to 70.9 +unpriced$", out, re.MULTILINE)
-    assert "nobody knows the price of some calls" in out
+    assert "the price of some calls is unknown" in out
 
 
 def test_a_dataset_is_named_by_its_file_its_source_or_a_run(shell, project):

@@ -101,7 +101,7 @@ def test_the_role_that_comes_next_is_the_one_of_a_new_message():
     assert parts.with_next_role([{"content": "x", "role": "user", "name": "n"}], 0) == [
         {"content": "x", "role": "assistant", "name": "n"}
     ]
-    with pytest.raises(CannotEdit, match="v mends it"):
+    with pytest.raises(CannotEdit, match="Press v to fix it"):
         parts.with_next_role([5], 0)
 
 

@@ -194,7 +194,7 @@ def test_a_path_that_leads_nowhere_is_a_sentence():
         steps.set_field(data, ("items", 7), "notes", "x")
     with pytest.raises(CannotEdit, match="no list of items"):
         steps.remove_items({"items": "broken"}, [0])
-    with pytest.raises(CannotEdit, match="is no object"):
+    with pytest.raises(CannotEdit, match="is not an object"):
         steps.set_field(dataset("broken"), ("items", 0), "notes", "x")
 
 

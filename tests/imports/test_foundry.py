@@ -660,7 +660,7 @@ def broken_message(role, *blocks):
             "prompt.parameters.responseFormat: must be 'JSON' or 'TEXT', not \"YAML\"",
         ),
         (bad() | {"prompt": 3}, 9, "prompt: must be an object"),
-        (bad(assertions=[]) | {"assertions": []}, 10, "assertions: some assertions stand inside"),
+        (bad(assertions=[]) | {"assertions": []}, 10, "assertions: some assertions are inside"),
     ],
 )
 def test_a_malformed_file_is_named_with_line_and_field(document, line, message):

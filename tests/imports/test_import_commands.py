@@ -638,7 +638,7 @@ def test_items_are_added_to_datasets_only(shell, project):
 def test_what_stands_beside_the_messages_is_said_to_be_left_out(shell, project, more, lost):
     put("chat.json", {"messages": CHAT, **more})
     done = shell("import", "chat.json")
-    assert ("left out: what stands beside messages" in done.out) == lost
+    assert ("left out: fields other than messages" in done.out) == lost
 
 
 # -- and back

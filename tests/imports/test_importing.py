@@ -150,7 +150,7 @@ def test_answers_alone_become_items_from_their_rows(shell, project):
     write(project / "lone" / "test_results.json", given)
     done = shell("import", "lone")
     assert done.code == 0, done.err
-    assert "note: there is no prompt beside the tests, so each item asks its test's input alone" in done.err
+    assert "note: there is no prompt next to the tests, so each item asks only its test's input" in done.err
     assert "note: 2 of the tests are known from their answers only" in done.err
     first, second = json.loads(Path("lone/lone.json").read_text())["items"]
     assert (first["prompt"], first["tags"], first["category"]) == ("q", ["polite"], "rule-1")
@@ -225,7 +225,7 @@ def test_seven_rules_forty_two_tests_and_four_models_come_to_the_known_counts(sh
     done = shell("import", "tag")
     assert done.code == 0
     assert "read 84 tests, 336 results of 4 models from tag" in done.out
-    assert done.err == "note: there is no prompt beside the tests, so each item asks its test's input alone\n"
+    assert done.err == "note: there is no prompt next to the tests, so each item asks only its test's input\n"
     facts = [item["extensions"]["promptpex"] for item in json.loads(Path("tag/tag.json").read_text())["items"]]
     assert [sum(one.get("inverse") is flag for one in facts) for flag in (False, True)] == [21, 21]
     passed = dict.fromkeys(kept, 0)

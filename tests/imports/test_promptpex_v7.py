@@ -90,7 +90,7 @@ def test_a_folder_of_an_older_version_comes_in_and_what_cannot_be_read_is_named(
     assert any("tests.csv, line 5 cannot be read as a row of a table" in what for what in losses)
     # The overview counts a blank verdict, and shares are of the tests: nothing of it differs.
     assert said["notes"] == [
-        "there is no prompt beside the tests, so each item asks its test's input alone",
+        "there is no prompt next to the tests, so each item asks only its test's input",
         "2 of the tests are known from their answers only",
     ]
     with Reader(Path(".evals/evals.db")) as reader:

@@ -80,7 +80,7 @@ def test_a_complaint_says_who_with_which_number_and_why():
 
 
 def test_what_is_missing_is_said_and_what_is_there_is_not():
-    assert missing_text(an_answer(status="pending"), None) == "Nobody has been asked yet."
+    assert missing_text(an_answer(status="pending"), None) == "Not asked yet."
     assert "has not answered yet" in missing_text(an_answer(status="running"), None)
     assert missing_text(an_answer(), said(" ")) == "The answer is empty."
     assert (missing_text(an_answer(), said("yes")), error_text(said("yes")), error_text(None)) == ("", "", "")

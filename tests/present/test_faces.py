@@ -110,7 +110,7 @@ def by_command(shown: Shown) -> Stated:
     first, *lines = shown.shell("show", shown.key).out.splitlines()
     headline = first.rsplit("  ", 1)[1]
     told = next(number for number, line in enumerate(lines) if re.search(r": .* · (<?\$|cost unknown)", line))
-    reason = [line for line in lines[:told] if "goes on with it" not in line]
+    reason = [line for line in lines[:told] if "continues it" not in line]
     summed = next((line for line in lines if line.startswith("all ")), lines[told])
     sentence, _, cost = summed.partition(": ")[2].rpartition(" · ")
     status, took = headline_of(headline)

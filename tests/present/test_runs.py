@@ -28,7 +28,7 @@ def test_a_finished_run_says_how_it_stands_what_came_of_it_and_what_that_cost():
 def test_a_run_that_stopped_says_what_goes_on_with_it():
     found = run_facts(a_run(status="interrupted"), totals(pending=10))
     assert (found.headline, found.counts) == ("! interrupted", "10 interrupted")
-    assert found.next_step == "`tui-evals resume k3fa9z` goes on with it"
+    assert found.next_step == "`tui-evals resume k3fa9z` continues it"
     assert next_step(a_run(status="interrupted", config={"generation": {}})) == ""
     assert next_step(a_run(status="running")) == ""
 

@@ -259,7 +259,7 @@ async def test_a_run_that_is_not_over_says_so(tmp_path):
     with Reader(path) as reader:
         found = Census(page(reader, [reader.run(run.id)])).text
     assert "This run was interrupted before its end. 1 answer is not there or not judged yet." in found
-    assert "Nobody has been asked yet." in found
+    assert "Not asked yet." in found
     assert "Judge none named" in found
     assert "cost unknown, 1 unpriced" in found
 

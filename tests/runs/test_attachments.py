@@ -98,7 +98,7 @@ def test_what_cannot_go_along_is_said_with_its_line_and_nothing_is_asked(project
         str(outside): "is no path to a file in the dataset's folder",
         ".env": "without .. and hidden names",
         "link.png": "leads out of the dataset's folder",
-        "http://127.0.0.1/a.png": "is an address, and nothing is fetched",
+        "http://127.0.0.1/a.png": "is an address. Nothing is downloaded",
         "gone.png": "there is no file 'gone.png'",
         "wrong.png": "is image/gif by its content; name it .gif",
         "none.bin": "is no picture, sound, PDF or text",

@@ -22,7 +22,7 @@ def test_a_spent_budget_says_what_was_spent_the_limit_and_by_how_much_it_was_exc
     assert "left" not in overspent.said and "--max-cost N` goes on" in overspent.said
     for command in (["show", "last"], ["watch", "last"], ["runs"]):
         assert "$0.300 spent of a limit of $0.0500" in overspent.do(*command)
-    assert "--max-cost N` goes on with it" in overspent.do("watch", "last")
+    assert "--max-cost N` continues it" in overspent.do("watch", "last")
 
 
 def test_what_a_call_may_cost_is_reckoned_by_the_largest_answer_seen_also_after_a_resume(overspent):

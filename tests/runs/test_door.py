@@ -202,7 +202,7 @@ def test_side_calls_are_paid_and_do_not_become_the_conversation(project):
     titled = AGENT.replace("print({", "chat([{'role': 'user', 'content': 'A title, please'}]); print({")
     run(project, "chat", "--no-cache", program=titled)
     [detail] = details(project)
-    assert detail.answer.diagnostics["door"] == "4 model calls, 1 of them beside the conversation"
+    assert detail.answer.diagnostics["door"] == "4 model calls, 1 of them outside the conversation"
     assert [call.name for call in parts_of(transcript_of(detail.answer), Call)] == ["find", "find"]
     spoken = [message.took.cost for message in transcript_of(detail.answer).messages if message.role == "assistant"]
     assert detail.answer.cost > sum(spoken)

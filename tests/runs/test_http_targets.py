@@ -191,7 +191,7 @@ def test_headers_go_along_to_models_too(project, monkeypatch):
             "http.body must hold no key or password",
         ),
         ("http = { url = 'http://h/', anser = '$' }", "did you mean 'answer'?"),
-        ("http = { url = 'http://h/' }", "base_url: does nothing beside http; give url in http"),
+        ("http = { url = 'http://h/' }", "base_url: has no effect with http. Give url in http"),
     ],
 )
 def test_what_cannot_be_meant_is_said(project, settings, said):

@@ -75,11 +75,11 @@ def test_more_than_is_looked_up_is_said_as_at_least():
 def test_what_is_dear_or_long_or_has_no_price_is_thought_of_twice():
     usual = (1.0, 500)
     assert why_think_twice(Estimate(500, 0, 1.0), *usual) == ""
-    assert why_think_twice(Estimate(500, 0, 1.01), *usual) == "this is more than $1.00"
-    assert why_think_twice(Estimate(400, 101, 0.0), *usual) == "this is more than 500 calls"
+    assert why_think_twice(Estimate(500, 0, 1.01), *usual) == "this costs more than $1.00"
+    assert why_think_twice(Estimate(400, 101, 0.0), *usual) == "this takes more than 500 calls"
     assert why_think_twice(Estimate(600, 0, 0.0, cached=100), *usual) == ""
-    assert why_think_twice(Estimate(1, 0, 0.0, unpriced=("m",)), *usual) == "nobody knows what m costs"
-    assert why_think_twice(Estimate(6, 0, 3.0), 4.0, 5) == "this is more than 5 calls"
+    assert why_think_twice(Estimate(1, 0, 0.0, unpriced=("m",)), *usual) == "the price of m is unknown"
+    assert why_think_twice(Estimate(6, 0, 3.0), 4.0, 5) == "this takes more than 5 calls"
 
 
 def test_an_estimate_says_about_and_that_nothing_is_known_or_paid():

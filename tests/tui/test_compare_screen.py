@@ -69,12 +69,12 @@ async def read(pilot):
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_the_runs_face_each_other_and_the_line_under_the_cursor_is_diffed(path, size):
-    async with Bench(path, why="key2 beside its baseline, key1").run_test(size=size) as pilot:
+    async with Bench(path, why="key2 and its baseline, key1").run_test(size=size) as pilot:
         await read(pilot)
         app = pilot.app
         assert app.kinds == ["✗ broken", "✓ fixed", "~ changed", "= same", "✗ broken", "‹ gone"]
         assert "A before" in app.top and "B after" in app.top and "B passes 1 fewer of 5 items than A" in app.top
-        assert app.said == "key2 beside its baseline, key1"
+        assert app.said == "key2 and its baseline, key1"
         await until(pilot, lambda: "old" in app.full and "new" in app.full)
         await pilot.press("j", "j", "j")
         await until(pilot, lambda: "A and B are the same." in app.full)
@@ -307,7 +307,7 @@ async def test_four_runs_have_a_column_each_and_one_key_brings_another_beside_th
         await until(pilot, lambda: "A → B" in app.full and "new" in app.full)
         await pilot.press("v")
         await until(pilot, lambda: "A → C" in app.full and "A and C are the same." in app.full)
-        assert app.said.startswith("A beside C")
+        assert app.said.startswith("A next to C")
         await pilot.press("v")
         await until(pilot, lambda: "A → D" in app.full and "last" in app.full)
         await pilot.press("j")
@@ -333,7 +333,7 @@ async def test_what_was_expected_comes_beside_either_run_and_columns_become_one(
         assert "It is 4." in app.full and "It is four." not in app.full
         await pilot.press("e")
         await until(pilot, lambda: "It is four." in app.full and "It is 4." in app.full)
-        assert app.said.startswith("expected beside A") and "It is 5." not in app.full
+        assert app.said.startswith("expected next to A") and "It is 5." not in app.full
         await pilot.press("e")
         await until(pilot, lambda: "It is four." in app.full and "It is 5." in app.full)
         await pilot.press("e", "d")

@@ -283,7 +283,7 @@ def test_what_only_the_answers_say_stands_where_they_say_it():
     ("manner", "says"),
     [
         (PairView(), "A beside C"),
-        (PairView(beside="first"), "expected beside A"),
+        (PairView(beside="first"), "expected next to A"),
         (PairView(beside="later", unified=True), "expected beside C, in one column"),
     ],
 )

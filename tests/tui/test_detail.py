@@ -215,7 +215,7 @@ async def test_where_there_is_no_answer_the_reason_and_what_was_expected_stand(p
     text = project.text(0)
     assert "! agentTimeout: took too long" in text
     assert "Paris is the capital." in text
-    assert "Nobody has been asked yet." in project.text(1)
+    assert "Not asked yet." in project.text(1)
 
 
 async def test_without_a_reference_the_answer_stands_alone_and_a_is_offered(project):
@@ -806,7 +806,7 @@ async def test_an_answer_of_a_megabyte_is_shown_before_it_is_compared(tmp_path):
     await project.answer(0, answered(text))
     app = Bench(project, 1)
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: "Nobody has been asked yet." in app.text)
+        await until(pilot, lambda: "Not asked yet." in app.text)
         app.pane.watching.answer = project.rows[0]
         app.pane.sync()
         await until(pilot, lambda: "line 0 of" in "".join(row_text(one) for one in app.lines.rows[:12]))

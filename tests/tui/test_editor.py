@@ -85,7 +85,7 @@ def test_the_dataset_shows_its_own_fields_and_where_problems_are(tmp_path):
     )
     assert keys(made)[:2] == ["metadata.name", "description"]
     assert {"metadata.owner", "house", "schemaVersion", ("items", 1), ("items", 2, "turns", 0)} <= set(keys(made))
-    assert "export: not portable to runevals before its problems are mended" in shown(made)
+    assert "export: not portable to runevals until its problems are fixed" in shown(made)
 
 
 def test_the_badge_names_the_first_reason(tmp_path):

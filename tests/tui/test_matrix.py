@@ -166,7 +166,7 @@ async def test_answers_come_into_the_grid_while_the_run_goes_on(tmp_path, monkey
             await person.until(lambda: isinstance(person.app.screen, MatrixScreen))
             await person.sees("· pending")
             await person.press("j")
-            await person.sees("Nobody has been asked yet.")
+            await person.sees("Not asked yet.")
             with Writer(path) as writer:
                 await answer(path, writer, run.id, [None, ("fail", "no idea")])
             await person.sees("no idea")

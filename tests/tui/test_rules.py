@@ -253,7 +253,7 @@ def test_why_nothing_can_be_made_anew_is_a_sentence(tmp_path):
     assert read_rule_files(file).cannot == "" and read_rule_files(file).target == "demo"
     assert "writes tags.json, and mine.json is open" in read_rule_files(file.with_name("mine.json")).cannot
     (file.parent / "generation.json").unlink()
-    assert "there is no generation.json beside tags.json" in read_rule_files(file).cannot
+    assert "there is no generation.json next to tags.json" in read_rule_files(file).cannot
     (file.parent / "generation.json").write_text("{")
     assert "generation.json cannot be read" in read_rule_files(file).cannot
 

@@ -208,12 +208,12 @@ def test_tags_are_words_with_spaces_or_commas_between_them():
 def test_what_is_compared_is_what_is_marked_else_what_it_came_from():
     one, two, three = run(1), run(2), run(3)
     others = None, one, [three, two]
-    assert choose_runs(three, [two, one], *others) == ((one, two), "the 2 marked runs beside each other")
+    assert choose_runs(three, [two, one], *others) == ((one, two), "the 2 marked runs")
     assert choose_runs(one, [three, one, two], *others).runs == (one, two, three)
-    assert choose_runs(one, [three], *others) == ((one, three), "key1 beside the marked run, key3")
-    assert choose_runs(three, [three], *others) == ((one, three), "key3 beside its parent, key1")
-    assert choose_runs(three, [], None, None, [three, two]) == ((two, three), "key3 beside the run before, key2")
-    assert choose_runs(one, [], three, two, []) == ((three, one), "key1 beside its baseline, key3")
+    assert choose_runs(one, [three], *others) == ((one, three), "key1 and the marked run, key3")
+    assert choose_runs(three, [three], *others) == ((one, three), "key3 and its parent, key1")
+    assert choose_runs(three, [], None, None, [three, two]) == ((two, three), "key3 and the run before, key2")
+    assert choose_runs(one, [], three, two, []) == ((three, one), "key1 and its baseline, key3")
     assert choose_runs(one, [], None, None, [one]) is None
     assert choose_runs(None, [one], *others) is None
 

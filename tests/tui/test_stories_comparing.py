@@ -53,7 +53,7 @@ async def test_two_marked_runs_are_compared_and_read_down_to_the_answer_that_bro
     async with at_the_workbench(tmp_path, size=(100, 30)) as person:
         await at_the_runs(person, "try 3")
         await compared(person, "space", "G", "space")
-        await person.sees("the 2 marked runs beside each other")
+        await person.sees("the 2 marked runs")
         await person.until(lambda: "B is worse: 6 fewer of 8 items pass (p = 0.031)." in flat(person))
         await person.sees("✗ 6 broken")
         await person.press("b")
@@ -175,7 +175,7 @@ async def test_a_run_is_made_the_baseline_and_later_ones_are_compared_with_it(tm
         with Reader(path) as reader:
             assert [(one.source, one.run) for one in baselines(reader)] == [("evals/a.json", 1)]
         await compared(person, "g")
-        await person.sees("beside its baseline")
+        await person.sees("and its baseline")
         assert [line[:7] for line in person.screen().split("\n")[:2]] == ["A try 1", "B try 3"]
         await person.press("escape", "G", "D")
         await person.sees("Delete try 1?")

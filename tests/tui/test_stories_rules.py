@@ -218,7 +218,7 @@ async def test_a_dataset_whose_generation_is_elsewhere_says_why_nothing_is_made(
     async with at_the_workbench(tmp_path, dataset=FILE, size=(160, 45)) as person:
         await at_the_rules(person)
         await person.press("t")
-        assert "there is no generation.json beside tags.json" in said(person)
+        assert "there is no generation.json next to tags.json" in said(person)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -101,9 +101,9 @@ def test_runs_are_watched_read_mended_and_compared(project, size):
         sees("\x1b4", "/ filter")
 
         # What would cost more than the settings allow unasked is begun by nobody in passing.
-        sees("r", "2 calls, about", r"k goes to start")
+        sees("r", "2 calls, about", r"Press k for Start")
         terminal.press("\r")
-        terminal.until(lambda: "goes to start" not in terminal.rows.screen)
+        terminal.until(lambda: "for Start" not in terminal.rows.screen)
         sees("1r", r"24 calls \(24 of 24 known\), free")
         sees("\x1b", "statuses of")
         terminal.press("q")

@@ -76,7 +76,7 @@ async def execute(
         outcome = await execution.execute(prepared.store(writer), writer)
     run = outcome.run
     if not outcome.finished:
-        again = f"; `tui-evals resume {run.key}` goes on with it" if store == root else ""
+        again = f"; `tui-evals resume {run.key}` continues it" if store == root else ""
         raise ArthurInternalError(f"the run {suite_run.name!r} stopped: {outcome.message.rstrip('.')}{again}")
     with garbage_collection_paused(), Reader(project.store) as reader:
         return FinishedRun(

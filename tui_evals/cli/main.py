@@ -45,7 +45,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "watch": ("run.commands", "Follow a run, whichever process executes it."),
         "pause": ("run.commands", "Let a run start nothing new until it is resumed."),
         "stop": ("run.commands", "End a run once what is in flight has its answer."),
-        "resume": ("run.commands", "Go on with a run where it stopped."),
+        "resume": ("run.commands", "Continue a run where it stopped."),
         "rerun": ("run.commands", "Ask items of a run again, in a new run."),
         "rescore": ("run.commands", "Judge the answers of a run again."),
         "targets": ("look.commands", "List the targets; `targets check NAME` makes one call."),
@@ -64,7 +64,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Compare": {
         "compare": ("compare.commands", "What changed between runs, and whether it is real."),
-        "diff": ("compare.commands", "Expected responses beside the answers of a run."),
+        "diff": ("compare.commands", "Show expected responses next to the answers of a run."),
         "trend": ("compare.commands", "How the runs of a dataset went, one after the other."),
         "baseline": ("compare.commands", "The run later ones are measured against: set, show, clear."),
         "battle": ("compare.commands", "Let a judge choose between the answers of runs."),

@@ -306,7 +306,7 @@ def confirmed(question: str, *, yes: bool = False, default: bool = False, instea
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise Stop(f"{question} Nobody can answer here, for the standard input is no terminal: {instead}")
+        raise Stop(f"{question} Cannot ask: input is not a terminal. Instead, {instead}.")
     return click.confirm(question, default=default, err=True)
 
 
@@ -318,5 +318,5 @@ def asked(question: str, default: str | None, given: str | None, option: str) ->
         answer: str = click.prompt(question, default=default, show_default=bool(default), err=True)
         return answer.strip()
     if default is None:
-        raise Stop(f"{question} Nobody can answer here, for the standard input is no terminal: give --{option}")
+        raise Stop(f"{question} Cannot ask: input is not a terminal. Give --{option}.")
     return default

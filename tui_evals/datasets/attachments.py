@@ -63,7 +63,7 @@ def read_attachment(folder: FilePath, name: str) -> bytes:
 def _file(folder: FilePath, name: str) -> FilePath:
     """Where a file is that a dataset may name."""
     if "://" in name or name.startswith("data:"):
-        raise CannotAttach(f"{name[:80]!r} is an address, and nothing is fetched: put the file beside the dataset")
+        raise CannotAttach(f"{name[:80]!r} is an address. Nothing is downloaded: put the file next to the dataset")
     written = FilePath(name)
     if "\0" in name or written.is_absolute() or any(part.startswith(".") for part in written.parts):
         raise CannotAttach(f"{name!r} is no path to a file in the dataset's folder, without .. and hidden names")

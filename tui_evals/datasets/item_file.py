@@ -61,7 +61,7 @@ def write_items(items: Sequence[tuple[str, Any]]) -> str:
 
 def _written(name: str, item: Any) -> str:
     if not isinstance(item, dict):
-        raise CannotEdit(f"{name} is no object; mend it in the file of the dataset")
+        raise CannotEdit(f"{name} is not an object. Fix it in the dataset file")
     try:
         text = write_yaml(item) if item else ""
         exact = same_data(load_mapping(text, limit=_LIMIT)[0], item)

@@ -139,7 +139,7 @@ class SimulatedUser(_StrictModel):
     goal: Text = Field(description="What the user wants from the conversation; the target is not told.")
     persona: Text | None = Field(default=None, description="Who the user is, knows and how the user speaks.")
     opening: Text | None = Field(
-        default=None, description="The first thing the user says; else whoever plays the user says it."
+        default=None, description="The user's first message. Without it, the simulated user writes one."
     )
     max_turns: Annotated[int, Field(ge=1, le=100)] = Field(
         default=8, description="How often the user speaks at most; 8 if absent."
@@ -348,7 +348,7 @@ class Dataset(_StrictModel):
     matrix: Matrix | None = Field(default=None, description="The same of every item, where it gives no value itself.")
     messages: list[Message] | None = Field(default=None, description="The prompt under test as chat messages.")
     prompt_file: Text | None = Field(
-        default=None, description="The prompt under test as a .prompty file beside this one."
+        default=None, description="The prompt under test as a .prompty file next to this one."
     )
     tools: list[dict[str, Any]] | None = None
     tool_results: list[ToolResult] | None = Field(default=None, description="What tools give, written beforehand.")

@@ -119,7 +119,7 @@ def with_next_role(value: Any, number: int) -> Any:
     """The messages with the next role for one of them; what else it holds stays."""
     message = value[number]
     if not isinstance(message, dict):
-        raise CannotEdit("this is no message: it has no role; v mends it as JSON")
+        raise CannotEdit("this is not a message: it has no role. Press v to fix it as JSON")
     role = message.get("role")
     after = ROLES[(ROLES.index(role) + 1) % len(ROLES)] if role in ROLES else "user"
     return [*value[:number], {**message, "role": after}, *value[number + 1 :]]

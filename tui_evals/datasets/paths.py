@@ -350,7 +350,7 @@ def unit_at(data: Data, path: Path) -> Data:
     """The item or turn at a path."""
     unit = get_at(data, path)
     if not isinstance(unit, dict):
-        reason = "there is none" if unit is None else "it is no object; mend it in the file"
+        reason = "there is none" if unit is None else "it is not an object. Fix it in the file"
         raise CannotEdit(f"{path_text(path)} cannot be edited: {reason}")
     return unit
 

@@ -120,7 +120,7 @@ def upgrade(document: Document) -> Upgrade:
     from .validate import parse_dataset, with_lines
 
     if document.dialect in ("csv", "jsonl"):
-        message = "is no eval document; `tui-evals convert --to m365` writes one beside it"
+        message = "is not an eval document. `tui-evals convert --to m365` writes one next to it"
         raise DatasetError(str(document.file), [Problem(message)])
     before = None if document.needs_upgrade else document.data["schemaVersion"]
     _, problems = parse_dataset(document.data)

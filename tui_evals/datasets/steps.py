@@ -57,7 +57,7 @@ def set_option(data: Data, where: Path, key: str, name: str, value: Any) -> Data
     if key not in own:
         raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}; add it there before you change its options")
     if not isinstance(own[key], dict):
-        raise CannotEdit(f"the options of '{key}' are no object; mend them in the file")
+        raise CannotEdit(f"the options of '{key}' are not an object. Fix them in the file")
     if value is not None:
         options = {**own[key], name: value}
     elif name in own[key]:
@@ -94,7 +94,7 @@ def _written_evaluators(data: Data, where: Path) -> Data:
     if own is None:
         return {key: dict(options) for key, options in SYSTEM_DEFAULTS.items()} if where == DEFAULTS else {}
     if not isinstance(own, dict):
-        raise CannotEdit(f"{path_text(_evaluators_path(where))} is no object; mend it in the file")
+        raise CannotEdit(f"{path_text(_evaluators_path(where))} is not an object. Fix it in the file")
     return own
 
 
@@ -170,7 +170,7 @@ def item_tags(item: object, position: int) -> list[str]:
     """The tags of an item; CannotEdit where they are no list of texts."""
     tags = item.get("tags") if isinstance(item, dict) else None
     if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
-        raise CannotEdit(f"the tags of item {position + 1} are no list of texts; mend them first")
+        raise CannotEdit(f"the tags of item {position + 1} are not a list of texts. Fix them first")
     return tags or []
 
 
@@ -297,7 +297,7 @@ def items_of(data: Data) -> list[Any]:
     """The items of a dataset; CannotEdit where it has no list of them."""
     items = data.get("items")
     if not isinstance(items, list):
-        raise CannotEdit("the dataset has no list of items; mend the file in an editor first")
+        raise CannotEdit("the dataset has no list of items. Fix the file in an editor first")
     return items
 
 

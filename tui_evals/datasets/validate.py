@@ -66,7 +66,7 @@ class ValidationReport:
         if self.portable:
             return "portable to runevals"
         if not self.valid:
-            return "not portable to runevals before its problems are mended"
+            return "not portable to runevals until its problems are fixed"
         first, more = self.portability[0], len(self.portability) - 1
         where = "" if first.path else "the file "
         return f"not portable to runevals: {where}{first}{f' (+{more} more)' if more else ''}"

@@ -235,7 +235,7 @@ class ToolsSucceeded(Evaluator):
         """Count the errors."""
         known = [call for call in evidence.tool_calls or () if call.result is not None]
         if not known:
-            return skipped_score("nobody called a tool here, so none can have failed")
+            return skipped_score("no tool was called")
         failed = [call for call in known if call.failed]
         reason = f"{failed[0].name} failed: {quoted(failed[0].result or '')}" if failed else "every call gave a result"
         return measured_score(1 - len(failed) / len(known), 1.0, reason, failed=[call.name for call in failed])

@@ -177,7 +177,7 @@ class _StepLimit(Evaluator):
             if message.took is not None and (value := self.value_of(message.took)) is not None
         ]
         if not found:
-            return skipped_score("nobody knows what the steps took")
+            return skipped_score("the duration of the steps is unknown")
         most, place = max(found)
         limit, unit = self.options.threshold, self.measure.unit
         reason = f"step {place} took most: {most:g} {unit}, of {len(found)} steps"

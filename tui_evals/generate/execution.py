@@ -187,7 +187,7 @@ class GenerationExecution:
                     recorded_activity(self._reader, self._writer, "generation", found.about, request, self._key)
                 )
             if place is not None:
-                self._tell(f"what was made before lies in {place}")
+                self._tell(f"the earlier files are in {place}")
             self._note_inputs()
             ended = await (self._take_steps() if is_made else self._take_steps_in_session())
             if found.request.use_cache:

@@ -290,7 +290,7 @@ def _saved(folder: GenerationFolder) -> tuple[Mapping[str, Any], Mapping[str, An
     try:
         options = saved_options(folder.record.get("options"))
     except ValueError as problem:
-        raise CannotPlan(f"{file}, {problem}; mend it there, or delete the file") from None
+        raise CannotPlan(f"{file}, {problem}. Fix it there, or delete the file") from None
     lists = ("judges", "groundtruth_judges", "under_test")
     wrong = [role for role in lists if not _is_name_list(_field_of(targets, role, []))]
     wrong += [
@@ -298,7 +298,7 @@ def _saved(folder: GenerationFolder) -> tuple[Mapping[str, Any], Mapping[str, An
     ]
     if not isinstance(targets, dict) or wrong:
         raise CannotPlan(
-            f"{file}: targets must name a target for each role, or a list of them; mend it, or delete the file"
+            f"{file}: targets must name a target for each role, or a list of them. Fix it, or delete the file"
         )
     return options, targets
 

@@ -190,7 +190,7 @@ def _current_truth(truth: Truth | None, test: Test) -> Truth | None:
 async def write_groundtruth(work: Generation) -> str:
     """Answers to all tests, asked again up to three times while they are not good enough."""
     if not work.models.groundtruth_judges:
-        work.tell("groundtruth: no judge is named, so nobody looks over it; name one with --groundtruth-judge TARGET")
+        work.tell("groundtruth: not reviewed, because no judge is named. Name one with --groundtruth-judge TARGET")
     if any(judge is work.models.groundtruth for judge in work.models.groundtruth_judges):
         name = work.models.groundtruth.config.name
         work.tell(f"groundtruth: {name} judges its own answers; name another judge with --groundtruth-judge")

@@ -72,8 +72,8 @@ async def write_inverse_rules(work: Generation) -> str:
     before = rule_lines(work.folder.read("inverse_rules.txt"))
     if len(before) != len(rules):
         raise CannotGenerate(
-            f"{work.folder.path / 'inverse_rules.txt'} holds {len(before)} rules and rules.txt {len(rules)}, so nobody "
-            "knows which belongs to which; mend the file, or make it anew with --from inverse"
+            f"{work.folder.path / 'inverse_rules.txt'} holds {len(before)} rules and rules.txt {len(rules)}, so it is "
+            "unclear which belongs to which. Fix the file, or make it again with --from inverse"
         )
     if outside := [place for place in work.invert if not 1 <= place <= len(rules)]:
         raise CannotGenerate(f"there is no output rule {outside[0]}; they are numbered 1 to {len(rules)}")

@@ -141,7 +141,7 @@ def recording_of(
     name = named_in(file, "run", losses)
     belongs = file.get(("test_suite_id",), str, optional=True)
     if belongs is not None and belongs != suite.data.get("id"):
-        file.refuse(f"is {belongs}, and the suite beside it is {suite.data.get('id')}", "test_suite_id")
+        file.refuse(f"is {belongs}, and the suite next to it is {suite.data.get('id')}", "test_suite_id")
     noted = {key: value for key in METADATA if (value := file.get((key,), str, optional=True))}
     if not noted:
         losses.left_out("model and prompt of runs", why="Arthur Bench does not keep them in its files")

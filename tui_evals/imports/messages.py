@@ -82,7 +82,7 @@ def _items(path: Path, with_checks: bool, losses: Losses) -> list[Data]:
     losses.carried(f"{count} conversation{'' if count == 1 else 's'}", str(path))
     if not all(_is_bare(part) for part in _parts(json_in(path))):
         why = "a target has parameters, and a run has ids, times and usage"
-        losses.left_out("what stands beside messages, tools and response_format", str(path), why)
+        losses.left_out("fields other than messages, tools and response_format", str(path), why)
     return items
 
 

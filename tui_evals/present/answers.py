@@ -47,9 +47,9 @@ _REMEDIES: Mapping[str, str] = {
     "content_filter": "look at the question, or at the filter of the provider: {look}",
     **dict.fromkeys(("max_turns", "given_up"), "read the conversation: {look}"),
     "refusal": "look at the question: {look}",
-    "evaluatorError": "{look} shows more; once it is mended, {again}",
-    "evaluatorLoadError": "{look} shows more; once it is mended, {again}",
-    "evaluatorConfigurationError": "mend the evaluator or the item; then {again}",
+    "evaluatorError": "{look} shows more. After fixing it: {again}",
+    "evaluatorLoadError": "{look} shows more. After fixing it: {again}",
+    "evaluatorConfigurationError": "fix the evaluator or the item, then {again}",
 }
 
 
@@ -85,9 +85,9 @@ def _text(run: RunRow, cause: FailureCause, causes: Sequence[FailureCause]) -> C
     if cause.evaluator:
         again = f"`tui-evals rescore {run.key}` judges again and asks no target"
     look = f"`tui-evals show {run.key} --item {shlex.quote(cause.item)}`"
-    template = _REMEDIES.get(cause.code, "once it is mended, {again}")
+    template = _REMEDIES.get(cause.code, "after fixing it: {again}")
     if _RAISED in cause.message:
-        template = "{look} shows where it was raised; once it is mended, {again}"
+        template = "{look} shows where it was raised. After fixing it: {again}"
     return CauseText(
         cause,
         f"{cause.count:,}× {cause_sentence(cause)}",
@@ -268,7 +268,7 @@ def missing_text(row: AnswerRow, record: AnswerRecord | None) -> str:
     if record is None:
         if row.status == "running":
             return "The target has been asked and has not answered yet."
-        return "Nobody has been asked yet." if row.status == "pending" else "There is no answer in the store."
+        return "Not asked yet." if row.status == "pending" else "There is no answer in the store."
     if record.text is None or record.text.strip():
         return ""
     blocked = (record.diagnostics or {}).get(BLOCKED)

@@ -27,10 +27,10 @@ from .runs import destination_lines
 
 _PAIR, _PAIRS = "pair of answers", "pairs of answers"
 _ELO_NOTE = (
-    "Elo says how strong these runs are beside each other in the eyes of this judge, 1000 on average: 100 more means "
+    "Elo compares the strength of these runs according to this judge, 1000 on average: 100 more means "
     "to win 64 of 100. Other runs, items or judges give other numbers."
 )
-_NO_PAIRS_HINT = "beside a run with several targets only those of one name do, so battle the two alone"
+_NO_PAIRS_HINT = "with a run of several targets only targets of the same name battle, so battle the two alone"
 
 
 def runs_of_battles(reader: Reader, battles: list[BattleRow]) -> dict[int, RunRow]:

@@ -88,11 +88,11 @@ def _known(estimate: Estimate) -> str:
 def why_think_twice(estimate: Estimate, most_cost: float, most_calls: int) -> str:
     """Why a run is not to be started by a key that was pressed in passing; empty where it may."""
     if estimate.unpriced:
-        return f"nobody knows what {', '.join(estimate.unpriced)} costs"
+        return f"the price of {', '.join(estimate.unpriced)} is unknown"
     if estimate.with_files:
         return "what its pictures, sounds and PDFs cost is not counted"
     if estimate.known_cost > most_cost:
-        return f"this is more than {money(most_cost)}"
+        return f"this costs more than {money(most_cost)}"
     if estimate.calls > most_calls:
-        return f"this is more than {counted(most_calls, 'call')}"
+        return f"this takes more than {counted(most_calls, 'call')}"
     return ""

@@ -119,7 +119,7 @@ def _sentence(found: Verified, verdict: ProvenanceVerdict, signers: Sequence[Sig
     if verdict == "broken":
         return f"The chain of run {found.run} does not hold: {found.broken}."
     first, last = found.records[0][0], _last_stating(found)
-    by = " and ".join(map(signer_text, signers)) or "nobody"
+    by = " and ".join(map(signer_text, signers)) or "no key"
     when = local_time(last.time)
     if verdict == "deleted":
         return f"{run} was deleted on {local_time(found.records[-1][0].time)}. Its chain holds. Signed by {by}."
@@ -181,7 +181,7 @@ def source_lines(found: Verified) -> Iterator[str]:
     for cached in sources.cached:
         yield f"{counted(cached.answers, 'answer')} from the cache, {_cached_text(cached)}"
     if sources.imported:
-        yield f"{counted(sources.imported, 'answer')} imported from {sources.by}: nobody here asked them"
+        yield f"{counted(sources.imported, 'answer')} imported from {sources.by}: not asked here"
     if sources.unanswered:
         yield f"{counted(sources.unanswered, 'answer')} missing"
     if found.found:

@@ -98,7 +98,7 @@ class Unjudgeable(CannotPlan):
     def __init__(self, obstacles: tuple[Obstacle, ...]) -> None:
         self.obstacles = obstacles
         self.reason = ". ".join(obstacle.sentence for obstacle in obstacles)
-        way_out = "Mend that, choose other evaluators, or pass --allow-unjudged to go on without their verdicts"
+        way_out = "Fix that, choose other evaluators, or pass --allow-unjudged to run without their verdicts"
         super().__init__(f"{self.reason}. {way_out}", "arguments")
 
 

@@ -135,7 +135,7 @@ class Plan:
             except UnknownEvaluator as problem:
                 raise CannotPlan(
                     f"{problem}. A run that was judged by it needs it again: put its file back in custom-evaluators/ "
-                    "or beside its prompt, or name other evaluators"
+                    "or next to its prompt, or name other evaluators"
                 ) from None
 
     @property

@@ -208,6 +208,6 @@ def demand_own_store(reader: Reader, what: str, *, run: RunRow | None = None) ->
     if reader.is_foreign and (run is None or (reader.path, run.key) not in _begun):
         raise CannotPlan(
             f"{what} is in {reader.path}, which was not begun here, so it decides nothing. Read it, then use it: "
-            "`tui-evals trust --store`, or --trust for this once. A new store beside it: --db FILE",
+            "`tui-evals trust --store`, or --trust for this once. To use a new store: --db FILE",
             "arguments",
         )

@@ -100,7 +100,7 @@ async def _play(user: SimulatedUser, ask: Ask, said_so_far: Sequence[Mapping[str
     texts = {"conversation": chat_to_text(said_so_far) if said_so_far else ""}
     mark = fence_mark(texts)
     values = {
-        "persona": user.persona or "Somebody whom nothing more is known of.",
+        "persona": user.persona or "A user of whom nothing else is known.",
         "goal": user.goal,
         "conversation": fenced_text(mark, "conversation", texts["conversation"])
         if said_so_far

@@ -75,8 +75,8 @@ def next_command(run: RunRow) -> str:
         again = f"`tui-evals run {source} --target NAME`"
         return f"Start again with the right name: {again}. `tui-evals delete {run.key}` removes this run"
     if run.code == "configuration":
-        return f"After fixing it, `{resume_command(run)}` goes on with it"
-    return f"`{resume_command(run)}` goes on with it"
+        return f"After fixing it, `{resume_command(run)}` continues it"
+    return f"`{resume_command(run)}` continues it"
 
 
 _EXIT_CODES = (2, 3, 130, 4, 1)

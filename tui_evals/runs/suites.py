@@ -304,7 +304,7 @@ def _read(file: Path, name: str) -> Suite:
     written = (data.get("metadata") or {}).get("name")
     if isinstance(written, str) and written != name and written.casefold() == name.casefold():
         raise UserValueError(
-            f"{file} is the suite {written!r}, and no file beside it can be {name!r} on a disk that takes upper for "
+            f"{file} is the suite {written!r}, and no file next to it can be {name!r} on a disk that takes upper for "
             "lower case; give one of them another name"
         )
     about = (data.get("extensions") or {}).get(MARK)

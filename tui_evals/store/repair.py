@@ -345,7 +345,7 @@ def _salvage(path: Path, folder: Path, plan_again: PlanAgain, backup: Backup | N
             chains.repaired(store)
         store.execute("COMMIT")
         if problems := page_errors(store):
-            raise StoreError(f"the new store beside {path} could not be written whole: {problems[0]}.")
+            raise StoreError(f"the new store next to {path} could not be written whole: {problems[0]}.")
         tables = [_saved(store, table, known[table], readable[table], added, remade) for table in known]
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         is_own = identity.is_own(path.absolute(), identity.store_number(damaged)) or (

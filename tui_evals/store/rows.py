@@ -40,7 +40,7 @@ def _from_store(decode: Callable[P, T]) -> Callable[P, T]:
             return decode(*given, **named)
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as problem:
             raise StoreError(
-                "the store holds what tui-evals never wrote into it. Another program changed it, or somebody made it "
+                "the store holds what tui-evals never wrote into it. Another program changed it or made it "
                 "up. Open a backup, or move it away to start a new one."
             ) from problem
 

@@ -143,7 +143,7 @@ def command_target(
         return JsonLines(program, params)
     if protocol != "text" or params:
         reason = f"knows the protocol 'text' or 'jsonl', not {protocol!r}" if protocol != "text" else "takes no params"
-        raise ConfigurationError(f"the target {config.name}: a command {reason}; mend its params")
+        raise ConfigurationError(f"the target {config.name}: a command {reason}. Fix its params")
     return Command(program)
 
 
@@ -278,7 +278,7 @@ class _Worker:
         except asyncio.CancelledError:
             # A process that answered nobody while this one waited hangs; who asks next gets a new one.
             if self._answered == answered:
-                message = f"{self._program.name} answered nobody in time and was ended"
+                message = f"{self._program.name} did not answer in time and was stopped"
                 self._give_up(TargetError("agentTimeout", message, retryable=True))
             raise
         finally:

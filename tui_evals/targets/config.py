@@ -163,7 +163,7 @@ def invalid_toml(file: Path, text: str, problem: tomllib.TOMLDecodeError) -> Con
     """A file that cannot be parsed, and where."""
     named = re.search(r"\(at line (\d+)", str(problem))
     line = named[1] if named else len(text.splitlines())
-    return ConfigurationError(f"{file}:{line}: this is not valid TOML: {problem}. Mend that line.")
+    return ConfigurationError(f"{file}:{line}: this is not valid TOML: {problem}. Fix that line.")
 
 
 def _faulty(file: Path, text: str, faults: Mapping[tuple[object, ...], str]) -> ConfigurationError:
@@ -240,7 +240,7 @@ def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
         for setting in ("base_url", "api_key"):
             if getattr(target, setting) is not None:
                 instead = "url" if setting == "base_url" else 'headers = { Authorization = "Bearer env:MY_KEY" }'
-                return setting, f"does nothing beside http; give {instead} in http"
+                return setting, f"has no effect with http. Give {instead} in http"
         return ("stream", 'write http.stream = "sse" or "jsonl"') if target.stream else None
     config = TargetConfig(name="", model=model, base_url=target.base_url, via=target.via)
     if config.is_agent and (why := url_fault(model.removeprefix(AGENTS))):

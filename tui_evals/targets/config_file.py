@@ -200,7 +200,7 @@ def _http(said: Mapping[str, str]) -> str:
             "# A service over HTTP. Texts may hold {{ prompt }}, {{ messages }}, {{ session }} and variables of items;",
             '# headers take keys as "env:NAME"; session = "$.PATH" keeps a conversation together.',
             "[targets.service]",
-            "price = { per_call = 0 }        # US dollars of a call; 0 where nobody charges for it",
+            "price = { per_call = 0 }        # US dollars of a call; 0 if it is free",
             "",
             "[targets.service.http]",
             f"url = {_text(said['at'])}",

@@ -198,7 +198,7 @@ class _Http(_Part):
         if self.poll is None and (self.job or self.done or self.every):
             raise ValueError("must have poll, the address that is asked whether the job is done")
         if self.poll is not None and (self.done is None or self.stream is not None):
-            raise ValueError("must have done beside poll, the path of what says so, and no stream")
+            raise ValueError("with poll needs done, the path of what says so, and no stream")
         for name in ("tool_calls", "steps", "chunks", "citations"):
             if isinstance(mapped := getattr(self, name), dict) and "path" not in mapped:
                 raise ValueError(f'must name the path in {name}: {{ path = "$.…" }}')

@@ -254,6 +254,6 @@ def guide_lines(name: str, guide: Guide) -> list[str]:
         lines += ["", "in the environment or .env.local:", ""]
         lines += [f"    {variable:<32}{says}" for variable, says in variables]
     if guide.extra:
-        lines += ["", "beside tui-evals:", "", f"    pip install 'tui-evals[{guide.extra}]'"]
+        lines += ["", "in the Python of tui-evals:", "", f"    pip install 'tui-evals[{guide.extra}]'"]
     lines += ["", f"Spoken is {protocol}, at a base_url of your own too.", *([guide.note] if guide.note else [])]
     return [*lines, f"Then: tui-evals targets check {name}"]

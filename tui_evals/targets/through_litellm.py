@@ -457,7 +457,7 @@ def _demand_module(config: TargetConfig, provider: Provider) -> None:
     if parent and (find_spec(parent) is None or find_spec(provider.module) is None):
         package = provider.module.replace(".", "-")
         raise ConfigurationError(
-            f"The target {config.name} is asked with the package {package}, which is not installed. Install it beside "
+            f"The target {config.name} is asked with the package {package}, which is not installed. Install it with "
             f"tui-evals: pip install 'tui-evals[{provider.extra}]'"
         )
 

@@ -285,8 +285,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("compare", "filter", "slash", "filter", "Show only answers that fit: words, kind:broken, category:x."),
     Action("compare", "next_broken", "n", "next", "The next line that is broken."),
     Action("compare", "previous_broken", "N", "broken before", "The broken line before."),
-    Action("compare", "beside", "e", "expected", "A beside B, what was expected beside A, or beside B.", True),
-    Action("compare", "versus", "v", "other run", "Put another of the later runs beside A."),
+    Action(
+        "compare", "beside", "e", "expected", "Show A next to B, the expected response next to A, or next to B.", True
+    ),
+    Action("compare", "versus", "v", "other run", "Compare A with another of the later runs."),
     Action("compare", "unified", "d", "columns", "One column with what differs, or columns."),
     Action("compare", "battle", "B", "battle", "Let a judge choose between the answers of what is compared."),
     Action("compare", "charts", "h", "charts", "Scores, categories and every test, as charts and a table.", True),
@@ -315,7 +317,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("labelling", "search", "slash", "search", "Find a text in what is shown."),
     Action("labelling", "help", "question_mark,f1", "help", "These keys."),
     Action("labelling", "leave", "q,escape", "back", "Stop here; the labels are kept.", True),
-    Action("rules", "edit", "e", "edit", "Write the rule anew, in the dataset and in the file beside it.", True),
+    Action("rules", "edit", "e", "edit", "Rewrite the rule, in the dataset and in the file next to it.", True),
     Action("rules", "new", "n", "new", "Another rule, and what inverts it.", True),
     Action("rules", "remove", "D,delete", "delete", "Delete the rule; among its tests, the test.", True),
     Action("rules", "tests", "t", "tests", "Have the tests of the rule made anew; first says what it costs.", True),
@@ -466,7 +468,7 @@ PROSE: Mapping[Where, str] = {
         "v and y act on what is marked or shown. The page filters of the manual has it all."
     ),
     "detail": (
-        "The answer beside what was expected of it, with what differs marked word by word; below it what each "
+        "The answer next to the expected response, with what differs marked word by word; below it what each "
         "evaluator said, the conversation, what was sent, and every attempt."
     ),
     "runs": (

@@ -334,6 +334,6 @@ def _again(called: str, faults: Sequence[Fault], line: int, *, readable: bool) -
     said = f"line {line}: {faults[0].message}{more}"
     entries = [Entry("again", f"edit again at line {line}", "what you wrote is there", said)]
     if readable:
-        entries.append(Entry("take", "take it as it is", "what is wrong stays marked beside its field", said))
+        entries.append(Entry("take", "take it as it is", "what is wrong stays marked next to its field", said))
     entries.append(Entry("leave", f"leave {called} as before", "what you wrote is kept in a file", said))
     return Menu(f"{called} not taken yet", entries)

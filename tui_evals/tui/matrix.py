@@ -564,7 +564,7 @@ class MatrixScreen(FeatureScreen):
     def _why_no_comparison(self, action: str) -> str | None:
         if len(self._columns) < 2:
             key = "B" if action == "battle" else "="
-            return f"this run has only one column; {key} in the list of runs takes another run beside it"
+            return f"this run has only one column; {key} in the list of runs compares it with another run"
         if self._marked is None:
             return "mark the column to compare with first: space marks the one under the cursor"
         return "this is the marked column; go to another one" if self._marked == self._cursor else None

@@ -218,7 +218,7 @@ CASES, METHOD = ("test_cases",), ("scoring_method",)
         ("first/run.json", (*CASES, 3, "score_result"), {}, "test_cases[3].score_result", "neither a score"),
         ("first/run.json", (*CASES, 3, "score_result", "category"), None, "category", "some have none"),
         ("first/run.json", (*CASES, 3, "score_result", "score"), "1", "score_result.score", "must be a number"),
-        ("first/run.json", ("test_suite_id",), "x", "test_suite_id", "the suite beside it"),
+        ("first/run.json", ("test_suite_id",), "x", "test_suite_id", "the suite next to it"),
         ("first/run.json", CASES, [], "test_cases", "holds 0 outputs"),
         ("first/run.json", ("name",), "second run", "name", "another run"),
     ],

@@ -151,7 +151,7 @@ def _execute(
     except StoreError as problem:
         raise Stop(f"{problem}\nNothing that was decided is lost: the same command goes on", 1) from None
     except LookupError as problem:
-        raise Stop(f"{problem.args[0]}: somebody deleted a run meanwhile. What was decided is kept", 1) from None
+        raise Stop(f"{problem.args[0]}: another program deleted a run. Decided battles are kept", 1) from None
 
 
 async def _run_interruptible(execution: BattleExecution, judge: str, *, quiet: bool) -> tuple[Outcome, bool]:

@@ -193,7 +193,7 @@ def _parent_run(reader: Reader, run: RunRow) -> RunRow | None:
 def _runs_to_compare(reader: Reader, names: Sequence[str]) -> tuple[list[RunRow], str]:
     """The runs to compare, and a sentence on why they were chosen."""
     if len(names) > MAX_RUNS:
-        raise Stop(f"{len(names)} runs are too many beside each other; give {MAX_RUNS} at most")
+        raise Stop(f"{len(names)} runs are too many to compare. Name at most {MAX_RUNS}")
     runs = runs_meant(reader, names or ("last",))
     if len(runs) == 1:
         opponent = _opponent_of(reader, runs[0])

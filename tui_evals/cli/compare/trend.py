@@ -199,7 +199,7 @@ def _say_runs(reader: Reader, runs: Sequence[RunRow], trend: Trend, room: int | 
     for number, line in enumerate(table(rows, right=right, elastic=(2,), room=room)):
         say(line, dim=number == 0)
     if open_ended:
-        for line in wrap("+ or unpriced: nobody knows the price of some calls; --json counts them.", room):
+        for line in wrap("+ or unpriced: the price of some calls is unknown. --json counts them.", room):
             say(line, dim=True)
 
 

@@ -108,7 +108,7 @@ def _with_options(command: Any) -> Any:
 @click.command("generate", epilog=f"The steps: {_STEPS}.")
 @click.argument("prompt", required=False, type=_file)
 @click.option("--prompt", "inline", metavar="TEXT", help="The prompt itself, instead of a file.")
-@click.option("-o", "--out", type=_file, help="Where the folder of the generation goes; beside the prompt when absent.")
+@click.option("-o", "--out", type=_file, help="Where the folder of the generation goes. Default: next to the prompt.")
 @_with_options
 def generate_command(**options: Any) -> int:
     """Make a test collection for a prompt: its rules, tests for each of them, ground truth, a dataset to run.

@@ -130,7 +130,7 @@ def require_verdicts(
 def say_agreement(run: RunRow, agreements: Sequence[EvaluatorAgreement]) -> None:
     """Print how evaluators agree with labels."""
     if not any(entry.agreement.n or entry.unjudged or entry.people_differ for entry in agreements):
-        say(f"nobody has labelled answers of {run.key} yet; `tui-evals label {run.key} --blind` begins")
+        say(f"{run.key} has no labels yet. Start: `tui-evals label {run.key} --blind`")
         return
     say(f"{run.key}  {run.name}", bold=True)
     for line in all_agreement_lines(agreements, run.key):
@@ -332,7 +332,7 @@ class _BlindSession:
     def _say_end(self) -> None:
         """Print how many were labelled, and at the end the agreement."""
         session, run = self._session, self._run
-        again = "" if session.done == session.total else " The same command goes on with the others."
+        again = "" if session.done == session.total else " Run the same command again for the rest."
         say_agreement_lines(AgreementLine(f"{session.done} of {session.total} labelled, and kept.{again}"))
         if session.answer is not None:
             say_agreement_lines(

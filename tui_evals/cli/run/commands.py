@@ -82,7 +82,7 @@ def _gates(command: Any) -> Any:
 def _cluster(command: Any) -> Any:
     for option in (
         click.option("--cluster", metavar="WHERE", help=_CLUSTER),
-        click.option("--insecure-cluster", is_flag=True, help="Accept a cluster whose traffic anybody can read."),
+        click.option("--insecure-cluster", is_flag=True, help="Accept a cluster whose traffic is not encrypted."),
         click.option("--tls-ca", metavar="FILE", help="With --cluster: the authority of its certificates."),
         click.option("--tls-cert", metavar="FILE", help="With --cluster: this side's certificate."),
         click.option("--tls-key", metavar="FILE", help="With --cluster: the key of that certificate."),

@@ -89,7 +89,7 @@ def _ask_once(here: Project, config: TargetConfig, question: str) -> Reply:
     except (TargetError, ConfigurationError, TimeoutError) as problem:
         says = str(problem) or f"no answer within {config.timeout:g} s"
         raise Stop(
-            f"✗ {config.name}: {says}\nMend [targets.{config.name}] in .evals/config.toml, and then: "
+            f"✗ {config.name}: {says}\nFix [targets.{config.name}] in .evals/config.toml, then: "
             f"tui-evals targets check {config.name}",
             3,
         ) from None

@@ -92,7 +92,7 @@ def upgrade_command(file: Path) -> None:
 @click.option("--to", "kind", type=click.Choice(_FORMATS), required=True, help="What to write.")
 @click.option("-o", "--output", type=file_path, help="Where to, a new file; - or nothing for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
-@click.option("--bare", is_flag=True, help="Write no file beside it that holds the whole dataset.")
+@click.option("--bare", is_flag=True, help="Do not write a second file that holds the whole dataset.")
 def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool, bare: bool) -> None:
     """Write the dataset FILE as another format, and say what that format cannot hold.
 

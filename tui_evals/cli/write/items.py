@@ -163,7 +163,7 @@ def add(
         raise Stop("say what to add: prompt=TEXT and other fields, or --from FILE.json")
     units = [{}] if source is None else _units_of(source, single=turn_of is not None)
     if given and len(units) > 1:
-        raise Stop(f"{source} holds {len(units)} items; fields beside --from are for one")
+        raise Stop(f"{source} holds {len(units)} items; fields with --from need a single item")
     if turn_of is not None:
         _add_turn(where, turn_of, units[0], given, after)
         return

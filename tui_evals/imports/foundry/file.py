@@ -141,7 +141,7 @@ def _join(document: Data, cases: Sequence[Case], problems: list[Problem]) -> Non
         problems.append(Problem("must be a list of assertions", ("assertions",)))
         return
     if "assertions" in document and any("assertions" in case.evaluation for case in cases):
-        message = "some assertions stand inside their evaluations and these beside them; keep one way"
+        message = "some assertions are inside their evaluations, these are not. Use one way"
         problems.append(Problem(message, ("assertions",)))
         return
     for number, assertion in enumerate(beside):

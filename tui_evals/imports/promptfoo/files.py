@@ -229,7 +229,7 @@ def files_named(spot: Spot, folder: File, name: str, *, beside: File | None = No
     try:
         places = [place.resolve() for place in (beside, folder) if place is not None]
         if not any((place / relative.split("*")[0]).resolve().is_relative_to(root) for place in places):
-            raise spot.wrong(f"{name!r} lies outside the folder of the configuration; copy it beside the configuration")
+            raise spot.wrong(f"{name!r} is outside the folder of the configuration. Copy it next to the configuration")
         inside = next(filter(None, (_files_in(place, relative, root) for place in places)), [])
     except (OSError, ValueError, NotImplementedError, RuntimeError):  # the last of links in a circle
         raise spot.wrong(f"{name!r} cannot be used as the name of a file") from None

@@ -171,7 +171,7 @@ def _limit(given: Given) -> Read:
 def _finish_reason(given: Given) -> Read:
     if not isinstance(given.value, str) or not given.value.strip():
         raise NoEqual("its value is not how an answer ends")
-    given.changed("an answer whose ending nobody tells is skipped here")
+    given.changed("an answer without a finish reason is skipped here")
     return "FinishReason", {"allowed": [given.value.strip()]}
 
 

@@ -214,7 +214,7 @@ def _losses(tests: _Tests) -> Losses:
 def _subject(prompt: Path | None) -> tuple[Subject | None, list[str]]:
     """The prompt under test, or a note that says why there is none."""
     if prompt is None:
-        return None, ["there is no prompt beside the tests, so each item asks its test's input alone"]
+        return None, ["there is no prompt next to the tests, so each item asks only its test's input"]
     try:
         return read_subject(prompt, Options()), []
     except DatasetError as problem:
@@ -262,7 +262,7 @@ def _evaluators(
         if name not in metrics:
             evaluators.setdefault(evaluator_key(name), {} if evaluator_key(name) == name else {"type": name})
     missing = sorted(metrics - known.keys())
-    place = "beside the prompt" if prompt is None else f"into {shown(prompt.parent)}"
+    place = "next to the prompt" if prompt is None else f"into {shown(prompt.parent)}"
     return evaluators, [
         f"new runs are not judged by the metric {name}, which is not known here; put {name}.metric.prompty {place}"
         for name in missing

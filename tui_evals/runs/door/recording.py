@@ -93,7 +93,7 @@ class Recording:
         if not self.calls:
             notes["door"] = NOT_RECORDED
         elif aside := len(self.calls) - len(self._conversation()):
-            notes["door"] = f"{len(self.calls)} model calls, {aside} of them beside the conversation"
+            notes["door"] = f"{len(self.calls)} model calls, {aside} of them outside the conversation"
         return replace(
             own,
             text=said,

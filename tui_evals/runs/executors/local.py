@@ -264,7 +264,7 @@ class LocalExecutor:
         approved = frozenset(map(defined_name, request.tools))
         asks = self._judges.ask_of(user.target)
         if asks is None:
-            raise Stopped(f"nobody is named who plays the user of {cell.name}", "configuration")
+            raise Stopped(f"no target is named that plays the user of {cell.name}", "configuration")
 
         async def answer(request: Request, exchange: int, may_be_cached: bool) -> AnswerRecord:
             if exchange:

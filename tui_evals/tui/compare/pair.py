@@ -168,7 +168,9 @@ def later_of(line: ComparedLine, view: PairView) -> int:
 def beside_words(view: PairView, later: int, several: bool) -> str:
     """What is shown next to what, and the keys that go on."""
     name = NAMES[later]
-    what = {"runs": f"A beside {name}", "first": "expected beside A", "later": f"expected beside {name}"}[view.beside]
+    what = {"runs": f"A next to {name}", "first": "expected next to A", "later": f"expected next to {name}"}[
+        view.beside
+    ]
     more = " · v another run" if several else ""
     return f"{what}{', in one column' if view.unified else ''} · e goes on · d columns{more}"
 

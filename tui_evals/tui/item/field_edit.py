@@ -272,7 +272,7 @@ def why_not_part(workspace: Workspace, field: str, action: str, key: Hashable) -
     if action == "json":
         return why_not_here(name, value[part.place[0]], as_json=True)
     if action == "rename" and shape not in ("pairs", "messages"):
-        return f"a {_WORDS[shape]} has no name or role of its own beside what enter edits"
+        return f"a {_WORDS[shape]} has no name or role of its own besides what Enter edits"
     if action in ("down", "up") and shape == "pairs":
         return "the order of these says nothing"
     return None

@@ -91,7 +91,7 @@ def conversation_start(document: Document, data: dict[str, Any]) -> Conversation
         message = str(problem)
     except ValidationError:
         message = "the messages of the dataset cannot be sent as they are"
-    return replace(sent, problem=f"the prompt under test cannot be used: {message}. Mend it, then come back")
+    return replace(sent, problem=f"the prompt under test cannot be used: {message}. Fix it, then come back")
 
 
 def _prompt(document: Document) -> PromptUnderTest | None:

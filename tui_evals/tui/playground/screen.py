@@ -411,7 +411,7 @@ class Playground(FeatureScreen):
         except CannotTalk as problem:
             message = str(problem), "error"
         except asyncio.CancelledError:
-            message = "nobody waits for the answer any more; the question is still in the box", "warn"
+            message = "stopped waiting for the answer. The question is still in the box", "warn"
             raise
         finally:
             self._asking = self._pending = None

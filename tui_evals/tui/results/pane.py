@@ -55,7 +55,7 @@ class ResultsPane(ResultsTable):
         if action == "right" and not self._more:
             return "there are no columns further right"
         if action == "battle" and len(column_names(run)) < 2:
-            return "this run has only one column; B in the runs (6) takes another run beside it"
+            return "this run has only one column; B in the runs (6) compares it with another run"
         if action == "follow" and self._following is None and run.status in OVER:
             return f"the run is {run.status}; one can follow answers while they come"
         return None

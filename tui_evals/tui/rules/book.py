@@ -169,7 +169,7 @@ _GROUPS = {BASELINE: "baseline tests, made without rules", LOOSE: "tests of no r
 _GROUNDED: Mapping[str, tuple[str, Style, str]] = {
     "ok": ("✓", "pass", "the prompt says so"),
     "err": ("✗", "fail", "the prompt does not say so"),
-    "unknown": ("?", "dim", "nobody could tell whether the prompt says so"),
+    "unknown": ("?", "dim", "unclear whether the prompt says so"),
 }
 
 

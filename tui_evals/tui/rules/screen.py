@@ -169,7 +169,7 @@ async def remake_inverse(screen: RulesView, line: RuleLine) -> None:
         return
     if not screen.book.sheet.texts.paired:
         screen.tell(
-            "there are not as many inverse rules as rules, so nobody knows which belongs to which: mend "
+            "there are not as many inverse rules as rules, so it is unclear which belongs to which. Fix "
             "inverse_rules.txt, or make all of them anew with `tui-evals generate FOLDER --from inverse`",
             "warn",
         )

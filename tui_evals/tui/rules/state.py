@@ -268,7 +268,7 @@ def _words(named: Sequence[object]) -> tuple[str, ...]:
 def _cannot(file: Path, prompt: object) -> str:
     if not isinstance(prompt, str):
         return (
-            f"there is no {RECORD} beside {file.name}, so nobody knows the prompt and the models it was made with; "
+            f"there is no {RECORD} next to {file.name}, so its prompt and models are unknown; "
             "`tui-evals generate PROMPT` begins a collection that can be made anew rule by rule"
         )
     written = f"{prompt_name(Path(prompt))}.json"

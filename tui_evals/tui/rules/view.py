@@ -127,7 +127,7 @@ def news_lines(making: Making | None, book: Rulebook) -> list[tuple[str, Style]]
         if making.row.wait is not None:
             lines.append((command_wait_sentence(making.row.wait, time.time(), is_over=False), "warn"))
     elif book.differs:
-        lines.append(("▲ rules.txt beside the dataset holds other rules; e, n, t and i ask which count", "warn"))
+        lines.append(("▲ rules.txt next to the dataset has other rules. e, n, t and i ask which to use", "warn"))
     if book.problem:
         lines.append((f"✗ {book.problem}", "error"))
     return lines
@@ -458,7 +458,7 @@ async def files_agree(screen: RulesView) -> bool:
         Entry("own", "those of the dataset", "they are written into rules.txt and inverse_rules.txt"),
     ]
     choice = await screen.app.push_screen_wait(
-        Menu("the files beside the dataset hold other rules: which count?", entries)
+        Menu("The files next to the dataset have other rules. Which do you want?", entries)
     )
     if choice == "own":
         try:

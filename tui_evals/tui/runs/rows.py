@@ -181,17 +181,17 @@ def choose_runs(
 ) -> ChosenRuns | None:
     """The marked runs, the one here beside a single marked one, or else beside what a run alone is compared with."""
     if len(marked) > 1:
-        return ChosenRuns(_in_order(marked), f"the {len(marked)} marked runs beside each other")
+        return ChosenRuns(_in_order(marked), f"the {len(marked)} marked runs")
     if here is None:
         return None
     for run in marked:
         if run.id != here.id:
-            return ChosenRuns(_in_order((here, run)), f"{here.key} beside the marked run, {run.key}")
+            return ChosenRuns(_in_order((here, run)), f"{here.key} and the marked run, {run.key}")
     # Imported when it is wanted, because it would hold up every first picture.
     from tui_evals.compare.trend import default_opponent
 
     other = default_opponent(here, baseline, parent, others)
-    return ChosenRuns((other[0], here), f"{here.key} beside {_WHAT[other[1]]}, {other[0].key}") if other else None
+    return ChosenRuns((other[0], here), f"{here.key} and {_WHAT[other[1]]}, {other[0].key}") if other else None
 
 
 def _in_order(runs: Sequence[RunRow]) -> tuple[RunRow, ...]:

@@ -116,7 +116,7 @@ _UNJUDGED = Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it
 """A field of its own kind: it is there only where something cannot be judged."""
 
 
-_PROMPTS = "Prompt files beside the dataset; each is a column of its own for every target."
+_PROMPTS = "Prompt files next to the dataset. Each is a column for every target."
 
 
 def fields_of(settings: Settings, last: Sequence[str] = (), prompts: Sequence[str] = ()) -> tuple[Field, ...]:
@@ -216,7 +216,7 @@ class RunForm(Form):
             self._lines.show(self._rows, at="judge" if self._lines.key is DONE else None)
         except Unjudgeable as problem:
             self._fields.setdefault(UNJUDGED, _UNJUDGED)
-            self._refused = {UNJUDGED: f"{problem.reason}. Mend that, or say yes here to go on without their verdicts"}
+            self._refused = {UNJUDGED: f"{problem.reason}. Fix that, or say yes here to run without their verdicts"}
             self._says = ""
             self._lines.show(self._rows, at=UNJUDGED if self._lines.key is DONE else None)
         except REFUSALS as problem:
@@ -226,7 +226,7 @@ class RunForm(Form):
         else:
             remarks = "".join(f". {remark}" for remark in _remarks(prepared, estimate))
             reason = why_think_twice(estimate, self._limits.confirm_cost, self._limits.confirm_calls)
-            twice = f". Cancel stands first, for {reason}: k goes to start" if reason else ""
+            twice = f". {reason[:1].upper()}{reason[1:]}, so Cancel is selected. Press k for Start." if reason else ""
             self._says = f"{price_words(estimate)}; repairs and retries may add some{remarks}{twice}"
             self._priced = True
             self._lines.show(self._rows, at=LEAVE if reason and self._lines.key is DONE else None)

@@ -214,7 +214,7 @@ class TreePane(FoldingTree):
         key = self.cursor_key
         if action in ("down", "up") and len(key) < 4 and (self._shape.filtered or self._shape.groups is not None):
             way = "esc takes the filter off" if self._shape.filtered else "c shows them in the order of the file"
-            return f"items cannot be moved among those that are not beside them: {way}"
+            return f"items that are not next to each other cannot be moved together: {way}"
         if self.workspace.marks and action in _OF_ITEMS:
             return None
         if key[:1] == ("open",) and action in (_OF_ONE | _OF_ITEMS | {"new", "mark"}):

@@ -64,7 +64,7 @@ class Parent:
                 worker.cancel(message["cancel"])
                 for job, reply in list(self._asked.values()):
                     if job == message["cancel"] and reply.set_running_or_notify_cancel():
-                        reply.set_exception(Refused("nobody waits for this any more"))
+                        reply.set_exception(Refused("no caller waits for this any more"))
         os._exit(0)
 
 

@@ -408,7 +408,7 @@ async def _host_problem(host: Host) -> str | None:
     except asyncssh.HostKeyNotVerifiable as error:
         return f"{host}: its key is not in your known_hosts ({error.reason}). Connect once with `ssh {host.name}`."
     except asyncssh.PermissionDenied:
-        return f"{host}: SSH lets you not in. Try `ssh {host.name}`: keys or an agent must do, as nobody is asked here."
+        return f"{host}: SSH refused the login. Make `ssh {host.name}` work with keys or an agent, without a question."
     except (OSError, ValueError, asyncssh.Error) as error:
         return f"{host}: SSH cannot reach it ({str(error) or type(error).__name__})."
     if probe.exit_status:

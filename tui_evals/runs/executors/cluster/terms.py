@@ -372,7 +372,7 @@ def _plain_tcp_notes(terms: ClusterTerms, far: list[str]) -> tuple[str, ...]:
     if not far:
         return ()
     risk = (
-        f"--cluster {terms.word} is plain TCP to {far[0]}: whoever is on that network can read the datasets and "
+        f"--cluster {terms.word} is plain TCP to {far[0]}: anyone on that network can read the datasets and "
         "answers, and run code on the workers"
     )
     if terms.insecure:
