@@ -193,8 +193,8 @@ def stored_plan(
     kept = run.config
     if GENERATION in kept:
         raise CannotPlan(
-            f"{run.key} wrote tests and asked none of them; `tui-evals generate {kept[GENERATION]['prompt']}` goes on "
-            "with it or begins anew"
+            f"{run.key} wrote tests and asked none of them; `tui-evals generate {kept[GENERATION]['prompt']}` "
+            "continues it or starts again"
         )
     prompts = tuple(map(prompt_kept, kept["prompts"]))
     return Plan(

@@ -477,11 +477,11 @@ PROSE: Mapping[Where, str] = {
     ),
     "compare": (
         "The same items in two to four runs, A the earliest: what passes in one and fails in another, and below or "
-        "beside it what differs in the line under the cursor. The verdict says how often chance alone makes such a gap."
+        "next to it what differs in the line under the cursor. The verdict says how often chance makes such a gap."
     ),
     "matrix": (
         "Each turn of an item is a row, each prompt and target a column, with k of n where items are repeated. Above "
-        "a column stand its pass rate with the interval it lies in, its cost and the median time to an answer; below "
+        "a column stand its pass rate with its interval, its cost and the median time to an answer; below "
         "the grid the answers under the cursor, those of several columns where there is room."
     ),
     "labelling": (

@@ -1,0 +1,70 @@
+"""Sentences that a person reads use the words of the interface, and none of the words that these replaced."""
+
+import ast
+import re
+from pathlib import Path
+
+import tui_evals
+from tui_evals.text.manual import pages
+
+PACKAGE = Path(tui_evals.__file__).parent
+WORDS = {
+    "fix": r"mends?|mended",
+    "next to, and, compared with": r"beside",
+    "unknown, not, no one": r"nobody|somebody|whoever|anybody",
+    "continues": r"goes? on with",
+    "is in": r"lies in",
+    "is selected": r"stands first",
+    "expensive": r"dear(?:er)?",
+}
+"""What to write, and the words that it replaces."""
+REFUSED = re.compile(rf"\b(?:{'|'.join(WORDS.values())})\b", re.IGNORECASE)
+EXCEPTIONS = {
+    "evaluators/canaries.py": "answers with known verdicts, written as people write",
+    "evaluators/safety.py": "questions to judges, whose wording is part of the rubric",
+    "evaluators/text.py": "the greeting of a letter",
+}
+PAGES = ("guarantees", "runs", "tasks")
+"""Pages that are held to the words and to the length of sentences."""
+LONGEST = 30
+
+
+def messages(file):
+    """The string constants of a module that are sentences: no docstring, no single word, no style sheet."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes
+        if is_text and " " in node.value.strip() and "{ " not in node.value:
+            yield node.lineno, node.value
+
+
+def sentences(page):
+    """The sentences of a page outside tables, commands and headings."""
+    prose = "\n".join("" if re.match(r"    |\||#", line) else line for line in page.splitlines())
+    for paragraph in re.split(r"\n\s*\n|\n(?=\* )", prose):
+        yield from re.split(r"(?<=[.?:])\s+", " ".join(paragraph.split()))
+
+
+def test_no_message_has_a_word_that_was_replaced():
+    found = [
+        f"{file.relative_to(PACKAGE)}:{line}: {word.group()}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if file.relative_to(PACKAGE).as_posix() not in EXCEPTIONS
+        for line, text in messages(file)
+        if (word := REFUSED.search(text))
+    ]
+    assert found == []
+
+
+def test_every_exception_is_still_needed():
+    for name in EXCEPTIONS:
+        assert any(REFUSED.search(text) for _, text in messages(PACKAGE / name)), name
+
+
+def test_pages_have_plain_words_and_short_sentences():
+    manual = pages()
+    for name in PAGES:
+        assert not REFUSED.search(manual[name]), name
+        long = [sentence for sentence in sentences(manual[name]) if len(sentence.split()) > LONGEST]
+        assert long == [], name
