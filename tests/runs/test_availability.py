@@ -60,7 +60,7 @@ def test_a_key_or_model_that_goes_in_mid_run_leaves_the_rest_pending_and_is_aske
     run = run_row(project)
     assert (run.status, run.code) == ("interrupted", "refused")
     assert "main cannot be asked: 127.0.0.1" in run.message and "48 answers stay pending" in run.message
-    assert f"`tui-evals resume {run.key}` goes on" in said and "without an answer" not in said
+    assert f"`tui-evals resume {run.key}` continues it" in said and "without an answer" not in said
     counts = project.server.counts()
     assert counts["asked"] - 12 <= AT_ONCE + 1, "those in flight, and a short question"
     project.server.behave("test-model")
@@ -110,7 +110,7 @@ def test_where_everything_is_refused_from_the_start_it_is_the_configuration(proj
     said = project.do("run", "data.json", "--target", "main,other", code=3)
     assert set(statuses(project)) == {"pending"} and run_row(project).code == "configuration"
     assert "main cannot be asked" in said and "other cannot be asked" in said
-    assert f"After fixing it, `tui-evals resume {run_row(project).key}` goes on" in said
+    assert f"After fixing it, `tui-evals resume {run_row(project).key}` continues it" in said
 
 
 def test_a_firewall_that_refuses_one_question_holds_nobody_up(project):
@@ -253,7 +253,7 @@ def test_rescoring_with_a_judge_that_goes_leaves_the_pass_open(project):
     said = project.do("rescore", "last", "-e", "Relevance", "--no-cache", "--quiet", code=4)
     run = run_row(project)
     assert (run.status, run.staged_pass, run.scoring_pass, run.staged) == ("interrupted", 2, 1, 5)
-    assert "7 wait for a verdict" in said and f"`tui-evals resume {run.key}` goes on" in said
+    assert "7 wait for a verdict" in said and f"`tui-evals resume {run.key}` continues it" in said
     project.server.behave("judge-model", say=VERDICT, markers=False)
     project.do("resume", "last", "--quiet")
     run = run_row(project)

@@ -145,7 +145,7 @@ def test_a_resume_of_a_run_whose_server_is_gone_says_so_and_destroys_nothing(pro
     before = kept(project, run)
     assert [status for _, status, _ in before] == ["pass", "pending"]
     said = project.do("resume", run.key, code=3)
-    assert "No answer from 127.0.0.1" in said and f"`tui-evals resume {run.key}` goes on" in said
+    assert "No answer from 127.0.0.1" in said and f"`tui-evals resume {run.key}` continues it" in said
     assert kept(project, run) == before and runs(project)[0].status == "interrupted"
 
 
