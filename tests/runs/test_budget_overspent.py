@@ -19,7 +19,7 @@ def overspent(project):
 
 def test_a_spent_budget_says_what_was_spent_the_limit_and_by_how_much_it_was_exceeded(overspent):
     assert "the budget is spent: $0.300 spent of a limit of $0.0500, $0.250 over it" in overspent.said
-    assert "left" not in overspent.said and "--max-cost N` goes on" in overspent.said
+    assert "left" not in overspent.said and "--max-cost N` continues it" in overspent.said
     for command in (["show", "last"], ["watch", "last"], ["runs"]):
         assert "$0.300 spent of a limit of $0.0500" in overspent.do(*command)
     assert "--max-cost N` continues it" in overspent.do("watch", "last")
