@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import document_of_data
@@ -22,7 +23,7 @@ from tui_evals.tui.answer_actions import answer_in_view, unit_of_answer
 from tui_evals.tui.answer_context import AnswerContext
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.permissions import NOT_AGREED, approve
-from tui_evals.tui.widgets.dialogs import Confirm
+from tui_evals.tui.widgets.dialogs import ask_priced
 
 _REFUSALS = (CannotPlan, ConfigurationError, DatasetError, NotApproved, StoreError, LookupError)
 
@@ -36,8 +37,8 @@ async def rejudge_answer(pane: Pane) -> int | None:
     watch, before = pane.watching, case.row
     number = watch.number_of(before.id) or 0
     try:
-        work, estimate = await asyncio.to_thread(_prepared, pane, case, place[1])
-        if not await _agreed(pane, work, estimate):
+        work = await ask_priced(pane.app, "judge again", partial(_priced, pane, case, place[1]))
+        if work is None or not await _allowed(pane, work):
             return None
         pane.say(f"judging {before.name} again…")
         (now,) = await asyncio.to_thread(_rejudged, pane, work)
@@ -81,13 +82,15 @@ def _prepared(pane: Pane, case: AnswerContext, place: int) -> tuple[Rejudging, E
         return work, work.estimate(reader)
 
 
-async def _agreed(pane: Pane, work: Rejudging, estimate: Estimate) -> bool:
-    """Whether it may be done: what judges cost is said before, and what needs a yes is asked for."""
-    if estimate.judge_calls:
-        says = estimate_sentence(estimate)
-        question = f"Judge the answer to {work.rows[0].name} again: {says}."
-        if await pane.app.push_screen_wait(Confirm("judge again", question, "do it")) is not True:
-            return False
+async def _priced(pane: Pane, case: AnswerContext, place: int) -> tuple[str, Rejudging]:
+    """The question that says what judges cost; empty where none is asked."""
+    work, estimate = await asyncio.to_thread(_prepared, pane, case, place)
+    says = f"Judge the answer to {work.rows[0].name} again: {estimate_sentence(estimate)}."
+    return says if estimate.judge_calls else "", work
+
+
+async def _allowed(pane: Pane, work: Rejudging) -> bool:
+    """Whether what needs a yes has it."""
     if await approve(pane.app, await asyncio.to_thread(work.missing_permissions), pane.workspace.root):
         return True
     pane.say(NOT_AGREED, "warn")

@@ -61,7 +61,7 @@ from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import FightBattle
 from tui_evals.tui.permissions import NOT_AGREED, approve
 from tui_evals.tui.rows import Row, Style, row, wrapped
-from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu, Reading
+from tui_evals.tui.widgets.dialogs import Entry, Menu, Reading, ask_priced
 from tui_evals.tui.widgets.form import Faults, Field, Form, Values
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
@@ -105,12 +105,13 @@ async def _start(app: Desk, workspace: Workspace, wanted: FightBattle) -> str:
     values = await app.push_screen_wait(form)
     if values is None:
         return ""
-    request, plan, project = await asyncio.to_thread(_plan, workspace, wanted, values)
-    asked = plan.battle.asked
-    if running := await asyncio.to_thread(_running, workspace.database, asked):
-        app.push_screen(BattlePage(app, asked, running))
+    priced = await ask_priced(app, "battle", partial(_priced, workspace, wanted, values), "lets them fight")
+    if priced is None:
         return ""
-    if await app.push_screen_wait(Confirm("battle", "\n".join(plan_lines(plan)), "lets them fight")) is not True:
+    request, plan, project, running = priced
+    asked = plan.battle.asked
+    if running:
+        app.push_screen(BattlePage(app, asked, running))
         return ""
     missing = await asyncio.to_thread(battle_permissions, request, project)
     if not await approve(app, missing, workspace.root):
@@ -140,6 +141,15 @@ def _plan(
         request = BattleRequest(sides=sides, judge=judge, limit=values.get("pairs"), max_cost=values.get("budget"))
         store_unstored(sides, reader, project)
         return request, plan_battle(request, reader, project), project
+
+
+async def _priced(
+    workspace: Workspace, wanted: FightBattle, values: Mapping[str, Any]
+) -> tuple[str, tuple[BattleRequest, BattlePlan, Project, str]]:
+    """The question that says what a battle takes; empty where it is being fought, with the key of its process."""
+    request, plan, project = await asyncio.to_thread(_plan, workspace, wanted, values)
+    running = await asyncio.to_thread(_running, workspace.database, plan.battle.asked)
+    return "" if running else "\n".join(plan_lines(plan)), (request, plan, project, running)
 
 
 def _running(database: Path, asked: BattleRow) -> str:

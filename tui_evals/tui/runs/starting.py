@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tui_evals.datasets.discover import prompt_files
 from tui_evals.datasets.paths import DatasetError
@@ -42,12 +42,13 @@ from tui_evals.tui.messages import OpenRun
 from tui_evals.tui.permissions import NOT_AGREED, STORE_UNUSED, approve, approve_store
 from tui_evals.tui.rows import row, wrapped
 from tui_evals.tui.runs.run_status import why_no_run
-from tui_evals.tui.widgets.dialogs import Confirm, Reading
+from tui_evals.tui.widgets.dialogs import Confirm, Reading, ask_priced
 from tui_evals.tui.widgets.form import DONE, LEAVE, Faults, Field, Form, Values
 from tui_evals.tui.workspace import Selection
 
 WITHOUT = "without judges"
 UNJUDGED = "unjudged too"
+Work = TypeVar("Work")
 REFUSALS = (CannotPlan, ConfigurationError, DatasetError, StoreError)
 """Everything that can keep a run from being planned; each is one sentence."""
 
@@ -434,14 +435,14 @@ async def rerun(app: Desk) -> None:
             again = Selection(items, f"{counted(len(items), 'item')} {which}")
             await start(app, again, run_values(found), found.key)
             return
-    try:
-        prepared = await asyncio.to_thread(lambda: _prepare_again(found, asked, app.workspace.project()))
-    except REFUSALS as problem:
-        _refused(app, str(problem))
-        return
     what = f"ask again {counted(len(asked), 'item')} {which}"
-    if await _agreed(app, what, await asyncio.to_thread(prepared.estimate), obstacles_of(prepared.plan)):
-        await _start_prepared(app, prepared)
+
+    def prepared() -> tuple[PreparedRun, Estimate, tuple[Obstacle, ...]]:
+        again = _prepare_again(found, asked, app.workspace.project())
+        return again, again.estimate(), obstacles_of(again.plan)
+
+    if (agreed := await _agreed(app, what, prepared)) is not None:
+        await _start_prepared(app, agreed)
 
 
 def _not_passed(database: Path, run: RunRow) -> dict[int, str]:
@@ -477,12 +478,23 @@ def run_values(run: RunRow) -> dict[str, Any]:
     return found
 
 
-async def _agreed(app: Desk, what: str, estimate: Estimate, obstacles: Sequence[Obstacle]) -> bool:
-    """Say what it costs and what of it nothing can judge, and ask."""
-    app.tell(price_words(estimate))
-    says = [f"{what}: {price_words(estimate)}.", *(f"{obstacle.sentence}." for obstacle in obstacles)]
-    agreed = await app.push_screen_wait(Confirm("run", " ".join(says), "do it"))
-    return agreed is True
+async def _agreed(
+    app: Desk, what: str, prepared: Callable[[], tuple[Work, Estimate, tuple[Obstacle, ...]]]
+) -> Work | None:
+    """Say what it costs and what of it nothing can judge, and ask; what was prepared, after a yes."""
+
+    async def price() -> tuple[str, Work]:
+        work, estimate, obstacles = await asyncio.to_thread(prepared)
+        app.tell(price_words(estimate))
+        says = [f"{what}: {price_words(estimate)}.", *(f"{obstacle.sentence}." for obstacle in obstacles)]
+        return " ".join(says), work
+
+    try:
+        found: Work | None = await ask_priced(app, "run", price)
+    except REFUSALS as problem:
+        _refused(app, str(problem))
+        return None
+    return found
 
 
 async def rescore(app: Desk) -> None:
@@ -507,14 +519,10 @@ async def rescore(app: Desk) -> None:
         if [_turns(item) for item in snapshot.get("items", [])] == [_turns(item) for item in app.workspace.items]:
             dataset = editing.document.file
     judging = editing.document if editing is not None and dataset is not None else None
-    try:
-        request = RescoreRequest(dataset=judging, allow_unjudged=True)
-        job, cost, obstacles = await asyncio.to_thread(_estimate_judging, run, app.workspace.project(), request)
-    except REFUSALS as problem:
-        _refused(app, str(problem))
-        return
+    request = RescoreRequest(dataset=judging, allow_unjudged=True)
     what = f"judge {run.total} answers of {run.key} again"
-    if await _agreed(app, what, cost, obstacles) and await _approved(app, job):
+    job = await _agreed(app, what, partial(_estimate_judging, run, app, request))
+    if job is not None and await _approved(app, job):
         words = ["rescore", run.key, "--allow-unjudged", *(["--dataset", str(dataset)] if dataset is not None else [])]
         await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
 
@@ -531,21 +539,16 @@ async def _rescore_chosen(app: Desk, run: RunRow, chosen: ChosenAnswers) -> None
     if len(chosen.words[-1]) > _LONGEST_WORD:
         app.tell(f"{chosen.says} lie too far apart to be named one by one; show them by a filter instead", "warn")
         return
-    try:
-        request = RescoreRequest(answers=frozenset(chosen.ids), allow_unjudged=True)
-        job, cost, obstacles = await asyncio.to_thread(_estimate_judging, run, app.workspace.project(), request)
-    except REFUSALS as problem:
-        _refused(app, str(problem))
-        return
+    request = RescoreRequest(answers=frozenset(chosen.ids), allow_unjudged=True)
     what = f"judge again {chosen.says} of {run.key}, by what judges the run; the others keep their scores"
-    if await _agreed(app, what, cost, obstacles) and await _approved(app, job):
+    job = await _agreed(app, what, partial(_estimate_judging, run, app, request))
+    if job is not None and await _approved(app, job):
         words = ["rescore", run.key, "--allow-unjudged", *chosen.words]
         await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
 
 
-def _estimate_judging(
-    run: RunRow, project: Project, request: RescoreRequest
-) -> tuple[Job, Estimate, tuple[Obstacle, ...]]:
+def _estimate_judging(run: RunRow, app: Desk, request: RescoreRequest) -> tuple[Job, Estimate, tuple[Obstacle, ...]]:
+    project = app.workspace.project()
     with Reader(project.store) as reader:
         job = prepare_rescore(run, request, reader, project)
         return job, estimate_rescore(job, reader), obstacles_of(job.plan)

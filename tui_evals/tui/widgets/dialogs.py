@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -139,6 +139,64 @@ class Confirm(Dialog[bool]):
     def action_yes(self) -> None:
         """Answer yes."""
         self.dismiss(True)
+
+
+Price = Callable[[], Awaitable[tuple[str, Any]]]
+"""Works out what something takes: the question to ask, empty where nothing needs one, and what is done after a yes."""
+
+_PRICING = "Working out what it costs…"
+
+
+class ConfirmPriced(Confirm):
+    """A question about money that opens at once; `y` is refused until its price is shown."""
+
+    def __init__(self, title: str, price: Price, yes: str = "do it") -> None:
+        super().__init__(title, _PRICING, yes)
+        self.priced: Any = None
+        """What is done after a yes; None until the price is known."""
+        self.failure: Exception | None = None
+        """Why it cannot be done."""
+        self._price = price
+
+    def on_mount(self) -> None:
+        self.run_worker(self._work_out(), group="price", name="working out what it costs", exit_on_error=False)
+
+    async def _work_out(self) -> None:
+        try:
+            self._text, self.priced = await self._price()
+        except Exception as problem:  # raised again where the question was asked
+            self.failure = problem
+            self.dismiss(None)
+            return
+        if not self._text:
+            self.dismiss(True)
+            return
+        text = self._text
+        self.query_one(Lines).show(lambda width: paragraph(text, width))
+        self.say(self._help, wrong=False)
+
+    def action_yes(self) -> None:
+        """Answer yes, once the price is there."""
+        if self.priced is None:
+            self.say("Wait until the price is shown. Nothing has started.")
+        else:
+            super().action_yes()
+
+
+class Asking(Protocol):
+    """What can put a question on the screen."""
+
+    async def push_screen_wait(self, screen: Dialog[Any]) -> Any:
+        """The answer to a question."""
+
+
+async def ask_priced(app: Asking, title: str, price: Price, yes: str = "do it") -> Any:
+    """What was priced, after a yes; None after a no. Raises what kept it from being priced."""
+    dialog = ConfirmPriced(title, price, yes)
+    agreed = await app.push_screen_wait(dialog)
+    if dialog.failure is not None:
+        raise dialog.failure
+    return dialog.priced if agreed else None
 
 
 class ConfirmPage(Confirm):
