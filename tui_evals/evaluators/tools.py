@@ -206,7 +206,8 @@ class ToolCalledOptions(Options):
     """What ToolCalled takes."""
 
     tool_name: Text = Field(
-        validation_alias=AliasChoices("tool_name", "toolName", "tool"), description="The tool's name, in this very case."
+        validation_alias=AliasChoices("tool_name", "toolName", "tool"),
+        description="The tool's name, in this very case.",
     )
 
 
