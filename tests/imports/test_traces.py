@@ -20,10 +20,10 @@ def otlp(trace, name, at, attributes, seconds=1):
 
     return {
         "traceId": trace,
-        "spanId": f"{at:016x}",
+        "spanId": f"{int(at):016x}",
         "name": name,
-        "startTimeUnixNano": str((BEGAN + at) * 10**9),
-        "endTimeUnixNano": str((BEGAN + at + seconds) * 10**9),
+        "startTimeUnixNano": str(int((BEGAN + at) * 10**9)),
+        "endTimeUnixNano": str(int((BEGAN + at + seconds) * 10**9)),
         "attributes": [{"key": key, "value": value(one)} for key, one in attributes.items()],
     }
 
@@ -140,6 +140,46 @@ def test_three_forms_of_a_trace_tell_the_same_and_what_they_do_not_know_is_missi
         assert answer.latency_ms == 8000, kind
 
 
+def tool_span(at, name, **attributes):
+    return otlp("t" * 32, f"execute_tool {name}", at, {
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name,
+        **{f"gen_ai.tool.call.{key}": value for key, value in attributes.items()},
+    })  # fmt: skip
+
+
+def test_runs_of_tools_without_an_id_belong_to_the_calls_of_their_name(tmp_path):
+    asked, *_, answered = conversation()[1:]
+    calls = [{"type": "tool_call", "id": f"c{n}", "name": name, "arguments": {"id": n}}
+             for n, name in enumerate(("find", "find", "pay"))]  # fmt: skip
+    said = {
+        "key": "gen_ai.output.messages",
+        "value": {"stringValue": json.dumps([{"role": "assistant", "parts": calls}])},
+    }
+    asked["attributes"] = [*asked["attributes"][:-1], said]
+    runs = [
+        tool_span(3, "pay", result="paid 2"),
+        tool_span(4, "find", result="found 1", arguments={"id": 1}),
+        tool_span(5, "find", result="found 0"),
+        tool_span(6, "log", result="logged"),
+    ]
+    file = otlp_file(tmp_path, asked, *runs, answered)
+    pairs = calls_with_results(read(file)[0].answers[0].answer.transcript)
+    told = [(call.id[:2], call.name, result.text) for call, result in pairs]
+    assert told == [
+        ("c0", "find", "found 0"),
+        ("c1", "find", "found 1"),
+        ("c2", "pay", "paid 2"),
+        ("sp", "log", "logged"),
+    ]
+
+
+def test_a_tool_that_two_instrumentations_saw_ran_once(tmp_path):
+    spans = conversation()
+    file = otlp_file(tmp_path, *spans, tool_span(5, "find", id="c1", result="paid"))
+    [(call, result)] = calls_with_results(read(file)[0].answers[0].answer.transcript)
+    assert (call.id, result.text, result.took.seconds) == ("c1", "paid", 2.0)
+
+
 def test_a_conversation_that_is_repeated_counts_once_and_a_sample_says_what_it_leaves_out(tmp_path):
     traces = [f"{n:032x}" for n in range(6)]
     spans = [span for n, trace in enumerate(traces) for span in conversation(trace, f"question {n % 5}")]
@@ -165,6 +205,14 @@ def test_what_may_be_private_is_shown_before_and_replaced_everywhere(tmp_path):
     assert secret not in kept and "ada@example.org" not in kept
     assert recording.answers[0].answer.text == "Use [key], [email]."
     assert "replaced" in "\n".join(losses.sentences())
+
+
+def test_times_are_no_numbers_of_cards(tmp_path):
+    shown = "\n".join(preview(otlp_file(tmp_path, otlp("t" * 32, "chat m", 0.123456789012, {
+        "gen_ai.operation.name": "chat", "gen_ai.input.messages": [text("user", "Hello?")],
+        "gen_ai.output.messages": [text("assistant", "Hello.")],
+    }))))  # fmt: skip
+    assert "nothing that looks like a key" in shown
 
 
 def test_what_is_no_trace_is_refused_in_a_sentence(tmp_path):

@@ -284,6 +284,15 @@ def private_in(text: str) -> Iterator[tuple[str, str]]:
     return ((kind, match[0]) for kind, pattern in _PRIVATE.items() for match in pattern.finditer(text))
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in JSON data; numbers such as times are none, and `_redacted` leaves them as they are."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
+
+
 def _redacted(value: Any) -> tuple[Any, int]:
     """A value with what is private in its texts replaced, and how much that was."""
     if isinstance(value, str):
@@ -318,9 +327,9 @@ def preview(path: Path) -> Iterator[str]:
     yield from map(str, losses.of("left out"))
     found: dict[str, list[str]] = {}
     for one in recording.answers:
-        said = json.dumps([recording.document["items"][one.item], to_json(one.answer.transcript or Transcript())])
-        for kind, text in private_in(said):
-            found.setdefault(kind, []).append(text)
+        for said in _texts([recording.document["items"][one.item], to_json(one.answer.transcript or Transcript())]):
+            for kind, text in private_in(said):
+                found.setdefault(kind, []).append(text)
     for kind, texts in found.items():
         yield f"{kind}: {counted(len(texts), 'place')}, such as {_masked(texts[0])}; --redact writes [{kind}]"
     if not found:

@@ -258,7 +258,7 @@ def question_of_spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
 def transcript_of_spans(spans: Sequence[Span]) -> Transcript:
     """What the spans of one answer tell, in the order of their beginnings; what they do not know is missing."""
     messages: list[Message] = []
-    called: set[str] = set()
+    open_calls: list[Call] = []
     told: set[str] = set()
     ordered = _ordered(spans)
     models = [span for span in ordered if kind_of_span(span) == "model"]
@@ -266,19 +266,30 @@ def transcript_of_spans(spans: Sequence[Span]) -> Transcript:
         kind = kind_of_span(span)
         if kind == "model":
             message = _answer(span)
-            called |= {part.id for part in message.parts if isinstance(part, Call)}
+            open_calls += [part for part in message.parts if isinstance(part, Call)]
             messages.append(message)
         elif kind == "tool":
             result, call = _tool_run(span, place)
-            if call.id not in called:  # a tool that no model is seen to ask for
+            if (asked := _asked_as(call, open_calls)) is not None:
+                open_calls.remove(asked)
+                result = replace(result, id=asked.id)
+            elif call.id in told:  # two instrumentations saw the same run
+                continue
+            else:  # a tool that no model is seen to ask for
                 messages.append(Message(role="assistant", parts=(call,)))
-                called.add(call.id)
             told.add(result.id)
             messages.append(Message(role="tool", parts=(result,)))
         elif kind == "retrieval":
             messages.append(_retrieved(span))
     shown = [part for span in models for one in _input(span) for part in one.parts if isinstance(part, Result)]
     return Transcript(tuple(_with_results(messages, {part.id: part for part in shown if part.id not in told})))
+
+
+def _asked_as(run: Call, open_calls: Sequence[Call]) -> Call | None:
+    """The open call that a tool's span ran: of its id, else of its name and arguments, else the first of its name."""
+    named = [call for call in open_calls if call.name == run.name]
+    alike = [call for call in named if _parsed(call.arguments) == _parsed(run.arguments)]
+    return next((call for call in open_calls if call.id == run.id), next(iter(alike or named), None))
 
 
 def _with_results(messages: Iterable[Message], results: Mapping[str, Result]) -> Iterator[Message]:
