@@ -84,7 +84,7 @@ def test_a_run_names_some_and_validate_all(shell):
     Path("many.json").write_text(json.dumps(document))
     assert shell("validate", "many.json").out.count("the item has no value for {{ a }}") == 25
     done = shell("run", "many.json", "-t", "demo", "-j", "demo")
-    assert done.err.count("{{ a }}") == 10 and "15 more like these; `tui-evals validate` lists them all" in done.err
+    assert done.err.count("{{ a }}") == 10 and "15 more like these" in done.err
 
 
 async def test_the_workbench_shows_it_at_the_item_and_refuses_the_run(shell):

@@ -3,16 +3,20 @@
 import gzip
 import json
 import os
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.datasets import rows
+from tui_evals.datasets.discover import dataset_files
 from tui_evals.datasets.document import load
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.portable import PUBLIC
+from tui_evals.datasets.save import save
 from tui_evals.datasets.validate import runevals_refusal, validate
+from tui_evals.files import CannotSave
 from tui_evals.imports import m365
 from tui_evals.text import strictjson
 
@@ -191,3 +195,92 @@ def test_a_table_may_name_its_columns_as_an_item_does():
     assert items == [{"prompt": "Hi?", "expected_response": "Hello", "variables": {"lang": "en"}}]
     items, _ = rows.read_csv("input,prompt\nHi?,kept as a variable\n")
     assert items == [{"prompt": "Hi?", "variables": {"prompt": "kept as a variable"}}]
+
+
+YAML = """\
+# a comment
+default_evaluators:
+  ExactMatch: {}
+items:
+  - prompt: How long?
+    expected_response: 30 days
+  - prompt: Where?
+    expected: here
+"""
+
+
+def test_yaml_is_read_as_the_json_it_says_with_the_lines_of_its_values(tmp_path):
+    file = tmp_path / "t.yaml"
+    file.write_text(YAML)
+    document = load(file)
+    assert document.data["items"][0] == {"prompt": "How long?", "expected_response": "30 days"}
+    (problem,) = validate(document, PUBLIC).problems
+    assert problem.line == 7 and problem.message == "unknown field 'expected' (did you mean 'expected_response'?)"
+
+
+def test_a_broken_yaml_says_where(tmp_path):
+    file = tmp_path / "t.yml"
+    file.write_text("items:\n  - prompt: [\n")
+    with pytest.raises(DatasetError, match=r"t\.yml:\d+: .*column \d+"):
+        load(file)
+
+
+def test_yaml_is_read_and_not_written(tmp_path):
+    file = tmp_path / "t.yaml"
+    file.write_text(YAML)
+    document = load(file)
+    with pytest.raises(CannotSave, match=r"only read.*convert .*--to m365 -o t\.json"):
+        save(document, {**document.data, "items": []})
+    assert file.read_text() == YAML
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "question,answer,city\nWhere?,here,Rome\n"),
+        ("t.jsonl", '{"question": "Where?", "answer": "here", "city": "Rome"}\n'),
+        ("t.json", '[{"question": "Where?", "answer": "here", "city": "Rome"}]'),
+        ("t.yaml", "- {question: Where?, answer: here, city: Rome}\n"),
+    ],
+)
+def test_columns_are_mapped_in_every_kind_of_file(tmp_path, name, text):
+    file = tmp_path / name
+    file.write_text(text)
+    mapped = {"prompt": "question", "expected_response": "answer"}
+    assert load(file, mapped).data["items"] == [
+        {"prompt": "Where?", "expected_response": "here", "variables": {"city": "Rome"}}
+    ]
+    with pytest.raises(DatasetError, match=r"no column 'questoin' \(did you mean 'question'\?\)"):
+        load(file, {"prompt": "questoin"})
+
+
+def test_parquet_is_read_with_the_types_of_its_values(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    file = tmp_path / "t.parquet"
+    table = pyarrow.Table.from_pylist([{"question": "How many?", "answer": 7, "count": 3}, {"question": "Who?"}])
+    parquet.write_table(table, file)
+    assert load(file, {"prompt": "question", "expected_response": "answer"}).data["items"] == [
+        {"prompt": "How many?", "expected_response": "7", "variables": {"count": 3}},
+        {"prompt": "Who?"},
+    ]
+    file.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(DatasetError, match="cannot be read as Parquet"):
+        load(file)
+
+
+def test_parquet_says_what_it_needs_where_it_cannot_be_read(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    file = tmp_path / "t.parquet"
+    file.write_bytes(b"PAR1")
+    with pytest.raises(DatasetError, match=r"pip install 'tui-evals\[parquet\]'"):
+        load(file)
+
+
+def test_other_yaml_files_of_a_project_are_no_datasets(tmp_path):
+    (tmp_path / "compose.yaml").write_text("services:\n  web: {image: nginx}\n")
+    (tmp_path / "ci.yml").write_text("steps:\n  - prompt: x\n")
+    (tmp_path / "asked.yaml").write_text("# mine\n- prompt: Who?\n")
+    (tmp_path / "whole.yaml").write_text(YAML)
+    assert sorted(file.name for file in dataset_files(tmp_path)) == ["asked.yaml", "whole.yaml"]

@@ -18,6 +18,7 @@ from tui_evals.datasets.discover import (
     find_dataset,
     is_generation_file,
     make_project,
+    may_hold_items,
     project_root,
     write_starter,
 )
@@ -58,9 +59,14 @@ def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
             files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
-            yield from sorted(file for file in files if not is_generation_file(file))
+            yield from sorted(file for file in files if not is_generation_file(file) and _is_checked(file))
         else:
             yield dataset_of_word(path)
+
+
+def _is_checked(file: Path) -> bool:
+    """Whether a file of a folder is meant as input; of YAML files many are something else."""
+    return file.suffix not in (".yaml", ".yml") or file.name.lower().endswith(OWN_SUFFIXES) or may_hold_items(file)
 
 
 def found_or_started() -> Path:

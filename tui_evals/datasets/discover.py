@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.resources import files
@@ -16,8 +17,9 @@ from tui_evals.project_files import MOST, read_head, read_text, resolved
 
 _DATASET_NAMES = ("prompts.json", "evals.json", "tests.json")
 STARTER = Path("evals", "evals.json")
-ENDINGS = (".json", ".csv", ".jsonl", ".ndjson", ".jsonl.gz", ".csv.gz", ".json.gz")
+ENDINGS = (".json", ".csv", ".jsonl", ".ndjson", ".jsonl.gz", ".csv.gz", ".json.gz", ".yaml", ".yml", ".parquet")
 """How the names of dataset files end."""
+_YAML = (".yaml", ".yml")
 
 _GENERATION_FILES = frozenset(
     f"{name}.json"
@@ -82,7 +84,7 @@ def dataset_files(root: Path) -> Iterator[Path]:
         folders[:] = [
             name for name in folders if not name.startswith(".") and name not in _NO_DATASETS_IN and depth < _DEEPEST
         ]
-        yield from (here / name for name in names if name.endswith(_PLAIN_ENDINGS) and _may_hold_items(here / name))
+        yield from (here / name for name in names if name.endswith(_PLAIN_ENDINGS) and may_hold_items(here / name))
 
 
 def dataset_texts(root: Path) -> Iterator[tuple[Path, str]]:
@@ -106,16 +108,22 @@ def prompt_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     return [file for file in found if file.name.endswith(suffixes) and ".metric." not in file.name and file.is_file()]
 
 
-def _may_hold_items(file: Path) -> bool:
-    """Whether a file can hold a dataset: a JSON file with items or a list, any table or samples."""
+_YAML_ITEMS = re.compile(rb"(?m)^items:\s*$|\A(\s*#.*\n|\s*\n|---\s*\n)*- +\{?(testId|prompt|turns|messages):")
+"""How YAML begins that holds items."""
+
+
+def may_hold_items(file: Path) -> bool:
+    """Whether a file can hold a dataset: JSON or YAML with items or a list of them, any table or samples."""
     if is_generation_file(file):
         return False
-    if file.suffix != ".json":
+    if file.suffix not in (".json", *_YAML):
         return file.is_file()
     try:
         start = read_head(file, _HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
     except OSError:
         return False
+    if file.suffix in _YAML:
+        return _YAML_ITEMS.search(start) is not None
     if b'"evalId"' in start:  # results of promptfoo, which begin with the prompts they are of
         return False
     return start.startswith(b"[") or (start.startswith(b"{") and (b'"items"' in start or b'"prompts"' in start))

@@ -10,19 +10,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as File
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from tui_evals.datasets import rows
 from tui_evals.datasets.companion import read_companion
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, LineError, Path, Problem
+from tui_evals.datasets.yaml_lines import Places, line_in, places_in
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.text import strictjson
+from tui_evals.text.yamls import YamlError, load_yaml
 
-Dialect = Literal["document", "array", "parallel", "csv", "jsonl"]
+Dialect = Literal["document", "array", "parallel", "csv", "jsonl", "yaml", "parquet"]
 MAX_BYTES = 2**30
+"""The largest dataset."""
 MAX_UNPACKED = 2**26
 """The largest content of a packed file, which may hold a thousand times its own size."""
-"""The largest dataset."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,15 @@ class Document:
         other.__dict__["_layout"] = self._layout
         return other
 
+    @cached_property
+    def _yaml_layout(self) -> tuple[Shape, Places]:
+        return shape_of(load_yaml(self.text)) or "document", places_in(self.text)
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the file is JSON, which is edited in place; other files are read, or hold rows."""
+        return self.dialect in ("document", "array", "parallel")
+
     @property
     def needs_upgrade(self) -> bool:
         """Whether the file has one of the older shapes, which the first save replaces."""
@@ -62,26 +73,57 @@ class Document:
         """The line of a value of the document, None if it is not known or stands in no file."""
         if not self.digest:
             return None
-        if self.dialect in ("document", "array", "parallel"):
-            return self._layout.line(written_path(path, self.dialect))
+        if self.is_json:
+            return self._layout.line(written_path(path, cast(Shape, self.dialect)))
+        if self.dialect == "yaml":
+            shape, places = self._yaml_layout
+            return line_in(places, written_path(path, shape))
         if path[:1] == ("items",) and len(path) > 1 and isinstance(path[1], int):
             return self.item_lines[path[1]] if path[1] < len(self.item_lines) else None
         return None
 
 
 def load(file: File, columns: Mapping[str, str] | None = None) -> Document:
-    """Read a dataset file of any dialect; DatasetError says why one cannot be read."""
+    """Read a dataset file of any dialect; DatasetError says why one cannot be read.
+
+    `columns` names the column, or the key of each object, that holds a field of an item.
+    """
     raw = _read_bytes(file)
     digest = hashlib.sha256(raw).hexdigest()
-    text = _decode(file, raw)
     dialect = dialect_of_name(file)
-    if dialect == "document":
-        return _read_json(file, text, digest)
+    if dialect == "parquet":
+        items = rows.items_of_table(_read_parquet(file, raw), columns or {})
+        return Document(file, "", digest, dialect, as_document(items, "array"))
+    text = _decode(file, raw)
     try:
-        items, lines = rows.read_csv(text, columns) if dialect == "csv" else rows.read_jsonl(text)
+        if dialect in ("document", "yaml"):
+            return _with_columns(_read_value(file, text, digest, dialect), columns)
+        items, lines = rows.read_csv(text, columns) if dialect == "csv" else rows.read_jsonl(text, columns)
     except LineError as error:
         raise _refuse(file, str(error), error.line) from None
     return Document(file, text, digest, dialect, _with_the_rest(file, text, items), lines)
+
+
+def _with_columns(document: Document, columns: Mapping[str, str] | None) -> Document:
+    if not columns:
+        return document
+    items = document.data.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise LineError("columns can be mapped only where each item is an object", 1)
+    return document.with_data({**document.data, "items": rows.items_of_table(items, columns)})
+
+
+def _read_parquet(file: File, raw: bytes) -> list[dict[str, Any]]:
+    try:
+        # Imported when it is wanted, because it is an extra and takes a while.
+        import pyarrow
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise _refuse(file, "needs pyarrow: pip install 'tui-evals[parquet]'") from None
+    try:
+        return list(ParquetFile(pyarrow.BufferReader(raw)).read().to_pylist())
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise _refuse(file, f"cannot be read as Parquet: {error}") from None
 
 
 def _with_the_rest(file: File, text: str, items: list[dict[str, Any]]) -> dict[str, Any]:
@@ -102,11 +144,13 @@ def _with_the_rest(file: File, text: str, items: list[dict[str, Any]]) -> dict[s
 _SAMPLES = (rows.write_jsonl, rows.read_jsonl)
 
 
-def dialect_of_name(file: File) -> Literal["document", "csv", "jsonl"]:
+def dialect_of_name(file: File) -> Literal["document", "csv", "jsonl", "yaml", "parquet"]:
     """The dialect a file's name stands for; only its content tells the older JSON shapes."""
     name = file.name.lower().removesuffix(".gz")
-    if name.endswith(".csv"):
-        return "csv"
+    if name.endswith((".csv", ".parquet")):
+        return "csv" if name.endswith(".csv") else "parquet"
+    if name.endswith((".yaml", ".yml")):
+        return "yaml"
     return "jsonl" if name.endswith((".jsonl", ".ndjson")) else "document"
 
 
@@ -159,11 +203,14 @@ def _unzip(file: File, raw: bytes) -> bytes:
     return raw
 
 
-def _read_json(file: File, text: str, digest: str) -> Document:
+def _read_value(file: File, text: str, digest: str, dialect: Literal["document", "yaml"]) -> Document:
     if not text.strip("\ufeff \t\r\n"):
         raise _refuse(file, "is empty; `tui-evals init` writes a starter dataset")
     try:
-        value = strictjson.loads(text)
+        value = load_yaml(text) if dialect == "yaml" else strictjson.loads(text)
+    except YamlError as error:
+        column = f" (column {error.column})" if error.column else ""
+        raise _refuse(file, f"{error.problem}{column}", error.line) from None
     except strictjson.DuplicateKey as error:
         raise _refuse(file, str(error), _duplicate_key_line(text)) from None
     except strictjson.JsonError as error:
@@ -173,7 +220,8 @@ def _read_json(file: File, text: str, digest: str) -> Document:
     if shape is None:
         raise _refuse(file, "must hold an object with items, or a list of items", 1)
     try:
-        return Document(file, text, digest, shape, as_document(value, shape))
+        data = as_document(value, shape)
+        return Document(file, text, digest, "yaml" if dialect == "yaml" else shape, data)
     except ValueError as error:
         raise _refuse(file, str(error), 1) from None
 

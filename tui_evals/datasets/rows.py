@@ -1,4 +1,4 @@
-"""Datasets with a row for each item: JSONL of OpenAI Evals, and CSV of Arthur Bench."""
+"""Datasets with a row for each item: JSONL of OpenAI Evals, CSV of Arthur Bench, and tables with mapped columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,39 @@ from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import csv_line, escape_formula
 
 
-def read_jsonl(text: str) -> tuple[list[dict[str, Any]], list[int]]:
+def items_of_table(table: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The items of rows whose values have types already, as in Parquet; other columns become variables.
+
+    `columns` names the column of a field where it is called otherwise. LineError where no row has such a column.
+    """
+    # Imported when it is wanted, because a dataset is shown before its types are needed.
+    from tui_evals.datasets.model import Item
+
+    known = {name: None for row in table for name in row}
+    for name in columns.values():
+        if table and name not in known:
+            hint = did_you_mean(name, known)
+            raise LineError(f"there is no column '{name}'{hint}; the columns are: {', '.join(known)}", 1)
+    fields = {field: field for field in Item.model_fields if field not in columns}
+    fields |= {column: field for field, column in columns.items()}
+    return [_item_of_values(row, fields) for row in table]
+
+
+def _item_of_values(row: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    variables: dict[str, Any] = dict(row.get("variables") or {}) if "variables" in fields else {}
+    for column, value in row.items():
+        if value is None or column == "variables":
+            continue
+        field = fields.get(column)
+        if field is None:
+            variables[column] = value if isinstance(value, str | int | float | bool | list | dict) else str(value)
+        else:
+            item[field] = str(value) if field in _TEXTS and not isinstance(value, list | dict) else value
+    return {**item, "variables": variables} if variables else item
+
+
+def read_jsonl(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
     """The items of the lines and the line of each; blank lines are passed over."""
     items: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -28,11 +60,11 @@ def read_jsonl(text: str) -> tuple[list[dict[str, Any]], list[int]]:
         if not isinstance(sample, dict):
             raise LineError("each line must be a JSON object with an input", number)
         try:
-            items.append(_item_of_sample(sample))
+            items.append(sample if columns else _item_of_sample(sample))
         except ValueError as error:
             raise LineError(str(error), number) from None
         lines.append(number)
-    return items, lines
+    return items_of_table(items, columns) if columns else items, lines
 
 
 def _item_of_sample(sample: dict[str, Any]) -> dict[str, Any]:
@@ -114,6 +146,7 @@ COLUMNS: Mapping[str, str] = {
     "context": "context",
 }
 _SAME_NAME_COLUMNS = ("testId", "category", "notes", "name")
+_TEXTS = frozenset((*COLUMNS, *_SAME_NAME_COLUMNS))
 
 
 def read_csv(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
@@ -169,6 +202,15 @@ def likely_columns(header: Sequence[str]) -> dict[str, str]:
         if column is not None and column not in found.values():
             found[field] = column
     return found
+
+
+def field_meant(name: str) -> str | None:
+    """The field of an item that goes by another name elsewhere, such as `expected`; None where none is known."""
+    plain = _plain_name(name)
+    return next((field for field, names in _LIKELY.items() if plain in names), _ELSEWHERE.get(plain))
+
+
+_ELSEWHERE: Mapping[str, str] = {"vars": "variables", "assert": "evaluators", "asserts": "evaluators", "id": "testId"}
 
 
 def _plain_name(column: str) -> str:

@@ -73,6 +73,11 @@ def _file_text(document: Document, data: dict[str, Any]) -> str:
         raise CannotSave(f"{document.file} is packed; save the dataset under another name")
     if document.dialect in ("csv", "jsonl") and data == document.data:
         return document.text
+    if document.dialect in ("yaml", "parquet"):
+        raise CannotSave(
+            f"{document.file} is only read. Edit it in an editor, or write it as JSON: "
+            f"`tui-evals convert {document.file} --to m365 -o {document.file.with_suffix('.json').name}`"
+        )
     if document.dialect == "csv":
         return _without_loss(document, data, rows.write_csv(data["items"], raw=True))
     if document.dialect == "jsonl":
@@ -119,7 +124,7 @@ def upgrade(document: Document) -> Upgrade:
     # Imported when it is wanted, because a dataset is shown before it is checked.
     from .validate import parse_dataset, with_lines
 
-    if document.dialect in ("csv", "jsonl"):
+    if not document.is_json:
         message = "is not an eval document. `tui-evals convert --to m365` writes one next to it"
         raise DatasetError(str(document.file), [Problem(message)])
     before = None if document.needs_upgrade else document.data["schemaVersion"]

@@ -25,6 +25,7 @@ from . import portable
 from .document import Document
 from .model import TURN_ONLY_FIELDS, Dataset, Item, SimulatedUser, ToolResult, Turn
 from .portable import PUBLIC, Catalogue
+from .rows import field_meant
 from .tools import result_problems, schema_problems, tool_problems
 
 _TYPE_WORDS = {
@@ -142,7 +143,7 @@ class Checker:
             problems += _placed(checks, "evaluators")
             problems += _incomplete_items(data)
         portability: list[Problem] = []
-        if document.dialect in ("csv", "jsonl"):
+        if not document.is_json:
             portability = [Problem("is no eval document; `tui-evals convert --to m365` writes one")]
         elif document.needs_upgrade:
             portability = [Problem("has an older shape; `tui-evals upgrade` writes it as a versioned document")]
@@ -339,7 +340,9 @@ def problem_of(error: ErrorDetails, model: type[BaseModel], base: Path = ()) -> 
     value, name = error["input"], str(path[-1]) if path else ""
     if kind == "extra_forbidden":
         known = _fields_at(model, path[:-1])
-        return Problem(f"unknown field '{name}'{did_you_mean(name, known)}", base + path[:-1])
+        meant = field_meant(name)
+        hint = f" (did you mean '{meant}'?)" if meant in known else did_you_mean(name, known)
+        return Problem(f"unknown field '{name}'{hint}", base + path[:-1])
     if kind == "missing":
         return Problem(f"{name} is missing", base + path[:-1])
     if path and path[-1] == "[key]":

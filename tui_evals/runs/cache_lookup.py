@@ -84,7 +84,7 @@ def conversations(plan: Plan, project: Project, max_cost: float | None) -> Itera
             opening = opening_of(plan.dataset, item, plan.asked_prompts[planned.prompt])
         except TemplateError:  # nobody is asked what cannot be put into words
             continue
-        yield Conversation(planned, item, targets[planned.target], [*opening, *question_of(item.units[0])])
+        yield Conversation(planned, item, targets[planned.target], [*opening])
 
 
 def known_turns(

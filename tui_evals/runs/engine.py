@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
@@ -487,11 +486,11 @@ class Engine:
         by_turn: list[list[AnswerRecord]] = [[] for _ in item.units]
         for row in rows:
             by_turn[row.turn].append(records.get(row.id, nothing))
-        messages: list[Mapping[str, Any]] = []
+        messages = question_of(item.units[0])
         with suppress(TemplateError):  # every answer has it as its error
             messages = [*opening_of(self._plan.dataset, item, prompt)]
         for turn, (unit, answers) in enumerate(zip(item.units, by_turn, strict=True)):
-            messages += question_of(unit)
+            messages += question_of(unit) if turn else ()
             texts = [answer.text for answer in answers if answer.text is not None]
             yield evidence_for(self._plan, item, turn, prompt, tuple(messages), nothing, texts)
             messages += messages_of_answer(answers[0])

@@ -86,10 +86,9 @@ class QuestionSizes:
             opening = opening_of(self._dataset, item, prompt)
         except TemplateError:  # nobody is asked what cannot be filled in
             return [QuestionSize(0, 0)] * len(item.units)
-        read, files = _measure(opening)
-        tokens, sizes = tokens + read, []
-        for unit in item.units:
-            read, more = _measure(question_of(unit))
+        files, sizes = 0, []
+        for turn, unit in enumerate(item.units):
+            read, more = _measure(question_of(unit) if turn else opening)
             tokens, files = tokens + read, files + more
             sizes.append(QuestionSize(tokens, files))
             tokens += TYPICAL_ANSWER_TOKENS

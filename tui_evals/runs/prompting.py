@@ -1,7 +1,7 @@
 """What a target is sent for one turn: the prompt under test, the item's history, what was said so far, the question.
 
-Only the prompt under test is a template. What items say, and the values of variables, are sent as they are, braces and
-all.
+Only the prompt under test is a template, filled with variables and, as `{{ prompt }}`, the text of the item. What items
+say, and the values of variables, are sent as they are, braces and all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tui_evals.targets.base import AttachedFile, Request, TargetError
 from tui_evals.text.chats import content_text
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.prompty import Prompty, Section, parse_prompty, render_messages
-from tui_evals.text.templates import TemplateError, plain_variables, render_template
+from tui_evals.text.templates import TemplateError, plain_variables, render_template, template_variables
 
 
 def has_files(request: Request) -> bool:
@@ -181,11 +181,13 @@ def _unfilled(prompt: PromptUnderTest, dataset: Dataset, numbers: Iterable[int])
     for number in numbers:
         item = dataset.items[number]
         known = common | (item.variables or {}).keys() | (item.matrix or {}).keys()
+        own = {} if item.units[0].prompt is None or QUESTION in known else {QUESTION: item.units[0].prompt}
+        known |= own.keys()
         missing = [name for name in names if name not in known]
         reason = _missing_values(missing, known, called) if missing else None
         if reason is None and None in needed:
             firsts = {name: values[0] for name, values in {**(dataset.matrix or {}), **(item.matrix or {})}.items()}
-            reason = _why_unrendered(prompt, {**firsts, **variables_of(dataset, item)}, called)
+            reason = _why_unrendered(prompt, {**firsts, **variables_of(dataset, item), **own}, called)
         if reason is not None:
             yield Problem(f"{item.testId or 'the item'} {reason}", ("items", number))
 
@@ -220,17 +222,32 @@ def chat_for(
 ) -> Chat:
     """The whole chat up to the question of a turn; `answers` are the assistant messages of the turns before it."""
     chat = [*opening_of(dataset, item, prompt)]
-    for number, unit in enumerate(item.units[: place + 1]):
-        chat += question_of(unit)
-        if number < place:
-            chat.append(answers[number])
+    for unit, answer in zip(item.units[1 : place + 1], answers, strict=False):
+        chat += [answer, *question_of(unit)]
     return tuple(chat)
 
 
 def opening_of(dataset: Dataset, item: Item, prompt: PromptUnderTest) -> Chat:
-    """What stands before the first question: the prompt under test, and the history of a conversation."""
-    rendered = prompt.rendered(variables_of(dataset, item))
-    return rendered if item.turns is None else (*rendered, *plain(item.messages or ()))
+    """The messages of the first turn: the prompt under test, the history, and the question.
+
+    A prompt under test that says `{{ prompt }}` has the question in itself.
+    """
+    values, unit = variables_of(dataset, item), item.units[0]
+    history = [] if item.turns is None else plain(item.messages or ())
+    if not _takes_question(prompt, unit, values):
+        return (*prompt.rendered(values), *history, *question_of(unit))
+    *before, last = prompt.rendered({**values, QUESTION: unit.prompt})
+    return (*before, *history, *question_of(unit.model_copy(update={"prompt": None})), last)
+
+
+QUESTION = "prompt"
+"""The variable that stands for the text of an item in a prompt under test."""
+
+
+def _takes_question(prompt: PromptUnderTest, unit: Item | Turn, values: Collection[str]) -> bool:
+    if unit.prompt is None or QUESTION in values:
+        return False
+    return any(QUESTION in text and QUESTION in template_variables(text) for text in prompt.templates)
 
 
 def question_of(unit: Item | Turn) -> list[Mapping[str, Any]]:

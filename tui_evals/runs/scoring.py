@@ -133,7 +133,7 @@ def stored_evidence(plan: Plan, row: AnswerRow, known: Mapping[int, AnswerRecord
     item, prompt = plan.dataset.items[row.item].asking(row.repeat), plan.asked_prompts[row.prompt]
     messages = [*opening_of(plan.dataset, item, prompt)]
     for turn, unit in enumerate(item.units[: row.turn + 1]):
-        messages += question_of(unit)
+        messages += question_of(unit) if turn else ()
         if turn < row.turn and turn in known:
             messages += messages_of_answer(known[turn])
     return evidence_for(plan, item, row.turn, prompt, tuple(messages), known[row.turn])

@@ -258,7 +258,7 @@ def _check_values(document: Document, plan: Plan, origins: Sequence[int]) -> Non
     if not problems:
         return
     named, more = problems[:_NAMED_ITEMS], len(problems) - _NAMED_ITEMS
-    rest = [Problem(f"… and {more:,} more like these; `tui-evals validate` lists them all")] if more > 0 else []
+    rest = [Problem(f"… and {more:,} more like these")] if more > 0 else []
     raise DatasetError(str(document.file), [*named, *rest])
 
 

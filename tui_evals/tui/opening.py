@@ -87,7 +87,7 @@ async def save_as(desk: Desk) -> None:
 async def _save_under(desk: Desk, editing: Editing) -> None:
     """Ask for another name and save under it; CannotSave says why that could not be done."""
     old = editing.document.file
-    whole = editing.document.dialect not in ("csv", "jsonl") and old.suffix == ".json"
+    whole = editing.document.is_json and old.suffix == ".json"
     start = f"{old.stem}-mine.json" if whole else f"{old.name.partition('.')[0]}.json"
     endings = tuple(dict.fromkeys((".json", old.suffix))) if old.suffix != ".gz" else (".json",)
     name = await _ask_name(desk, "save under another name", old.with_name(start), endings)

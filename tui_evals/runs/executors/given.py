@@ -115,7 +115,7 @@ class GivenExecutor:
         messages = list(opening) if isinstance(opening, tuple) else []
         sent = 0
         for turn, (answer, unit) in enumerate(zip(cell.answers, cell.item.units, strict=False)):
-            messages += question_of(unit)
+            messages += question_of(unit) if turn else ()
             chat = opening if isinstance(opening, TemplateError) else tuple(messages)
             record = cell.known.get(turn)
             new = self._answer(cell, turn, chat, sent, failed) if record is None else None

@@ -175,7 +175,7 @@ class LocalExecutor:
         for turn, (answer, unit) in enumerate(zip(cell.answers, cell.item.units, strict=False)):
             current_answer.set(answer)
             record = cell.known.get(turn)
-            messages += question_of(unit)
+            messages += question_of(unit) if turn else ()
             chat = opening if isinstance(opening, TemplateError) else tuple(messages)
             if record is None:
                 async with self._targets[cell.target].room.flight:
