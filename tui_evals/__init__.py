@@ -13,12 +13,12 @@ if sys.platform == "win32":
 if TYPE_CHECKING:
     from tui_evals import bench as bench
     from tui_evals.api.battles import Battle, BattleDuel, BattleStopped, battle
-    from tui_evals.api.evaluating import EveryCallFailed, RunStopped, aevaluate, estimate, evaluate, resume
+    from tui_evals.api.evaluating import aevaluate, estimate, evaluate, resume
     from tui_evals.api.gating import GateResults, GatesNotMet, gate
     from tui_evals.api.generating import GeneratedTests, GenerationStopped, generate_tests
     from tui_evals.api.importing import import_from
-    from tui_evals.api.rescoring import estimate_rescore, rescore
-    from tui_evals.api.results import Answer, Run
+    from tui_evals.api.results import Answer
+    from tui_evals.api.run import EveryCallFailed, Run, RunComparison, RunStopped, estimate_rescore, list_runs, rescore
     from tui_evals.datasets.model import Dataset, Item, Turn
     from tui_evals.datasets.paths import DatasetError
     from tui_evals.evaluators.base import Evaluator, Evidence, Score
@@ -64,6 +64,7 @@ __all__ = [
     "Reply",
     "Request",
     "Run",
+    "RunComparison",
     "RunStopped",
     "Score",
     "Target",
@@ -78,18 +79,22 @@ __all__ = [
     "gate",
     "generate_tests",
     "import_from",
+    "list_runs",
     "rescore",
     "resume",
 ]
 
 _MODULES = {
-    "api.evaluating": ("evaluate", "aevaluate", "estimate", "resume", "RunStopped", "EveryCallFailed"),
+    "api.evaluating": ("evaluate", "aevaluate", "estimate", "resume"),
     "api.battles": ("battle", "Battle", "BattleDuel", "BattleStopped"),
     "api.generating": ("generate_tests", "GeneratedTests", "GenerationStopped"),
     "api.gating": ("gate", "GateResults", "GatesNotMet"),
     "api.importing": ("import_from",),
-    "api.rescoring": ("rescore", "estimate_rescore"),
-    "api.results": ("Run", "Answer"),
+    "api.results": ("Answer",),
+    "api.run": (
+        *("Run", "RunComparison", "RunStopped", "EveryCallFailed"),
+        *("list_runs", "rescore", "estimate_rescore"),
+    ),
     "datasets.model": ("Dataset", "Item", "Turn"),
     "datasets.paths": ("DatasetError",),
     "evaluators.base": ("Evaluator", "Evidence", "Score"),

@@ -297,6 +297,3 @@ def test_rows_tell_what_was_asked_expected_and_why(project):
 def test_a_long_run_is_shown_shortly():
     run = evaluate([{"prompt": f"<b>{number}</b> {'x' * 500}"} for number in range(50)], shout, without_judges=True)
     assert run.key in repr(run) and len(repr(run)) < 200 and len(repr(run.answers[0])) < 200
-    shown = run._repr_html_()
-    assert "<B>" not in shown and "&lt;B&gt;0&lt;/B&gt;" in shown and "and 30 more answers" in shown
-    assert len(shown) < 10_000

@@ -32,9 +32,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import NotApproved
 
-from .evaluating import project_of_run, wait_for
 from .given import TargetLike, configurations
-from .results import Run
+from .run import Run, project_of_run, wait_for
 
 
 @dataclass(frozen=True, slots=True)

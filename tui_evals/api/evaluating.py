@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tui_evals.datasets.discover import project_root
-from tui_evals.present.answers import cause_sentence
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
-from tui_evals.runs.execution import RunOutcome, execute
+from tui_evals.runs.execution import execute
 from tui_evals.runs.project import Project, load_project, store_note
 from tui_evals.runs.resuming import demand_errors, resumed_job, with_limit
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
@@ -23,10 +22,8 @@ from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.targets.sweep import Sweep, swept
-from tui_evals.text.model_output import ENDINGS
 
 from .given import (
-    Configured,
     DatasetLike,
     EvaluatorsLike,
     TargetLike,
@@ -37,19 +34,8 @@ from .given import (
     refuse_same_name,
     target_list,
 )
-from .results import Run, read_run
-
-
-class RunStopped(Exception):
-    """A run ended before its end; `run` holds what there is, and `tui-evals resume` goes on with it."""
-
-    def __init__(self, message: str, run: Run) -> None:
-        super().__init__(message)
-        self.run = run
-
-
-class EveryCallFailed(RunStopped):
-    """No call of a run was answered, all for the same reason; `run` holds what there is. Its note says where."""
+from .run import EveryCallFailed, Run, in_a_loop, project_of_run, run_of, wait_for
+from .watching import OnAnswer, Watch
 
 
 def evaluate(
@@ -70,6 +56,8 @@ def evaluate(
     use_cache: bool = True,
     trust: bool = False,
     allow_unjudged: bool = False,
+    on_answer: OnAnswer | None = None,
+    progress: bool | None = None,
     project: str | Path | None = None,
 ) -> Run:
     """Ask every item of every target, judge the answers, and return the run, which is kept in the store.
@@ -81,7 +69,8 @@ def evaluate(
     the values that parameters of the targets take in turn, as in `{"temperature": [0, 0.7]}`, `repeats` how often each
     item is asked, `only` the positions of the items that are asked, from 0. `max_cost` is in US dollars, `trust`
     lets code of the project run unasked, `allow_unjudged` goes on though an evaluator lacks what it needs to judge (a
-    library, code you trust) and is refused else, and `project` is the folder whose `.evals/` is used.
+    library, code you trust) and is refused else, and `project` is the folder whose `.evals/` is used. `on_answer` is
+    called with each answer once it is judged. `progress` shows a progress bar on stderr, by default on a terminal.
 
     DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
     run ended early, and EveryCallFailed why nothing was answered, where that is one reason for all.
@@ -103,9 +92,11 @@ def evaluate(
         use_cache=use_cache,
         trust=trust,
         allow_unjudged=allow_unjudged,
+        on_answer=on_answer,
+        progress=progress,
         project=project,
     )
-    return wait_for(work)
+    return _with_hint(lambda: wait_for(work))
 
 
 def resume(
@@ -125,25 +116,8 @@ def resume(
     it was stays in the record, and its cost in the sum. `run` is a run, its id or its name. A `target`, `evaluators`
     or a `judge` that are code have to be given again, because a store keeps none; `max_cost` is a new limit.
     """
-    return wait_for(_resumed(run, target, errors, evaluators, judge, max_cost, trust, project))
-
-
-def project_of_run(
-    run: str | Run,
-    target: TargetLike | Sequence[TargetLike] | None,
-    judge: TargetLike | None,
-    project: str | Path | None,
-    *,
-    trust: bool = False,
-) -> tuple[Project, list[Configured]]:
-    """The project of a run, which knows the code that answers and judges, and that code."""
-    here = load_project(project_root(Path(project) if project is not None else Path.cwd()), trusting=trust)
-    if isinstance(run, Run) and run.store != Path():
-        here = replace(here, database=run.store)
-    given = [*target_list(target), *([judge] if judge is not None else [])]
-    code = [pair for pair in configurations(given, here.settings) if pair[1] is not None]
-    configured = {**here.settings.targets, **{config.name: config for config, _ in code}}
-    return replace(here, settings=replace(here.settings, targets=configured)), code
+    work = _resumed(run, target, errors, evaluators, judge, max_cost, trust, project)
+    return _with_hint(lambda: wait_for(work))
 
 
 async def _resumed(
@@ -174,37 +148,6 @@ async def _resumed(
         return run_of(await execute(job, writer, again=bool(found.staged_pass), errors=errors), here)
 
 
-Returned = TypeVar("Returned")
-
-
-def wait_for(work: Coroutine[Any, Any, Returned]) -> Returned:
-    """The result of some work, for code that may run in an event loop or not."""
-    if not _in_a_loop():
-        return _run_interruptible(work)
-    with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own already
-        return pool.submit(asyncio.run, work).result()
-
-
-def _run_interruptible(work: Coroutine[Any, Any, Returned]) -> Returned:
-    """`asyncio.run`, whose KeyboardInterrupt names the run that Ctrl-C ended."""
-    try:
-        return asyncio.run(work)
-    except KeyboardInterrupt as interrupt:
-        notes = getattr(interrupt.__context__, "__notes__", ())
-        if not notes:
-            raise
-        raise KeyboardInterrupt(*notes) from None
-
-
-def _in_a_loop() -> bool:
-    """Whether this thread runs a loop; asked apart, so that what is raised later has no error of asyncio before it."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
 async def aevaluate(
     dataset: DatasetLike,
     target: TargetLike | Sequence[TargetLike] | None = None,
@@ -223,6 +166,8 @@ async def aevaluate(
     use_cache: bool = True,
     trust: bool = False,
     allow_unjudged: bool = False,
+    on_answer: OnAnswer | None = None,
+    progress: bool | None = None,
     project: str | Path | None = None,
 ) -> Run:
     """`evaluate` for async code."""
@@ -245,11 +190,15 @@ async def aevaluate(
         max_cost=max_cost,
         use_cache=use_cache,
     )
-    return await execute_prepared(prepared, here)
+    return await execute_prepared(prepared, here, watch=Watch(on_answer, progress))
 
 
 async def execute_prepared(
-    prepared: PreparedRun, here: Project, *, stored: Callable[[str], None] = lambda key: None
+    prepared: PreparedRun,
+    here: Project,
+    *,
+    stored: Callable[[str], None] = lambda key: None,
+    watch: Watch | None = None,
 ) -> Run:
     """Store and execute what is prepared; `stored` is called with the key before anything is asked."""
     unused = store_note(here.store) if prepared.terms.use_cache and not here.trusting else ""
@@ -259,11 +208,38 @@ async def execute_prepared(
         job = prepared.store(writer)
         stored(job.run.key)
         try:
-            outcome = await execute(job, writer)
+            companion = watch.companion(job.run, here.store) if watch is not None and watch.is_needed else None
+            outcome = await execute(job, writer, companion=companion)
         except asyncio.CancelledError as cancelled:
             cancelled.add_note(f"The run {job.run.key} was interrupted. Continue it with resume({job.run.key!r}).")
             raise
     return run_of(outcome, here)
+
+
+def _with_hint(evaluated: Callable[[], Run]) -> Run:
+    """The run; where the caller's event loop is the likely cause of errors, they say so."""
+    if not in_a_loop():
+        return evaluated()
+    try:
+        run = evaluated()
+    except EveryCallFailed as failed:
+        if _is_loop_trouble(failed.run):
+            failed.args = (f"{failed}. {_LOOP_HINT}",)
+        raise
+    if _is_loop_trouble(run):
+        warnings.warn(_LOOP_HINT, stacklevel=3)
+    return run
+
+
+_LOOP_HINT = (
+    "evaluate() runs in an event loop of its own while yours is running, and an async client made in yours fails in "
+    "it: use `await aevaluate(...)` with the same arguments."
+)
+
+
+def _is_loop_trouble(run: Run) -> bool:
+    """Whether an error of a run speaks of an event loop, as those of clients do that belong to another one."""
+    return any(re.search(r"\bloop\b", answer.error or "") for answer in run.answers)
 
 
 def estimate(
@@ -339,24 +315,3 @@ def prepared_run(
         ),
         here,
     )
-
-
-def run_of(outcome: RunOutcome, here: Project) -> Run:
-    """The run as it is now; RunStopped where it ended early, EveryCallFailed where nothing was answered."""
-    with Reader(here.store) as reader:
-        run = read_run(reader, outcome.run)
-    if not outcome.finished:
-        raise RunStopped(f"{run.key} stopped: {outcome.message}", run)
-    _demand_answer(run, outcome)
-    return run
-
-
-def _demand_answer(run: Run, outcome: RunOutcome) -> None:
-    """Raise when one error is all that came of a run; code that reads only its score would take it for a result."""
-    missing = [cause for cause in outcome.causes if not cause.evaluator and cause.code not in (*ENDINGS, "turnSkipped")]
-    if not run.totals.errored or run.totals.errored != run.totals.total or len(missing) != 1:
-        return
-    failure = EveryCallFailed(f"all calls of {run.key} failed: {cause_sentence(missing[0])}", run)
-    if traceback := next((answer.traceback for answer in run.answers if answer.traceback), None):
-        failure.add_note(traceback)
-    raise failure

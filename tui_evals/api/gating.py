@@ -16,7 +16,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate
 from tui_evals.targets.config import load_settings
 
-from .results import Run
+from .run import Run
 
 __all__ = ["CheckedGate", "GateResults", "GatesNotMet", "gate"]
 

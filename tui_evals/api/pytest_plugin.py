@@ -21,7 +21,8 @@ from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 if TYPE_CHECKING:
     from .pytest_runs import ClosingLine, SessionRuns
-    from .results import Answer, Run
+    from .results import Answer
+    from .run import Run
 
 _SUFFIXES = (".json", ".jsonl", ".csv")
 _NO_MARK = re.compile(r"\W+")

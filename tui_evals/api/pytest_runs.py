@@ -19,8 +19,8 @@ from tui_evals.runs.project import load_project, store_of
 from tui_evals.store.reader import Reader
 from tui_evals.text.safe import safe_line
 
-from .evaluating import RunStopped, execute_prepared, prepared_run, resume, wait_for
-from .results import Run, read_run
+from .evaluating import execute_prepared, prepared_run, resume
+from .run import Run, RunStopped, read_run, wait_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

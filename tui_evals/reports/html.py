@@ -7,14 +7,15 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
 from tui_evals.present.provenance import head_text
-from tui_evals.present.status import ANSWER_LOOKS, status_phrase
+from tui_evals.present.status import ANSWER_LOOKS, BAD, WORST_FIRST, status_phrase
 from tui_evals.reports.kinds import ReportKind
 from tui_evals.reports.page import cards, facing
 from tui_evals.reports.page.facing import versus
@@ -73,6 +74,35 @@ def _comparison_page(reader: Reader, runs: Sequence[RunRow]) -> tuple[str, dict[
     title = f"{', '.join(names[:-1])} and {names[-1]}"
     listed = facing.cards(reader, comparison, about.evaluators, about.columns)
     return "comparison.html.j2", {"title": title, "about": about, "cards": listed}
+
+
+_IN_NOTEBOOK = 10  # items of a page that a notebook shows
+_NOTEBOOK = """\
+<p><b>{title}</b></p>
+<iframe sandbox="" title="{title}" srcdoc="{page}" style="width:100%;height:32em;border:1px solid #8884"></iframe>
+{rest}"""
+
+
+def notebook_frame(reader: Reader, runs: Sequence[RunRow], title: str) -> str:
+    """The page as a notebook shows it: in a frame of its own without scripts, with the first items only."""
+    values: dict[str, Any]
+    if len(runs) == 1:
+        (run,), name = runs, "run.html.j2"
+        items = reader.dataset(run).items
+        about = summary(reader, run, items)
+        wrong = reader.items(run.id, BAD)
+        shown = wrong[:_IN_NOTEBOOK] or reader.items(run.id, WORST_FIRST)[:_IN_NOTEBOOK]
+        listed = cards.cards(reader, run, items, about.filters, reader.answers_to(run.id, shown))
+        values = {"title": run.name, "about": about, "matrix": None, "cards": listed, "answers": ()}
+        left = about.items - len(shown)
+    else:
+        name, values = _comparison_page(reader, runs)
+        left = max(values["about"].items - _IN_NOTEBOOK, 0)
+        values["cards"] = islice(values["cards"], _IN_NOTEBOOK)
+    assets = {**_assets(False), "script": Markup()}
+    page = _environment().get_template(name).render(**values, heads=(), **assets)
+    rest = f"<p>{counted(left, 'more item')} in the file that <code>.report(&quot;run.html&quot;)</code> writes.</p>"
+    return _NOTEBOOK.format(title=escape(safe(title)), page=escape(page), rest=rest if left else "")
 
 
 @cache
