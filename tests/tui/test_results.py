@@ -27,6 +27,7 @@ from tui_evals.tui.results.rows import (
     AnswerTable,
     RunExtent,
     answer_row,
+    column_at,
     heading,
     layout,
     sample_extent,
@@ -55,46 +56,57 @@ def text(row):
 
 
 def words(columns):
-    return [column.word for column in (*columns.fixed, *columns.shifting)]
+    return [column.word for column in (*columns.fixed, *columns.texts, *columns.shifting)]
 
 
 # -- columns
 
 
-def test_a_wide_pane_shows_every_column_and_a_narrow_one_the_first_ones():
-    several = RunExtent(evaluators=EVALUATORS, names=Names(wanted=4))
-    wide = layout(160, a_run(), several)
-    assert words(wide) == ["item", "status", "score", *WORDS, "latency", "cost", "tokens"]
-    assert (wide.first, wide.more) == (0, False)
+def test_a_wide_pane_shows_every_column_and_a_narrow_one_has_a_sign_for_each_evaluator():
+    several = RunExtent(evaluators=EVALUATORS, names=Names(wanted=4), questions=True)
+    wide = layout(220, a_run(), several)
+    texts = ["question", "answer", "why it failed"]
+    assert words(wide) == ["item", "status", *texts, *WORDS, "score", "latency", "cost", "tokens"]
+    assert (wide.first, wide.more, wide.signs) == (0, False, False)
     narrow = layout(76, a_run(), several)
-    assert words(narrow) == ["item", "status", "score", *WORDS[:5]]
-    assert narrow.more
-    assert narrow.preview >= 12
+    assert words(narrow) == ["item", "status", "answer", "why it failed", *"IPRCGT"]
+    assert narrow.signs and narrow.more
+    assert narrow.room >= 34
 
 
 def test_only_what_there_are_several_of_has_a_column():
     run = a_run(targets=("openai/gpt-4o", "openai/gpt-4o-mini"), prompts=("short", "long"))
     found = layout(160, run, RunExtent(turns=True, repeats=True))
-    assert words(found)[:7] == ["item", "turn", "target", "rep", "prompt", "status", "score"]
+    assert words(found)[:7] == ["item", "turn", "target", "rep", "prompt", "status", "answer"]
     assert found.targets == ("gpt-4o", "gpt-4o-mini")
     assert layout(160, a_run(targets=("a/x", "b/x")), RunExtent()).targets == ("a/x", "b/x")
 
 
-def test_shifting_goes_through_every_column_and_no_further_than_it_must():
+@pytest.mark.parametrize("width", [38, 76, 160])
+def test_the_cursor_of_columns_goes_through_every_column_and_is_always_in_sight(width):
     several = RunExtent(evaluators=EVALUATORS, names=Names(wanted=4))
-    seen = set()
-    for offset in range(20):
-        found = layout(76, a_run(), several, offset)
-        seen |= {column.word for column in found.shifting}
-        assert not (found.more and found.first < offset)
-    assert seen == {*WORDS, "latency", "tokens", "cost"}
-    assert found.shifting[-1].word == "tokens"
-    assert not found.more
+    chosen = [layout(width, a_run(), several, at).chosen for at in range(20)]
+    assert chosen[:10] == [*(f"evaluator:{key}" for key in KEYS), "score", "latency_ms", "cost", "output_tokens"]
+    assert set(chosen[10:]) == {"output_tokens"}
+    assert not layout(width, a_run(), several, 9).more
     assert layout(160, a_run(), several, 5).first == 0
 
 
+def test_the_column_that_answers_are_sorted_by_is_shown_before_the_other_facts():
+    several = RunExtent(evaluators=EVALUATORS, names=Names(wanted=4))
+    assert "tokens" not in words(layout(100, a_run(), several))
+    assert words(layout(100, a_run(), several, sort="output_tokens"))[-1] == "tokens"
+
+
+def test_a_word_of_the_heading_is_the_column_at_its_cells():
+    columns = layout(160, a_run(), RunExtent(evaluators=EVALUATORS, names=Names(wanted=4)))
+    line = text(heading(columns))
+    found = [column_at(columns, line.index(word)) for word in ("item", "status", "answer", "Releva", "latency")]
+    assert found == ["name", "status", "answer", "evaluator:Relevance", "latency_ms"]
+
+
 @pytest.mark.parametrize("width", [80, 120, 160, 220])
-def test_names_that_begin_alike_are_told_apart_and_failing_evaluators_come_before_the_answer(width):
+def test_names_that_begin_alike_are_told_apart_and_many_evaluators_leave_room_for_the_answer(width):
     names = names_of(f"policy-case-{number:04}" for number in range(2_000))
     graders = tuple((f"policy_check_{number}", 1 if number % 2 else 6) for number in range(20))
     shown = layout(width, a_run(), RunExtent(evaluators=graders, names=names, filled=USUAL - {"score", "latency_ms"}))
@@ -102,9 +114,9 @@ def test_names_that_begin_alike_are_told_apart_and_failing_evaluators_come_befor
     scores = {key: judged(key, 0.0 if cells == 1 else 0.25, threshold=0.5) for key, cells in graders}
     line = text(answer_row(answer, scores, shown, now=NOW))
     assert line.startswith("   …-0033 ✗ fail") and cell_width(line) == width
-    assert [column.word for column in shown.shifting[:3]] == ["0", "1", "2"]
-    assert line.split()[3:6] == ["✗", "0.25", "✗"] and line.split()[6:8] == ["✗", "0.25"]
-    assert shown.preview >= width // 5 and "The answer" in line
+    assert [column.by for column in shown.shifting[:3]] == [f"evaluator:policy_check_{n}" for n in range(3)]
+    assert line.count("✗") >= 10
+    assert shown.room >= width // 5 and "The answer" in line
 
 
 def evaluated(key, passed, failed, mean=1.0, squares=1.0, **given):
@@ -127,11 +139,11 @@ def test_evaluators_that_fail_come_first_then_those_that_judged_most_and_a_yes_o
 
 def test_hints_stand_where_there_are_more_columns():
     several = RunExtent(evaluators=EVALUATORS, names=Names(wanted=4))
-    assert "›" in text(heading(layout(76, a_run(), several)))
-    assert "‹" not in text(heading(layout(76, a_run(), several)))
-    middle = text(heading(layout(76, a_run(), several, 1)))
-    assert middle.index("‹") < middle.index("Partia") < middle.index("›")
-    assert "›" not in text(heading(layout(160, a_run(), several)))
+    assert "›" in text(heading(layout(38, a_run(), several)))
+    assert "‹" not in text(heading(layout(38, a_run(), several)))
+    middle = text(heading(layout(38, a_run(), several, 8)))
+    assert "‹" in middle and middle.endswith("›")
+    assert "›" not in text(heading(layout(180, a_run(), several)))
 
 
 def test_the_sorted_column_says_which_way():
@@ -171,9 +183,9 @@ def row_of(answer, scores=None, width=120, **given):
     return text(answer_row(answer, scores or {}, columns, now=NOW, **given))
 
 
-def test_an_answer_stands_with_status_score_evaluator_latency_tokens_cost_and_text():
+def test_an_answer_is_shown_with_status_text_reason_evaluator_score_latency_and_cost():
     shown = row_of(an_answer(7, "fail", score=12.5, latency_ms=1234.0), {"Match": judged(score=0.2, threshold=0.5)})
-    assert " ".join(shown.split()) == "#7 ✗ fail 12.5 ✗ 0.20 1.2 s $0.250 10+5 yes Match 0.2 (at least 0.5): no…"
+    assert " ".join(shown.split()) == "#7 ✗ fail yes Match 0.2 (at least 0.5): no reas… ✗ 0.20 12.5 1.2 s $0.250"
 
 
 def test_a_failed_answer_says_why_next_to_its_text_where_there_is_room():
@@ -290,6 +302,9 @@ class Held:
     def scores(self, row):
         return {}
 
+    def question(self, row):
+        return ""
+
     def find(self, key):
         return self.row(0) and 0
 
@@ -391,8 +406,15 @@ class World:
         return [line.split()[0].lstrip("▪+-") or line.split()[1] for line in self.lines() if line.strip()]
 
     def head(self):
+        """Two lines of totals, then the words above the columns; the line about one column is `column`."""
         lines = self.pane.query_one("#totals", Lines)
-        return [lines.render_line(y).text.rstrip() for y in range(3)]
+        drawn = [lines.render_line(y).text.rstrip() for y in range(lines.size.height)]
+        return [*drawn[:2], drawn[-1]]
+
+    @property
+    def column(self):
+        lines = self.pane.query_one("#totals", Lines)
+        return lines.render_line(lines.size.height - 2).text.rstrip()
 
     @property
     def title(self):
@@ -428,8 +450,8 @@ async def test_a_run_shows_its_answers_the_totals_and_where_one_is(world):
         await world.idle(pilot)
         assert world.title == "4 Results · nightly"
         assert world.head()[1].startswith("demo  50.0 % (1–99)  ✓ 1 pass  ✗ 1 fail")
-        assert world.head()[2].split() == ["item", "status", "score", "Match", "latency", "cost", "tokens", "answer"]
-        assert world.lines()[0].split() == ["#1", "✓", "pass", "100", "✓", "20", "ms", "$0.500", "5+7", "yes"]
+        assert world.head()[2].split() == ["item", "status", "answer", "why", "it", "failed", "Match›"]
+        assert world.lines()[0].split() == ["#1", "✓", "pass", "yes", "✓"]
         assert world.lines()[2].split() == ["#3", "·", "pending"]
         assert world.watch.answer == world.ids[0]
         assert AnswerShown in pilot.app.heard
@@ -801,7 +823,7 @@ async def test_a_run_that_is_over_cannot_be_followed_and_following_ends_with_it(
             assert pilot.app.said == ["the run is finished; one can follow answers while they come"]
 
 
-async def test_h_and_l_shift_the_columns_and_say_when_there_are_no_more(world):
+async def test_h_and_l_go_through_the_columns_name_each_whole_and_say_when_there_are_no_more(world):
     world.plan(2)
     for key in ("Aaaaaa", "Bbbbbb", "Cccccc"):
         await world.writer.scored(world.ids[0], 1, [judged(key)], "pass", 100.0)
@@ -811,16 +833,64 @@ async def test_h_and_l_shift_the_columns_and_say_when_there_are_no_more(world):
         await world.press(pilot, "h")
         assert pilot.app.said == ["there are no columns further left"]
         before = world.head()[2]
+        assert world.column.startswith("Aaaaaa ✓ 1  passes 1 of 1 answers")
         await world.press(pilot, "l")
-        assert world.head()[2] != before
-        assert "‹" in world.head()[2]
+        assert world.column.startswith("Bbbbbb ✓ 1  passes 1 of 1 answers")
+        await world.press(pilot, "down")
+        assert world.column.startswith("Bbbbbb  passes 1 of 1 answers")
         for _ in range(10):
             await world.press(pilot, "right")
-        assert "cost" in world.head()[2]
+        assert "tokens" in world.head()[2] and "‹" in world.head()[2]
         assert pilot.app.said[-1] == "there are no columns further right"
         for _ in range(10):
             await world.press(pilot, "left")
         assert world.head()[2] == before
+
+
+async def shown(pilot, kind, title=""):
+    """Wait until a dialog is on screen."""
+    async with asyncio.timeout(60):
+        while not (isinstance(pilot.app.screen, kind) and title in pilot.app.screen._heading):
+            await asyncio.sleep(0.001)
+    await pilot.pause()
+
+
+async def test_a_click_on_the_word_of_a_column_sorts_by_it_and_S_begins_with_the_column_under_the_cursor(world):
+    world.plan(3)
+    for number, score in enumerate((50.0, 10.0, 90.0)):
+        await world.answer(number, score=score)
+    async with world.bench() as pilot:
+        world.pane.focus_lines()
+        await world.idle(pilot)
+        x = world.head()[2].index("Match")
+        await pilot.click("#totals", offset=(x, len(world.pane._above) - 1))
+        await world.idle(pilot)
+        assert (world.names(), world.watch.order.sort) == (["#2", "#1", "#3"], "evaluator:Match")
+        await pilot.press("S")
+        await shown(pilot, Menu)
+        await world.press(pilot, "enter")
+        assert world.names() == ["#3", "#1", "#2"]
+
+
+async def test_answers_are_grouped_by_a_field_with_sums_and_a_group_is_shown_alone(world):
+    planned = [PlannedAnswer(n, n, 0, 0, 0, 0, f"#{n + 1}", ("refunds", "returns", "")[n % 3]) for n in range(6)]
+    world.plan(planned)
+    await world.answer(0, 3, status="fail", score=0.0, cost=0.5, latency_ms=100.0)
+    await world.answer(1, 4)
+    async with world.bench() as pilot:
+        world.pane.focus_lines()
+        await pilot.press("c")
+        await shown(pilot, Menu)
+        assert [entry.name for entry in pilot.app.screen._entries] == ["category", "status"]
+        await pilot.press("enter")
+        await shown(pilot, Menu, "nightly by category")
+        groups = {entry.name: entry for entry in pilot.app.screen._entries}
+        assert list(groups) == ["refunds", "(none)", "returns"]
+        assert " ".join(groups["refunds"].about.split()) == "0.0 % pass 0 of 2 judged 2 answers $1.00 100 ms"
+        assert "no filter shows these" in groups["(none)"].why_not
+        await world.press(pilot, "enter")
+        assert world.names() == ["#1", "#4"]
+        assert world.title == "4 Results · nightly · 2 of 6 · category:refunds"
 
 
 async def test_enter_shows_the_answer_and_the_cursor_follows_one_looked_at_elsewhere(world):

@@ -40,7 +40,7 @@ class FactColumn:
     heading: str
     width: int
     importance: int
-    """Where not all columns fit, those with more of it stay; below 0 they scroll sideways with the evaluators."""
+    """Where not all columns fit, those with more of it stay; below 50 they are behind the evaluators."""
     text: Callable[[AnswerRow], str]
     wide: int = 0
     """Its width where the table has 120 cells, if that is another."""
@@ -152,7 +152,7 @@ FACTS: tuple[AnswerFact, ...] = (
         "number",
         "the score out of 100; empty where nothing was judged",
         lambda row, _: row.score,
-        column=FactColumn("score", 5, 80, _score_text, right=True),
+        column=FactColumn("score", 5, 20, _score_text, right=True),
         filter=FactFilter("score", "score:<50", "the score out of 100, compared by < <= > >= or =", "score"),
         sort="score",
     ),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, cast
 
 from tui_evals.figures import Sample, sample_of, single_answers
 from tui_evals.store import ledger
 from tui_evals.store.ledger import Ask, pages
 from tui_evals.store.records import AnswerStatus, FailureCause
-from tui_evals.store.rows import EvaluatorMean
+from tui_evals.store.rows import EvaluatorMean, ScoreSpread
 from tui_evals.text.error_text import cause_of
 from tui_evals.text.measures import common_measure, parse_measure
 from tui_evals.text.model_output import ENDINGS
@@ -176,6 +176,108 @@ def _with_samples(mean: EvaluatorMean, items: Sequence[tuple[int, float, int, in
         rated=sample_of((judged, passed) for _, _, judged, passed, _ in items if judged),
         values=None if scales else sample_of((n, total) for n, total, *_ in items if n),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGroup:
+    """The answers of a run that have a value in common."""
+
+    value: str
+    answers: int
+    passed: int
+    failed: int
+    errored: int
+    """Without an answer, or not judged by all."""
+    cost: float
+    latency_ms: float | None
+    """The mean time to an answer that was asked."""
+
+
+_GROUPED: Mapping[str, str] = {
+    "prompt": "SELECT id, (SELECT prompts ->> answers.prompt FROM runs WHERE runs.id = run) AS value FROM answers",
+    "target": "SELECT id, (SELECT targets ->> answers.target FROM runs WHERE runs.id = run) AS value FROM answers",
+    "category": "SELECT id, category AS value FROM answers",
+    "status": "SELECT id, status AS value FROM answers",
+    "cause": "SELECT id, code AS value FROM answers",
+    "turn": "SELECT id, CAST(turn + 1 AS TEXT) AS value FROM answers",
+    "tag": (
+        "SELECT answers.id, f.value FROM answers JOIN (SELECT i.key AS item, f.value AS value FROM snapshots s, "
+        "json_each(s.document, '$.items') i, json_each(i.value, '$.tags') f WHERE s.hash = ?2) f "
+        "ON f.item = answers.item"
+    ),
+    "variable": (
+        "SELECT answers.id, f.value FROM answers JOIN (SELECT i.key AS item, CAST(f.value AS TEXT) AS value "
+        "FROM snapshots s, json_each(s.document, '$.items') i, json_each(i.value, '$.variables') f "
+        "WHERE s.hash = ?2 AND f.key = ?3) f ON f.item = answers.item"
+    ),
+}
+"""What answers are grouped by: each answer with its value of it, or with each of several values."""
+GROUPINGS = tuple(_GROUPED)
+
+
+def grouped(ask: Ask, run: int, snapshot: str, by: str, name: str = "") -> list[AnswerGroup]:
+    """The answers of a run in groups, the one with most failures first; `name` is that of a variable."""
+    query = (
+        "SELECT ifnull(g.value, ''), count(*), sum(a.status = 'pass'), sum(a.status = 'fail'), "
+        "sum(a.status IN ('error', 'partial')), total(a.cost), avg(CASE WHEN NOT a.from_cache THEN a.latency_ms END) "
+        f"FROM ({_GROUPED[by]} WHERE run = ?1) g JOIN answers a ON a.id = g.id GROUP BY 1"
+    )
+    values = {"tag": [snapshot], "variable": [snapshot, name]}.get(by, [])
+    found = [AnswerGroup(*row) for row in ask(query, [run, *values])]
+    return sorted(found, key=lambda one: (-one.failed - one.errored, one.value))
+
+
+def variables(ask: Ask, snapshot: str) -> list[str]:
+    """The variables that items of a dataset give values to."""
+    query = (
+        "SELECT DISTINCT v.key FROM snapshots s, json_each(s.document, '$.items') i, "
+        "json_each(i.value, '$.variables') v WHERE s.hash = ? ORDER BY 1"
+    )
+    return [name for (name,) in ask(query, [snapshot])]
+
+
+_BARS = 8
+"""Parts of a range of numbers that is no short scale of whole levels."""
+_LEVELS = 9
+
+
+def score_spread(ask: Ask, run: int, number: int, means: Iterable[EvaluatorMean]) -> dict[str, ScoreSpread]:
+    """How the numbers of each evaluator of answers spread over their range in a pass; none where all are yes or no."""
+    ranges = {}
+    for mean in means:
+        if mean.scope == "answer" and mean.least is not None and mean.most is not None and mean.least < mean.most:
+            low, high = parse_measure(mean.measure).limits((mean.least, mean.most)) or (mean.least, mean.most)
+            levels = high - low == int(high - low) and 1 < high - low < _LEVELS
+            if mean.mean != mean.squares:  # the square of a number is the number for 0 and 1 alone
+                ranges[mean.key] = (low, high, int(high - low) + 1 if levels else _BARS)
+    query = (
+        "SELECT s.key, max(min(CAST((s.score - r.value ->> 0) * (r.value ->> 2) / (r.value ->> 1 - r.value ->> 0) "
+        "AS INTEGER), r.value ->> 2 - 1), 0) AS bar, count(*) FROM answers JOIN scores s ON s.answer = answers.id "
+        "JOIN json_each(?3) r ON r.key = s.key WHERE answers.run = ?1 AND s.pass = ?2 AND s.score IS NOT NULL "
+        "GROUP BY 1, 2"
+    )
+    counts = {key: [0] * bars for key, (_, _, bars) in ranges.items()}
+    for key, bar, count in ask(query, [run, number, json.dumps(ranges)]) if ranges else ():
+        counts[key][bar] = count
+    return {key: ScoreSpread(low, high, tuple(counts[key])) for key, (low, high, _) in ranges.items()}
+
+
+_ASKED = (
+    "substr(coalesce({0} ->> '$.prompt', {0} ->> '$.messages[#-1].content', {0} ->> '$.user.goal', "
+    "(SELECT group_concat(v.value, ' · ') FROM json_each({0}, '$.variables') v), ''), 1, 240)"
+)
+"""The beginning of what an item or turn asks."""
+
+
+def questions(ask: Ask, snapshot: str) -> dict[tuple[int, int], str]:
+    """The beginning of what each turn of each item of a dataset asks, by the numbers of item and turn."""
+    items = "FROM snapshots s, json_each(s.document, '$.items') i"
+    query = (
+        f"SELECT i.key, 0, {_ASKED.format('i.value')} {items} WHERE s.hash = ?1 AND i.value -> '$.turns' IS NULL "
+        f"UNION ALL SELECT i.key, u.key, {_ASKED.format('u.value')} {items}, json_each(i.value, '$.turns') u "
+        "WHERE s.hash = ?1"
+    )
+    return {(item, turn): text for item, turn, text in ask(query, [snapshot]) if text}
 
 
 def _by_item(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:

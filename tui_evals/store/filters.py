@@ -300,6 +300,20 @@ def _tag(value: str, run: int | None) -> Condition:
     )
 
 
+def _variable(value: str, run: int | None) -> Condition:
+    """The item gives a variable this value."""
+    name, sign, wanted = value.partition("=")
+    if not (name and sign):
+        raise FilterError(f"'variable:{value}' names no value; write variable:plan=gold")
+    scope, scoped = _scope("r.id", run)
+    return (
+        "(answers.run, answers.item) IN (SELECT r.id, i.key FROM runs r JOIN snapshots s ON s.hash = r.snapshot, "
+        f"json_each(s.document, '$.items') i, json_each(i.value, '$.variables') v WHERE {scope} AND v.key = ? "
+        "AND v.value LIKE ? ESCAPE '~')",
+        [*scoped, name, like(wanted)],
+    )
+
+
 def _beginning(value: str, run: int | None) -> Condition:
     pattern = f"%{like(value.replace('*', chr(0))).replace(chr(0), '*')}%"
     return "answers.name LIKE ? ESCAPE '~' OR answers.preview LIKE ? ESCAPE '~'", [pattern] * 2
@@ -388,6 +402,7 @@ FILTER_KEYS: Mapping[str, FilterKey] = {
     "target": FilterKey("target:gpt-4o", "the target that answered, with or without its provider", _asked("target")),
     "prompt": FilterKey("prompt:short", "the prompt under test, by its name", _asked("prompt")),
     "param": FilterKey("param:temperature=0.7", "asked with this parameter; = < <= > >= compare its value", _param),
+    "variable": FilterKey("variable:plan=gold", "the item gives the variable this value; * is any text", _variable),
     "turn": FilterKey("turn:2", "the turn of the conversation, from 1", _turn),
 }
 """The one table of what can stand before a colon; helps and hints list it."""

@@ -39,8 +39,8 @@ from .records import (
     WorkerRow,
 )
 from .rows import (
-    Cached,
     CacheInfo,
+    Cached,
     Detail,
     Draft,
     EarlierAttempt,
@@ -49,6 +49,7 @@ from .rows import (
     JudgedBy,
     Label,
     Mark,
+    ScoreSpread,
     ScoringPass,
     Told,
     answer_record,
@@ -611,6 +612,22 @@ class Reader:
     def evaluator_means(self, run: int, number: int | None = None, *, columns: bool = False) -> list[EvaluatorMean]:
         """How each evaluator scored the run in a pass (None: the one that counts), or each of its columns."""
         return figures.evaluator_means(self.query, run, number or self.run(run).scoring_pass, columns)
+
+    def score_spread(self, run: int, means: Iterable[EvaluatorMean]) -> dict[str, ScoreSpread]:
+        """How the numbers of each evaluator spread over their range in the scoring that counts."""
+        return figures.score_spread(self.query, run, self.run(run).scoring_pass, means)
+
+    def grouped(self, run: RunRow, by: str, name: str = "") -> list[figures.AnswerGroup]:
+        """The answers of a run in groups by one of `figures.GROUPINGS`; `name` is that of a variable."""
+        return figures.grouped(self.query, run.id, run.snapshot, by, name)
+
+    def variables(self, run: RunRow) -> list[str]:
+        """The variables that the items of a run give values to."""
+        return figures.variables(self.query, run.snapshot)
+
+    def questions(self, snapshot: str) -> dict[tuple[int, int], str]:
+        """The beginning of what each turn of each item of a dataset asks, by the numbers of item and turn."""
+        return figures.questions(self.query, snapshot)
 
     def skipped(self, run: int) -> dict[str, int]:
         """How often each evaluator was skipped, as it found nothing to judge, or nobody was to be asked."""

@@ -178,6 +178,15 @@ class CacheInfo:
     oldest: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreSpread:
+    """How many scores of an evaluator are in each of the equal parts between two ends."""
+
+    low: float
+    high: float
+    counts: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorMean:
     """How one evaluator scored one column, or the whole run where prompt and target are None."""

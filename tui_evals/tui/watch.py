@@ -14,7 +14,7 @@ from tui_evals.present.status import LIVE, OVER
 from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, FailureCause, RunRow, ScoreRecord, Totals
-from tui_evals.store.rows import EvaluatorMean
+from tui_evals.store.rows import EvaluatorMean, ScoreSpread
 from tui_evals.store.workers import RunWorkers
 from tui_evals.tui.chosen_answers import ChosenAnswers, chosen_answers, items_shown
 
@@ -62,6 +62,10 @@ class RunCount:
     """How items are called."""
     filled: frozenset[str] = frozenset()
     """The facts with a column that some answer has."""
+    spreads: Mapping[str, ScoreSpread] = field(default_factory=dict)
+    """How the numbers of each evaluator spread."""
+    questions: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    """The beginning of what each turn of each item asks."""
 
 
 def next_failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:
@@ -84,13 +88,15 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
             means = reader.evaluator_means(run.id)
             endings = reader.endings(run.id)
             filled = reader.filled(run.id)
+            spreads = reader.score_spread(run.id, means)
             causes = reader.causes(run.id) if totals.errored or totals.partial or endings else ()
         except LookupError:
             return None
         verdicts = {label.answer: label.verdict for label in reader.labels(run.id) if label.evaluator is None}
         if known is not None and known.run == run.id:
-            turns, repeats, names = known.turns, known.repeats, known.names
+            turns, repeats, names, questions = known.turns, known.repeats, known.names, known.questions
         else:
+            questions = reader.questions(run.snapshot)
             names = names_of(reader.names(run.id))
             turns = bool(reader.ids(run.id, _LATER_TURNS))
             repeats = any(row.repeat for row in reader.rows(reader.ids(run.id, None, "repeat", True)[:1]))
@@ -105,6 +111,8 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
         causes=causes,
         names=names,
         filled=filled,
+        spreads=spreads,
+        questions=questions,
     )
 
 
@@ -435,6 +443,10 @@ class Watch:
         assert self.run is not None
         number = self.run.scoring_pass
         return self._windows.scores(row, lambda ids: self.reader.scores_of(ids, number))
+
+    def question(self, row: AnswerRow) -> str:
+        """The beginning of what an answer was asked, once that has been read."""
+        return self.figures.questions.get((row.item, row.turn), "") if self.figures else ""
 
     # -- slow questions, asked of a reader of their own away from the screen
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from textual.binding import BindingType
+from textual.events import Click
 from textual.timer import Timer
 
+from tui_evals.present.groups import group_lines, grouping_names, read_groups
 from tui_evals.present.runs import Column, column_names
 from tui_evals.present.status import OVER
 from tui_evals.project_files import resolved
@@ -18,7 +20,8 @@ from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
 from tui_evals.tui.messages import FightBattle, ShowMatrix, ShowPane, ShowTrend
 from tui_evals.tui.results.failure_view import ClusterKey
-from tui_evals.tui.results.table import PLAN, ResultsTable, order_after_choice, sort_columns
+from tui_evals.tui.results.rows import column_at
+from tui_evals.tui.results.table import PLAN, ResultsTable, SortColumn, order_after_choice, sort_columns
 from tui_evals.tui.watch import AnswerOrder
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.inputs import FilterLine, give_keys
@@ -50,9 +53,11 @@ class ResultsPane(ResultsTable):
             return "nothing failed in this run"
         if action in _NEED_ANSWER and self._answer() is None:
             return "there is no answer under the cursor"
-        if action == "left" and not self._shift:
+        if action in ("left", "right") and (self._mapped or self._columns is None):
+            return "there are no columns here; F shows the answers"
+        if action == "left" and not self._at:
             return "there are no columns further left"
-        if action == "right" and not self._more:
+        if action == "right" and self._columns is not None and self._at >= self._columns.count - 1:
             return "there are no columns further right"
         if action == "battle" and len(column_names(run)) < 2:
             return "this run has only one column; B in the runs (6) compares it with another run"
@@ -116,16 +121,48 @@ class ResultsPane(ResultsTable):
         entries = [
             Entry(sort.by, sort.word, now if sort.by == (order.sort or PLAN) else "") for sort in choices.values()
         ]
-        chosen = await self.app.push_screen_wait(Menu("Sort by", entries))
+        at = self._columns.chosen if self._columns is not None and not self._mapped else None
+        chosen = await self.app.push_screen_wait(Menu("Sort by", entries, at=at))
         if chosen is not None:
-            await self._arrange(order_after_choice(self.watching.order, choices[chosen]), to_top=True)
+            await self._sort_by(choices[chosen])
+
+    async def _sort_by(self, column: SortColumn) -> None:
+        await self._arrange(order_after_choice(self.watching.order, column), to_top=True)
+
+    def on_click(self, event: Click) -> None:
+        """A click on the word above a column sorts by it, and again turns the order round."""
+        place = event.get_content_offset(self._head)
+        if place is None or place.y != len(self._above) - 1 or self._mapped or self._columns is None:
+            return
+        by = column_at(self._columns, place.x)
+        choices = {sort.by: sort for sort in sort_columns(self._several.keys)}
+        if by in choices:
+            self._later(self._sort_by(choices[by]), "sorting")
+
+    async def do_group(self) -> None:
+        """Show the answers in groups with their sums; the one that is chosen is shown alone."""
+        run = self.watching.run
+        if run is None:
+            return
+        names = await asyncio.to_thread(grouping_names, self.watching.database, run)
+        by = await self.app.push_screen_wait(Menu("Group by", [Entry(name, name) for name in names]))
+        if by is None:
+            return
+        groups = await asyncio.to_thread(read_groups, self.watching.database, run, by)
+        entries = [
+            Entry(one.filter or name, name, about, why_not="" if one.filter else f"{about} · no filter shows these")
+            for one, name, about in group_lines(groups)
+        ]
+        chosen = await self.app.push_screen_wait(Menu(f"{run.name} by {by}", entries, does="shows its answers"))
+        if chosen is not None:
+            self._filter_by(chosen, keep=True)
 
     def do_left(self) -> None:
-        self._shift -= 1
+        self._at -= 1
         self.sync()
 
     def do_right(self) -> None:
-        self._shift += 1
+        self._at += 1
         self.sync()
 
     # -- going about

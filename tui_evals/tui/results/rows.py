@@ -33,9 +33,10 @@ from tui_evals.tui.watch import RunCount
 _WIDE = 70
 """Cells from which there is always room for the beginning of an answer."""
 _PREVIEW = 12
-_LEAST_ROOM = 6
-_WITH_REASON = 44
-"""Cells of an answer from which the reason why it failed is shown next to it."""
+_WITH_REASON = 34
+"""Cells of text from which the reason of a failure has a part of them."""
+_WITH_QUESTION = 66
+"""Cells of text from which the question has a part of them, and numbers of evaluators and facts keep them."""
 _BEFORE = 3
 """Cells for a mark, a verdict of people, and the space after them."""
 _HEADING = 6
@@ -45,6 +46,8 @@ _FIGURE = 6
 _LABEL = 10
 """Cells of the longest verdict: a label, or a sign and a time."""
 _UNITS = ("ms", "USD")
+_OF_ROWS = 50
+"""Facts of more importance are before the texts, the others behind the evaluators."""
 
 
 COLUMNS: Mapping[str, FactColumn] = {fact.name: fact.column for fact in FACTS if fact.column is not None}
@@ -66,6 +69,8 @@ class RunExtent:
     """The facts with a column that some answer has, as far as is known."""
     status: int = 10
     """Cells of the longest status."""
+    questions: bool = False
+    """Whether it is known what items ask."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -75,7 +80,7 @@ class RunExtent:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a width: fixed ones, those that scroll sideways, and what is left for the answer."""
+    """The columns of a width: fixed ones, the texts, and behind them those that the cursor of columns goes through."""
 
     width: int
     fixed: tuple[Column, ...]
@@ -84,7 +89,14 @@ class Layout:
     """How many shifting columns are further left."""
     more: bool
     """Whether there are more further right."""
-    preview: int
+    texts: tuple[Column, ...]
+    """Question, answer and reason, as far as there is room."""
+    at: int = 0
+    """The shifting column under the cursor, counted from the first of all."""
+    count: int = 0
+    """How many shifting columns there are."""
+    signs: bool = False
+    """Evaluators have a cell for a sign and none for a number."""
     targets: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
     names: Names = AS_THEY_ARE
@@ -92,42 +104,80 @@ class Layout:
     """Columns of evaluators that say no more than pass or fail."""
 
     @property
-    def reason(self) -> int:
-        """Cells of the answer that the reason of a failure takes, where there is room for both."""
-        return self.preview // 2 if self.preview >= _WITH_REASON else 0
+    def chosen(self) -> str:
+        """The shifting column under the cursor; empty where there is none."""
+        place = self.at - self.first
+        return self.shifting[place].by if 0 <= place < len(self.shifting) else ""
+
+    @property
+    def room(self) -> int:
+        """Cells of the texts with the spaces between them."""
+        return sum(column.width + GAP for column in self.texts) - GAP if self.texts else 0
 
 
-def layout(width: int, run: RunRow, several: RunExtent, offset: int = 0) -> Layout:
-    """What fits a width, with so many shifting columns left out on the left."""
+def layout(width: int, run: RunRow, several: RunExtent, at: int = 0, sort: str | None = None) -> Layout:
+    """What fits a width, so that the shifting column under the cursor is in sight.
+
+    Names and texts come first: evaluators give up their numbers before a text gets short, and facts their columns.
+    """
     most = _longest_name(width)
     targets, prompts = (tuple(told_apart(short_names(names), most)) for names in (run.targets, run.prompts))
-    fixed, shifting = list(_fixed(width, targets, prompts, several)), list(_shifting(several, width))
-    # There is always room for the beginning of an answer, unless it would be no more than a word.
-    answer = Column("answer", "answer", max(_PREVIEW, width // 5) if width >= _WIDE else 1, 98, rest=True)
-
-    def shown_from(start: int) -> list[Column]:
-        return fit_columns([*fixed, *shifting[start:], answer], width - _BEFORE)
-
-    last = shifting[-1].by if shifting else ""
-    offset = max(0, min(offset, len(shifting) - 1))
-    while offset and any(column.by == last for column in shown_from(offset - 1)):
-        offset -= 1  # what is further left has room as well
-    shown, stay = shown_from(offset), {column.by for column in fixed}
-    staying = tuple(column for column in shown if column.by in stay)
-    moving = tuple(column for column in shown if column.by not in (*stay, "answer"))
-    used = _BEFORE + sum(column.width + GAP for column in (*staying, *moving))
+    least = max(_PREVIEW, width // 5) if width >= _WIDE else 1
+    answer = Column("answer", "answer", least, 98, rest=True)
+    fitting = fit_columns([*_fixed(width, targets, prompts, several), answer], width - _BEFORE)
+    fixed = tuple(column for column in fitting if column.by != "answer")
+    room = width - _BEFORE - sum(column.width + GAP for column in fixed)
+    facts = sorted(_shifting_facts(several, width), key=lambda column: column.by != sort)
+    numbers = list(_evaluators(several, signs=False))
+    signs = sum(column.wanted + GAP for column in numbers) > max(room - _WITH_QUESTION, 0)
+    columns = [*(_evaluators(several, signs=True) if signs else numbers), *facts]
+    at = max(0, min(at, len(columns) - 1))
+    seen = _in_sight(columns, at, room - least - GAP, room - _WITH_QUESTION - GAP, sort)
+    shown = tuple(replace(columns[number], width=columns[number].wanted) for number in seen)
+    left = room - sum(column.width + GAP for column in shown) - GAP * bool(shown)
     return Layout(
         width=width,
-        fixed=staying,
-        shifting=moving,
-        first=offset,
-        more=offset + len(moving) < len(shifting),
-        preview=max(width - used, 0),
+        fixed=fixed,
+        shifting=shown,
+        first=seen.start,
+        more=seen.stop < len(columns),
+        texts=tuple(_texts(max(left, 0), several.questions, bool(numbers))),
+        at=at,
+        count=len(columns),
+        signs=signs,
         targets=targets,
         prompts=prompts,
         names=several.names,
-        plain=frozenset(f"evaluator:{key}" for key, cells in several.evaluators if cells == 1),
+        plain=frozenset(f"evaluator:{key}" for key, cells in several.evaluators if cells == 1 or signs),
     )
+
+
+def _in_sight(columns: Sequence[Column], at: int, room: int, spare: int, sort: str | None) -> range:
+    """The shifting columns in sight, the one under the cursor among them.
+
+    Facts behind the cursor take only what is to `spare`, but for the one that answers are sorted by.
+    """
+    first, used = 0, 0
+    while first < at and sum(column.wanted + GAP for column in columns[first : at + 1]) > room:
+        first += 1
+    for number, column in enumerate(columns[first:], first):
+        used += column.wanted + GAP
+        is_spare = column.by in COLUMNS and number > at and column.by != sort
+        if used > (spare if is_spare else room):
+            return range(first, number)
+    return range(first, len(columns))
+
+
+def _texts(room: int, questions: bool, judged: bool) -> Iterable[Column]:
+    """The question, the answer and the reason of a failure in so many cells."""
+    question = room * 3 // 10 if questions and room >= _WITH_QUESTION else 0
+    reason = (room - question) // 2 if judged and room - question >= _WITH_REASON else 0
+    answer = room - question - reason
+    if question:
+        yield Column("question", "question", question, width=question - GAP)
+    yield Column("answer", "answer", answer, width=answer - GAP * bool(reason))
+    if reason:
+        yield Column("reason", "why it failed", reason, width=reason)
 
 
 def _longest_name(width: int) -> int:
@@ -146,16 +196,18 @@ def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: 
     if len(prompts) > 1:
         yield Column("prompt", "prompt", max(6, *map(cell_width, prompts)), 99, 6)
     yield Column("status", "status", several.status, 99)
-    yield from _fact_columns(several, width, lambda column: column.importance >= 0)
+    yield from _fact_columns(several, width, lambda column: column.importance >= _OF_ROWS)
 
 
-def _shifting(several: RunExtent, width: int) -> Iterable[Column]:
-    words = told_apart(several.keys, _HEADING)
-    for place, ((key, cells), word) in enumerate(zip(several.evaluators, words, strict=True)):
-        yield Column(f"evaluator:{key}", word, max(cells, cell_width(word), 3), -place)
-    after = 1 - len(words)
-    facts = _fact_columns(several, width, lambda column: column.importance < 0)
-    yield from (replace(column, importance=column.importance + after) for column in facts)
+def _evaluators(several: RunExtent, *, signs: bool) -> Iterable[Column]:
+    """A column for each evaluator: as wide as its verdicts, or one sign."""
+    words = told_apart(several.keys, 1 if signs else _HEADING)
+    for (key, cells), word in zip(several.evaluators, words, strict=True):
+        yield Column(f"evaluator:{key}", word, 1 if signs else max(cells, cell_width(word), 3))
+
+
+def _shifting_facts(several: RunExtent, width: int) -> Iterable[Column]:
+    return _fact_columns(several, width, lambda column: column.importance < _OF_ROWS)
 
 
 def _fact_columns(several: RunExtent, width: int, fits: Callable[[FactColumn], bool]) -> Iterable[Column]:
@@ -169,20 +221,32 @@ def _fact_columns(several: RunExtent, width: int, fits: Callable[[FactColumn], b
 def heading(shown: Layout, sort: str | None = None, descending: bool = False) -> Row:
     """The words above the columns, with the way of sorting, and hints where there are more columns."""
     pieces: list[Piece] = [Piece(" " * _BEFORE)]
-    for column in (*shown.fixed, *shown.shifting):
-        word = fit(column.word, column.width, "strong", right=column.right)
+    columns = (*shown.fixed, *shown.texts, *shown.shifting)
+    for column in columns:
+        style: Style = "key" if column.by == shown.chosen else "strong"
+        word = fit(column.word, column.width, style, right=column.right)
         if column.by and column.by == sort:
             name = safe_line(column.word, 20)
             name = name if cell_width(name) < column.width else beginning(name, column.width - 1)
             word = fit(name + ("▼" if descending else "▲"), column.width, "accent", right=column.right)
         pieces += [word, Piece(" ")]
-    if shown.first:
-        pieces[2 * len(shown.fixed)] = Piece("‹", "key")
-    if shown.more:
+    if not shown.shifting:
+        pieces.pop()
+    elif shown.more:
         pieces[-1] = Piece("›", "key")
-    pieces.append(fit("answer" if shown.preview > _LEAST_ROOM else "", shown.preview - shown.reason, "strong"))
-    pieces.append(fit("why it failed", shown.reason, "strong"))
+    if shown.first and shown.shifting:
+        pieces[2 * (len(shown.fixed) + len(shown.texts))] = Piece("‹", "key")
     return Row(tuple(pieces), ground="title")
+
+
+def column_at(shown: Layout, x: int) -> str:
+    """The column whose word is at a cell of the heading; empty where there is none that answers can be sorted by."""
+    end = _BEFORE
+    for column in (*shown.fixed, *shown.texts, *shown.shifting):
+        end += column.width + GAP
+        if x < end:
+            return column.by
+    return ""
 
 
 _LEAST_PREVIEW = 8
@@ -208,6 +272,10 @@ class AnswerSource(Protocol):
 
     def scores(self, row: AnswerRow) -> Mapping[str, ScoreRecord]:
         """Its scores by evaluator."""
+        ...
+
+    def question(self, row: AnswerRow) -> str:
+        """The beginning of what it was asked, as far as is known."""
         ...
 
     def find(self, key: Hashable) -> int | None:
@@ -295,7 +363,8 @@ class AnswerTable(Sequence[Row]):
         except StoreError as problem:
             return row(("  ! ", "error"), (str(problem), "error"))
         marked, verdict = answer.item in self._answers.marks, self._answers.verdicts.get(answer.id, "")
-        return answer_row(answer, scores, self.layout, now=self._now(), marked=marked, verdict=verdict)
+        asked = self._answers.question(answer)
+        return answer_row(answer, scores, self.layout, now=self._now(), marked=marked, verdict=verdict, question=asked)
 
     def in_flight(self, numbers: Iterable[int]) -> list[int]:
         """Which of these rows wait for an answer just now."""
@@ -321,6 +390,7 @@ def answer_row(
     now: float,
     marked: bool = False,
     verdict: str = "",
+    question: str = "",
 ) -> Row:
     """One answer in the columns of a layout."""
     waiting = answer.status in ("pending", "running")
@@ -333,17 +403,34 @@ def answer_row(
         if waiting and column.by == "status":
             break
     if waiting:
-        pieces.append(fit(_age(answer, now), room, "running"))
+        asked = next((fit(question, one.width, "dim") for one in shown.texts if one.by == "question"), Piece(""))
+        age = _age(answer, now)
+        pieces.append(fit(age or asked.text, room, "running" if age else "dim"))
     else:
+        pieces += _text_pieces(answer, scores, shown, question)
         for column in shown.shifting:
-            pieces += [_shifting_cell(answer, column, scores, column.by in shown.plain), Piece(" ")]
-        text = _preview_text(answer) if shown.preview >= _LEAST_PREVIEW else ""
-        why = _reason_text(scores) if shown.reason and not answer.code else ""
-        if why:
-            pieces += [fit(text, shown.preview - shown.reason - GAP), Piece(" "), fit(why, shown.reason, "fail")]
-        else:
-            pieces.append(fit(text, shown.preview, "error" if answer.status == "error" else ""))
+            pieces += [Piece(" "), _shifting_cell(answer, column, scores, column.by in shown.plain)]
+        pieces += [Piece(" ")] if shown.shifting else []
     return Row(tuple(_merged(pieces)), answer.id)
+
+
+def _text_pieces(
+    answer: AnswerRow, scores: Mapping[str, ScoreRecord], shown: Layout, question: str
+) -> Iterable[Piece]:
+    """The question, the answer and why it failed; a text has the room of those after it that are empty."""
+    text = _preview_text(answer) if shown.room >= _LEAST_PREVIEW else ""
+    style: Style = "error" if answer.status == "error" else ""
+    why = _reason_text(scores) if not answer.code and shown.texts[-1].by == "reason" else ""
+    for column in shown.texts:
+        match column.by:
+            case "question":
+                yield from (fit(" ".join(question.split()), column.width, "dim"), Piece(" "))
+            case "answer" if shown.texts[-1].by != "reason":
+                yield fit(text, column.width, style)
+            case "answer" if not why:
+                yield fit(text, column.width + GAP + shown.texts[-1].width, style)
+            case "answer":
+                yield from (fit(text, column.width), Piece(" "), fit(why, shown.texts[-1].width, "fail"))
 
 
 def _age(answer: AnswerRow, now: float) -> str:

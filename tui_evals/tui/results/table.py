@@ -20,11 +20,14 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.rows import EvaluatorMean
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
+from tui_evals.tui.results.columns import ColumnNumbers, column_row, rates_row
 from tui_evals.tui.results.failure_view import ClusterKey, FailureView, read_map
 from tui_evals.tui.results.rows import (
     AnswerTable,
+    Layout,
     RunExtent,
     counted_extent,
     heading,
@@ -95,6 +98,9 @@ class BaselineMeter(Recount):
         self._comparison: BaselineComparison | None = None
         self.against: AgainstBaseline | None = None
         """The latest comparison."""
+        self.means: Mapping[str, EvaluatorMean] = {}
+        """The evaluators of the baseline."""
+        self._means_of: tuple[int, int] = (0, 0)
 
     async def measure(self) -> None:
         """Compare once."""
@@ -108,9 +114,18 @@ class BaselineMeter(Recount):
         self._comparison = self._comparison or BaselineComparison(self._root)
         try:
             with Reader(self._watch.database) as reader:
-                return self._comparison.measure(reader, run)
+                against = self._comparison.measure(reader, run)
+                if against is not None and not against.itself:
+                    self._read_means(reader, against.baseline)
+                return against
         except StoreError:
             return self.against  # the rows say what is wrong with the store; what was found before still holds
+
+
+    def _read_means(self, reader: Reader, baseline: RunRow) -> None:
+        if (mark := (baseline.id, baseline.scoring_pass)) != self._means_of:
+            self.means = {mean.key: mean for mean in column_means(reader.evaluator_means(baseline.id))}
+            self._means_of = mark
 
 
 PLAN = "pos"
@@ -217,6 +232,8 @@ class RunCounter(Recount):
 _TICK = 0.5
 _HEAD = 3
 """Lines above the answers: two of totals and one of words; more for targets, where a run stopped, or has workers."""
+_ROOMY = 30
+"""Lines from which the rate of each evaluator is above its column."""
 _STEP_EVERY, _PAGE_EVERY = 0.9, 2.9
 _AGAIN_EVERY, _AGAIN_SHARE = 1.0, 10
 """While answers come a filter is asked again so often, and no more than a tenth of the time."""
@@ -244,7 +261,9 @@ class ResultsTable(Pane):
         self._sample = sample_extent(self.watching)
         self._several = RunExtent()
         self._evaluators: tuple[str, ...] = ()
-        self._shift, self._more = 0, False
+        self._at = 0
+        """The column under the cursor, of those behind the texts."""
+        self._columns: Layout | None = None
         self._arranged, self._outdated = 0.0, False
         self._arranging, self._again_after = 0, 0.0
         self._searching = False
@@ -307,11 +326,13 @@ class ResultsTable(Pane):
         self._several = self._sample
         if figures is not None:
             self._several = replace(
-                counted_extent(figures), evaluators=self._ordered(figures) or self._sample.evaluators
+                counted_extent(figures),
+                evaluators=self._ordered(figures) or self._sample.evaluators,
+                questions=bool(figures.questions),
             )
         run = watch.run.id if watch.run else None
         view = (self._mapped, self._failures.map, self._failures.at) if self._mapped else ()
-        return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts, view)
+        return (run, watch.order, self._several, self._at, watch.marks, watch.verdicts, view)
 
     # -- the failure map
 
@@ -394,9 +415,13 @@ class ResultsTable(Pane):
             return no_answers_rows(run, self.watching.order, width)
         if self._mapped:
             return self._failures.rows(width)
-        columns = layout(width, run, self._several, self._shift)
-        self._shift, self._more = columns.first, columns.more
-        return AnswerTable(self.watching, columns, self._now)
+        return AnswerTable(self.watching, self._layout(run, width), self._now)
+
+    def _layout(self, run: RunRow, width: int) -> Layout:
+        """The columns of a width, with the cursor of columns on one that there is."""
+        self._columns = layout(width, run, self._several, self._at, self.watching.order.sort)
+        self._at = self._columns.at
+        return self._columns
 
     def _heading(self, width: int) -> Rows:
         run, order = self.watching.run, self.watching.order
@@ -407,11 +432,38 @@ class ResultsTable(Pane):
             against, rate = self._baseline.against, self._numbers.rate()
             numbers_now = RunNumbers(known, self._numbers.columns, rate, against, causes, measures)
             numbers = totals_rows(run, numbers_now, self._now(), width, max(4, self.size.height // 6))
-            columns = layout(width, run, self._several, self._shift)
+            columns = self._layout(run, width)
             crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
-            above = [] if self._mapped else [heading(columns, order.sort, order.descending)]
+            above = [] if self._mapped else [*self._column_rows(), heading(columns, order.sort, order.descending)]
             self._above[:] = [*numbers, *crew, *above]
         return self._above
+
+    def _column_rows(self) -> list[Row]:
+        """The line about the column under the cursor, with what the answer under the other cursor has in it."""
+        columns, watch = self._columns, self.watching
+        if columns is None or not columns.chosen:
+            return []
+        key = columns.chosen.partition(":")[2]
+        means = {mean.key: mean for mean in column_means(watch.means)}
+        baseline = self._baseline.against.baseline.name if self._baseline.against else ""
+        spread = watch.figures.spreads.get(key) if watch.figures else None
+        numbers = ColumnNumbers(means.get(key), spread, self._baseline.means.get(key), baseline)
+        try:
+            answer = watch.row(self._lines.cursor)
+            record = None if answer is None else watch.scores(answer).get(key)
+        except StoreError:
+            answer = record = None  # the rows say what is wrong with the store
+        blocks = getattr(self.app, "signs", "all") != "ascii"
+        rates = [] if columns.signs or self.size.height < _ROOMY else [rates_row(columns, means)]
+        return [column_row(columns.chosen, numbers, answer, record, columns.width, blocks=blocks), *rates]
+
+    def _tell_column(self) -> None:
+        """Draw the line about the column again, where another answer has something else in it."""
+        made = self._column_rows()
+        place = len(self._above) - 1 - len(made)
+        if made and place > 0 and self._above[place] != made[0]:
+            self._above[place] = made[0]
+            self._head.refresh_rows([place])
 
     def _tell(self) -> None:
         """Draw those of the lines above that say something else by now, and the title."""
@@ -589,6 +641,7 @@ class ResultsTable(Pane):
         if self._mapped:
             self._show_cluster(key)
             return
+        self._tell_column()
         if self._following is not None and key != self._following:
             self._following = None
             self._tell()

@@ -336,7 +336,9 @@ class Menu(Dialog[Any]):
         intro: str = "",
         whole: bool = False,
         says: str = "",
+        at: Hashable = None,
     ) -> None:
+        """The cursor begins on the entry with the key `at`, else on the first."""
         marking = "tab marks · " if several else ""
         typing = "type to search, or a new name" if typed else "type to search"
         super().__init__(title, f"{typing} · {marking}enter {does} · esc leaves")
@@ -351,6 +353,7 @@ class Menu(Dialog[Any]):
         self._intro = intro
         self._whole = whole
         self._says = says
+        self._at = at
         self._words: list[str] = []
         self._shown: list[Entry] = list(entries)
 
@@ -358,7 +361,7 @@ class Menu(Dialog[Any]):
         self._lines = Lines(searching=False, id="entries", classes="tall whole" if self._whole else "tall")
         self._more = Lines(choosing=False, classes="more")
         self._more.display = any(entry.more for entry in self._entries)
-        self._lines.show(self._rows)
+        self._lines.show(self._rows, at=self._at)
         says = [Static(Content(safe(self._says)), classes="says")] if self._says else []
         line = LineInput(placeholder="", id="line", classes=HOLDS_KEYS, select_on_focus=False)
         return [*says, line, self._lines, self._more]
