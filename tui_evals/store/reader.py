@@ -39,8 +39,8 @@ from .records import (
     WorkerRow,
 )
 from .rows import (
-    CacheInfo,
     Cached,
+    CacheInfo,
     Detail,
     Draft,
     EarlierAttempt,

@@ -199,8 +199,16 @@ ACTIONS: tuple[Action, ...] = (
     Action("judges", "next", "greater_than_sign", "next", "The next item or turn."),
     Action("judges", "previous", "less_than_sign", "previous", "The item or turn before."),
     Action("results", "filter", "slash", "filter", "Show only answers that fit, such as failed or score:<50.", True),
-    Action("results", "sort", "S", "sort", "Sort by a column, first the one of ← →; again turns the order round.", True),
-    Action("results", "group", "c", "group", "The answers in groups, each with its sums: by category, tag, prompt, target, variable."),
+    Action(
+        "results", "sort", "S", "sort", "Sort by a column, first the one of ← →; again turns the order round.", True
+    ),
+    Action(
+        "results",
+        "group",
+        "c",
+        "group",
+        "The answers in groups, each with its sums: by category, tag, prompt, target, variable.",
+    ),
     Action("results", "failures", "F", "what failed", "What failed, in clusters; again shows the answers.", True),
     Action("results", "next_failure", "n", "failure", "The next answer that failed.", True),
     Action("results", "previous_failure", "N", "failure before", "The failed answer before."),

@@ -133,7 +133,7 @@ def layout(width: int, run: RunRow, several: RunExtent, at: int = 0, sort: str |
     columns = [*(_evaluators(several, signs=True) if signs else numbers), *facts]
     at = max(0, min(at, len(columns) - 1))
     seen = _in_sight(columns, at, room - least - GAP, room - _WITH_QUESTION - GAP, sort)
-    shown = tuple(replace(columns[number], width=columns[number].wanted) for number in seen)
+    shown = tuple(replace(columns[place], width=columns[place].wanted) for place in seen)
     left = room - sum(column.width + GAP for column in shown) - GAP * bool(shown)
     return Layout(
         width=width,
@@ -160,11 +160,11 @@ def _in_sight(columns: Sequence[Column], at: int, room: int, spare: int, sort: s
     first, used = 0, 0
     while first < at and sum(column.wanted + GAP for column in columns[first : at + 1]) > room:
         first += 1
-    for number, column in enumerate(columns[first:], first):
+    for place, column in enumerate(columns[first:], first):
         used += column.wanted + GAP
-        is_spare = column.by in COLUMNS and number > at and column.by != sort
+        is_spare = column.by in COLUMNS and place > at and column.by != sort
         if used > (spare if is_spare else room):
-            return range(first, number)
+            return range(first, place)
     return range(first, len(columns))
 
 
@@ -414,9 +414,7 @@ def answer_row(
     return Row(tuple(_merged(pieces)), answer.id)
 
 
-def _text_pieces(
-    answer: AnswerRow, scores: Mapping[str, ScoreRecord], shown: Layout, question: str
-) -> Iterable[Piece]:
+def _text_pieces(answer: AnswerRow, scores: Mapping[str, ScoreRecord], shown: Layout, question: str) -> Iterable[Piece]:
     """The question, the answer and why it failed; a text has the room of those after it that are empty."""
     text = _preview_text(answer) if shown.room >= _LEAST_PREVIEW else ""
     style: Style = "error" if answer.status == "error" else ""

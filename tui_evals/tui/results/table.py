@@ -121,7 +121,6 @@ class BaselineMeter(Recount):
         except StoreError:
             return self.against  # the rows say what is wrong with the store; what was found before still holds
 
-
     def _read_means(self, reader: Reader, baseline: RunRow) -> None:
         if (mark := (baseline.id, baseline.scoring_pass)) != self._means_of:
             self.means = {mean.key: mean for mean in column_means(reader.evaluator_means(baseline.id))}
