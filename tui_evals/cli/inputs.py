@@ -30,6 +30,7 @@ from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.present.permissions import agreed_before, agreed_lines, request_lines, request_title
 from tui_evals.runs.approving import agree, agreed_permissions, find_typed, missing_store, permission_request
+from tui_evals.runs.experiments import experiment_files, is_experiment
 from tui_evals.runs.project import Project, load_project, store_note
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target
@@ -55,7 +56,10 @@ def read(file: Path) -> Document:
 def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
     """The files named, those inside named folders, or the one that discovery finds."""
     if not paths:
-        yield found_or_started()
+        experiments = experiment_files(project_root(Path.cwd()))
+        yield from experiments
+        if not experiments or find_dataset(Path()) is not None:
+            yield found_or_started()
     for path in paths:
         if path.is_dir():
             files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
@@ -66,7 +70,8 @@ def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 def _is_checked(file: Path) -> bool:
     """Whether a file of a folder is meant as input; of YAML files many are something else."""
-    return file.suffix not in (".yaml", ".yml") or file.name.lower().endswith(OWN_SUFFIXES) or may_hold_items(file)
+    is_other = file.suffix in (".yaml", ".yml") and not file.name.lower().endswith(OWN_SUFFIXES)
+    return not is_other or is_experiment(file) or may_hold_items(file)
 
 
 def found_or_started() -> Path:

@@ -61,12 +61,13 @@ def dataset_named(word: Path, root: Path) -> Path:
         return word
     found = sorted(file for file in dataset_files(root) if word.name in (file.name, _name_without_ending(file)))
     if len(found) > 1:
-        names = " or ".join(str(_from_here(file)) for file in found)
+        names = " or ".join(str(from_here(file)) for file in found)
         raise DatasetError(str(word), [Problem(f"could be {names}; name the file itself")])
-    return _from_here(found[0]) if found else word
+    return from_here(found[0]) if found else word
 
 
-def _from_here(file: Path) -> Path:
+def from_here(file: Path) -> Path:
+    """A file by its path from the current folder, where it is in it."""
     here, file = Path.cwd().resolve(), resolved(file)
     return file.relative_to(here) if file.is_relative_to(here) else file
 

@@ -437,6 +437,7 @@ class Problem:
     path: Path = ()
     line: int | None = None
     severity: Literal["error", "warning"] = "error"
+    column: int | None = None
 
     @property
     def where(self) -> str:
@@ -467,7 +468,8 @@ class DatasetError(Exception):
 def problem_with_place(source: str, problem: Problem) -> str:
     """The problem with its file and line before it."""
     name = safe_line(source)  # whoever makes a file may put line breaks into its name
-    return f"{name}: {problem}" if problem.line is None else f"{name}:{problem.line}: {problem}"
+    place = "" if problem.line is None else f":{problem.line}{f':{problem.column}' if problem.column else ''}"
+    return f"{name}{place}: {problem}"
 
 
 def path_text(path: Path) -> str:

@@ -15,6 +15,7 @@ class YamlPlace:
 
     line: int
     text: int
+    column: int = 1
 
 
 Places = Mapping[Path, YamlPlace]
@@ -28,7 +29,7 @@ def places_in(text: str) -> Places:
     places: dict[Path, YamlPlace] = {}
     for event in events:
         if _event_kind(event) not in ("StreamStart", "DocumentStart", "DocumentEnd", "StreamEnd"):
-            _record_places(event, events, (), event.start_mark.line + 1, places)
+            _record_places(event, events, (), event.start_mark, places)
     return places
 
 
@@ -43,14 +44,15 @@ def _event_kind(event: Any) -> str:
     return type(event).__name__.removesuffix("Event")
 
 
-def _record_places(event: Any, events: Iterator[Any], path: Path, line: int, places: dict[Path, YamlPlace]) -> None:
+def _record_places(event: Any, events: Iterator[Any], path: Path, mark: Any, places: dict[Path, YamlPlace]) -> None:
     start = event.start_mark.line + 1
-    places[path] = YamlPlace(line, start + 1 if getattr(event, "style", None) in ("|", ">") else start)
+    text = start + 1 if getattr(event, "style", None) in ("|", ">") else start
+    places[path] = YamlPlace(mark.line + 1, text, mark.column + 1)
     if _event_kind(event) == "MappingStart":
         while _event_kind(key := next(events)) != "MappingEnd":
-            _record_places(next(events), events, (*path, key.value), key.start_mark.line + 1, places)
+            _record_places(next(events), events, (*path, key.value), key.start_mark, places)
     elif _event_kind(event) == "SequenceStart":
         number = 0
         while _event_kind(item := next(events)) != "SequenceEnd":
-            _record_places(item, events, (*path, number), item.start_mark.line + 1, places)
+            _record_places(item, events, (*path, number), item.start_mark, places)
             number += 1

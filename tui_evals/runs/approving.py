@@ -27,6 +27,7 @@ from tui_evals.evaluators.registry import Registry, UnknownEvaluator, engine_eva
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
+from tui_evals.runs.experiments import Experiment, readable_experiments, with_experiment
 from tui_evals.runs.project import Project, adopt, adopted_stores, store_permission
 from tui_evals.runs.tools import DATASET, dataset_permissions, dataset_settings
 from tui_evals.targets.agreed_code import CodeReview
@@ -138,11 +139,25 @@ def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> l
             configs.append(find_target(word, settings))
     registry = project.registry
     loaded = model_permissions(_evaluators_of_datasets(project), registry)
+    found = [one for experiment in readable_experiments(project.root) for one in _missing_of(experiment, project)]
     return [
+        *{one.digest: one for one in found}.values(),
         *missing_of_targets(project, configs, [*dataset_permissions(project.root, project.environment), *loaded]),
         *untrusted_evaluators(project, registry.by_name, registry),
         *filter(None, [missing_store(project)]),
     ]
+
+
+def _missing_of(experiment: Experiment, project: Project) -> list[Permission]:
+    """What the targets, judges and files of an experiment would do that awaits a yes."""
+    with suppress(ConfigurationError, DatasetError):  # said where it is run
+        here = with_experiment(project, experiment)
+        configs = [*experiment.targets(project.settings), *filter(None, [experiment.judge(project.settings)])]
+        more = [
+            config for name, config in here.settings.targets.items() if project.settings.targets.get(name) != config
+        ]
+        return missing_of_targets(here, [*configs, *more], experiment.permissions())
+    return []
 
 
 def missing_store(project: Project) -> Permission | None:

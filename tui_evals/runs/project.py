@@ -94,6 +94,8 @@ class Project:
     """Whether code of the project runs unasked."""
     prompt: Path | None = None
     """The prompt under test, beside which metrics lie."""
+    env_name: str | None = None
+    """The layer of environment files."""
     database: Path | None = None
     """The store to use instead of the usual one."""
 
@@ -136,7 +138,7 @@ def load_project(root: Path, env_name: str | None = None, *, trusting: bool = Fa
     if trusting:
         identity.trust(place_of_store(root), trusting=True)
     variables, notes = environment(root, env_name, settings.variables, trusting=trusting)
-    return Project(root, settings, variables, tuple(notes), trusting)
+    return Project(root, settings, variables, tuple(notes), trusting, env_name=env_name)
 
 
 _UNUSED = (

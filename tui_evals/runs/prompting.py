@@ -126,9 +126,9 @@ def of_dataset(dataset: Dataset) -> PromptUnderTest:
     return PromptUnderTest(messages=plain(dataset.messages or ()))
 
 
-def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
-    """The prompts under test of some files; DatasetError says what is wrong with one."""
-    return tuple(PromptUnderTest(prompt_name(file), load_prompt(file)) for file in files)
+def prompts_from(given: Sequence[Path | PromptUnderTest]) -> tuple[PromptUnderTest, ...]:
+    """The prompts under test of some files, and those that are given; DatasetError says what is wrong with one."""
+    return tuple(PromptUnderTest(prompt_name(one), load_prompt(one)) if isinstance(one, Path) else one for one in given)
 
 
 def prompts_of(document: Document, dataset: Dataset) -> tuple[PromptUnderTest, ...]:
@@ -237,6 +237,8 @@ def opening_of(dataset: Dataset, item: Item, prompt: PromptUnderTest) -> Chat:
     if not _takes_question(prompt, unit, values):
         return (*prompt.rendered(values), *history, *question_of(unit))
     *before, last = prompt.rendered({**values, QUESTION: unit.prompt})
+    if last["role"] == "system":  # a text without roles, which is the question itself
+        last = {**last, "role": "user"}
     return (*before, *history, *question_of(unit.model_copy(update={"prompt": None})), last)
 
 

@@ -13,6 +13,7 @@ from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.execution import Job, Terms
 from tui_evals.runs.executors.cluster.terms import saved_terms
+from tui_evals.runs.experiments import project_of_run
 from tui_evals.runs.judges import asked_targets, judge_configs
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
@@ -48,6 +49,7 @@ def resumed_job(
 
     CannotPlan or ConfigurationError says what has changed that contradicts what was answered.
     """
+    project = project_of_run(run, project)
     run, notes = _corrected(run, reader, settings_of_run(run, reader, project.settings), project.environment)
     if notes:
         writer.run_config(run.id, run.config)
@@ -128,6 +130,7 @@ def stored_job(
             f"{run.config[LOST]:,} answers of {run.key} were lost with a damaged store, which no longer says what was "
             f"asked. Start a new run: `tui-evals run {run.source}`"
         )
+    project = project_of_run(run, project)
     settings = settings_of_run(run, reader, project.settings)
     project = replace(project, settings=settings)
     registry = with_prompt_metrics(project.registry, metrics_folder(run, reader, project.root))

@@ -22,10 +22,11 @@ from tui_evals.runs.estimating import Estimate, estimate_run
 from tui_evals.runs.evaluator_checks import check_judgeable
 from tui_evals.runs.execution import Job, Terms, destinations_of
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
+from tui_evals.runs.experiments import Experiment
 from tui_evals.runs.judges import asked_targets, check_roles, with_embedder
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project, note_begun
-from tui_evals.runs.prompting import kept_prompt, prompts_from, unfilled_items
+from tui_evals.runs.prompting import PromptUnderTest, kept_prompt, prompts_from, unfilled_items
 from tui_evals.runs.readiness import check_can_begin
 from tui_evals.runs.resuming import stored_job
 from tui_evals.runs.scoring_passes import judging_config
@@ -45,8 +46,8 @@ from tui_evals.targets.permissions import NotApproved, Permission
 from tui_evals.targets.sweep import Sweep, swept
 from tui_evals.text.safe import safe_line
 
-from .approving import agree_to_typed, find_typed, missing_permissions
-from .status import DESTINATIONS, FILES, METRICS, UNJUDGED_TOO
+from .approving import agree_to_typed, find_typed, missing_of_targets, missing_permissions
+from .status import DESTINATIONS, EXPERIMENT, FILES, METRICS, UNJUDGED_TOO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class RunRequest:
     """Evaluators given as code, by name."""
     ready: Mapping[str, Target] = field(default_factory=dict)
     """Targets by name that need not be opened, such as functions at hand."""
-    prompts: tuple[Path, ...] = ()
+    prompts: tuple[Path | PromptUnderTest, ...] = ()
     repeats: int | None = None
     items: ItemSelection | frozenset[int] | None = None
     positions: frozenset[int] | None = None
@@ -85,6 +86,8 @@ class RunRequest:
     cluster: ClusterTerms | None = None
     allow_unjudged: bool = False
     """Whether to run though some evaluators can judge nothing here."""
+    experiment: Experiment | None = None
+    """The experiment that describes it; its targets are in the settings of the project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +105,15 @@ class PreparedRun:
     """Whether evaluators that cannot judge keep it from nothing."""
     typed: bool = True
     """Whether somebody asked for it here; a run that follows another takes its terms from the store."""
+    permissions: tuple[Permission, ...] = ()
+    """What else it needs a yes for, because a file of the project says so."""
 
     def missing_permissions(self) -> list[Permission]:
         """What it would do that nobody has agreed to yet."""
         cluster = None if self.typed else self.terms.cluster
         judges = asked_targets(self.plan, self.project.settings)
-        return missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
+        missing = missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
+        return [*missing_of_targets(self.project, (), self.permissions), *missing]
 
     def estimate(self) -> Estimate:
         """The calls it takes, and what they may cost, by earlier answers where there are some."""
@@ -159,7 +165,8 @@ class PreparedRun:
 
 def prepare(request: RunRequest, project: Project) -> PreparedRun:
     """Find and check everything a run needs; CannotPlan, DatasetError or ConfigurationError says what is missing."""
-    files = request.prompts or tuple(filter(None, [prompt_of(request.document)]))
+    prompts = request.prompts or tuple(filter(None, [prompt_of(request.document)]))
+    files = [one for one in prompts if isinstance(one, Path)]
     project = project.with_prompt(files[0] if files else None)
     document = request.document
     if request.evaluators is not None:
@@ -184,7 +191,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         registry=registry,
         judge=_target_configs([judge], settings)[0] if judge else None,
         without_judges=request.without_judges,
-        prompts=prompts_from(files),
+        prompts=prompts_from(prompts),
         repeats=request.repeats or defaults.repeats or 1,
     )
     chosen = request.positions
@@ -212,6 +219,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         "parent": _parent_id(request.parent, project),
         "metrics": metrics,
         "files": None if document is unpinned else _folder_of(document, project),
+        "experiment": None if request.experiment is None else request.experiment.where,
     }
     return PreparedRun(
         project=project,
@@ -221,6 +229,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         about=about,
         ready=request.ready,
         allow_unjudged=request.allow_unjudged,
+        permissions=() if request.experiment is None else tuple(request.experiment.permissions()),
     )
 
 
@@ -340,6 +349,7 @@ def store_plan(
     source: str,
     metrics: str | None = None,
     files: str | None = None,
+    experiment: str | None = None,
     destinations: Mapping[str, Mapping[str, str | None]] | None = None,
     allow_unjudged: bool = False,
     settings: Settings | None = None,
@@ -361,6 +371,7 @@ def store_plan(
             **_run_config(plan, terms, environment, settings),
             **({METRICS: metrics} if metrics else {}),
             **({FILES: files} if files else {}),
+            **({EXPERIMENT: experiment} if experiment else {}),
             **({DESTINATIONS: dict(destinations)} if destinations else {}),
             **({UNJUDGED_TOO: True} if allow_unjudged else {}),
         },

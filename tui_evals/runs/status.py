@@ -14,6 +14,8 @@ _WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "unjudged", "pas
 
 GENERATION = "generation"
 """The key in the config of a run that only keeps what a generation of tests cost."""
+EXPERIMENT = "experiment"
+"""Where the config of a run has the file of the experiment that describes it."""
 METRICS = "metrics"
 """The key in the config of a run for the folder of its prompt, from the project's root, where metrics lie."""
 FILES = "files"

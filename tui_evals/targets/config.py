@@ -122,7 +122,7 @@ def load_settings(root: Path, *, whole: bool = False) -> Settings:
         data = {**data, "targets": {name: one for name, one in data["targets"].items() if name not in broken}}
     read_model = ConfigModel.model_validate(data)
     for name in list(read_model.targets):
-        if (unfit := _unfit_target(name, read_model.targets[name])) is not None:
+        if (unfit := unfit_target(name, read_model.targets[name])) is not None:
             problem = _faulty(file, text, dict([unfit]))
             if whole:
                 raise problem
@@ -168,14 +168,14 @@ def invalid_toml(file: Path, text: str, problem: tomllib.TOMLDecodeError) -> Con
 
 def _faulty(file: Path, text: str, faults: Mapping[tuple[object, ...], str]) -> ConfigurationError:
     """What is wrong with settings, each with its line; the file is named once."""
-    sentences = [(_line_of(text, setting), sentence) for setting, sentence in faults.items()]
+    sentences = [(line_of_setting(text, setting), sentence) for setting, sentence in faults.items()]
     first, message = sentences[0]
     for (before, _), (line, sentence) in pairwise(sentences):
         message += f"; {sentence}" if line == before else f"; line {line}: {sentence}"
     return ConfigurationError(f"{file}:{first}: {message}")
 
 
-def _line_of(text: str, setting: Sequence[object]) -> int:
+def line_of_setting(text: str, setting: Sequence[object]) -> int:
     """The line on which a setting stands, or else what it would stand in: where the text read so far first holds it."""
     lines = text.splitlines(keepends=True)
 
@@ -200,7 +200,7 @@ def _depth(data: Any, setting: Sequence[object]) -> int:
     return len(setting)
 
 
-def _unfit_target(name: str, target: TargetModel) -> tuple[tuple[object, ...], str] | None:
+def unfit_target(name: str, target: TargetModel) -> tuple[tuple[object, ...], str] | None:
     """The place of what is wrong with a section that can be read, and the sentence."""
     from .opening import model_forms  # when it is wanted, as above
 
@@ -216,7 +216,7 @@ def _unfit_target(name: str, target: TargetModel) -> tuple[tuple[object, ...], s
 def _build_settings(read: ConfigModel, file: Path, text: str, broken: Mapping[str, str]) -> Settings:
     run = RunDefaults(**{**read.run.model_dump(), "targets": tuple(read.run.targets)})
     targets = {
-        name: _target_config(name, target, run, f"{FILE}:{_line_of(text, ('targets', name))}")
+        name: target_config(name, target, run, f"{FILE}:{line_of_setting(text, ('targets', name))}")
         for name, target in read.targets.items()
         if name not in broken
     }
@@ -255,7 +255,8 @@ def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
     return None
 
 
-def _target_config(name: str, target: TargetModel, run: RunDefaults, where: str) -> TargetConfig:
+def target_config(name: str, target: TargetModel, run: RunDefaults, where: str) -> TargetConfig:
+    """The target that a section describes; `where` is the file and the line of it."""
     given = target.model_dump(exclude_none=True)
     settings = {key: value for key, value in given.items() if key not in ("price", "http", "headers", "tools")}
     service = dict(given.get("http", {}))

@@ -84,7 +84,7 @@ _HARMLESS = re.compile(r"(?i)\.git|\.gitignore|\.gitattributes|\.ds_store|(readm
 _FROM_ELSEWHERE = re.compile(r"(?i)\[\s*(remote|url|include|includeif|submodule)\b|\bremote\s*=")
 """What the configuration of a repository says that can be filled by others."""
 
-PermissionKind = Literal["command", "function", "key", "address", "evaluator", "cluster", "store"]
+PermissionKind = Literal["command", "function", "key", "address", "evaluator", "cluster", "store", "file"]
 
 
 @dataclass(frozen=True, slots=True)

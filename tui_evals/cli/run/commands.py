@@ -18,7 +18,9 @@ _detach = click.option("--detach", is_flag=True, help="Run in the background; pr
 _unjudged = click.option(
     "--allow-unjudged", is_flag=True, help="Go on though an evaluator lacks here what it needs to judge."
 )
-_plan = click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
+_plan = click.option(
+    "--plan", "--dry-run", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop."
+)
 _OUTPUT = "Write results; the ending says as what: .html .md .xml .csv .json .jsonl; may be repeated."
 _SWEEP = "Ask every target with each value of a parameter, as in temperature=0,0.7; may be repeated."
 _CLUSTER = "Share the work out: local:4, tcp://… or tls://host:8786, ssh:hosts.txt; none is this process."
@@ -94,7 +96,15 @@ def _cluster(command: Any) -> Any:
 
 @click.command("run", cls=Variadic)
 @click.argument("dataset", required=False, type=file_path)
-@click.option("-t", "--target", "targets", multiple=True, help="What answers; may be repeated, or several by commas.")
+@click.option(
+    "-t",
+    "--target",
+    "-m",
+    "--model",
+    "targets",
+    multiple=True,
+    help="What answers; may be repeated, or several by commas.",
+)
 @click.option(
     "-p", "--prompt", "prompts", multiple=True, type=file_path, help="A .prompty under test; may be repeated."
 )
@@ -105,7 +115,12 @@ def _cluster(command: Any) -> Any:
 @_evaluators
 @click.option("-n", "--repeats", type=click.IntRange(min=1), help="How often each item is asked.")
 @click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once, per target.")
-@click.option("--only", metavar="FILTER", help="Only these items: id:, category:, tag:, words; with --from any filter.")
+@click.option(
+    "--only",
+    "--filter",
+    metavar="FILTER",
+    help="Only these items: id:, category:, tag:, words; with --from any filter.",
+)
 @click.option("--from", "from_run", metavar="RUN", help="The run whose answers --only looks at.")
 @click.option("--items", metavar="LIST", help="Only the items at these positions, from 1, as in 1,4-9.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many items.")

@@ -30,16 +30,28 @@ from tui_evals.cli.run.execution import (
     say_key,
     start_prepared,
     stop_about,
+    target_words,
     warn_of_plan,
 )
+from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.matrix import place_of
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.present.answers import rejudged_change
 from tui_evals.present.runs import command_wait_sentence, line_names, rejudged_sentence
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.runs.detach import has_begun, is_asked_again, is_being_judged
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.execution import note_refusal
+from tui_evals.runs.experiments import (
+    Experiment,
+    experiment_name,
+    experiment_named,
+    read_experiment,
+    swept_targets,
+    usual_experiment,
+    with_experiment,
+)
 from tui_evals.runs.judges import needed_judges
 from tui_evals.runs.project import Project
 from tui_evals.runs.rescoring import (
@@ -52,7 +64,7 @@ from tui_evals.runs.rescoring import (
 )
 from tui_evals.runs.resuming import demand_errors, leaving_out, resumed_job, with_limit
 from tui_evals.runs.selection import answers_chosen, items_in_run
-from tui_evals.runs.start import rerun_items
+from tui_evals.runs.start import RunRequest, rerun_items
 from tui_evals.runs.status import RECORDED, UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError
@@ -64,6 +76,8 @@ from tui_evals.targets.permissions import destinations
 
 def start(*, registry: str | None, max_samples: int | None, faithful: bool, data: Path | None, **options: Any) -> int:
     """`tui-evals run`."""
+    experiment = _experiment(options) if registry is None else None
+    given, options = options, options if experiment is None else _with_experiment(options, experiment)
     how = execution_options(options)
     if registry is not None:
         from tui_evals.cli.run.registry import Manner, run_evals
@@ -73,14 +87,71 @@ def start(*, registry: str | None, max_samples: int | None, faithful: bool, data
         raise Stop("--max-samples belongs to --registry; --limit takes so many items of a dataset")
     if faithful or data is not None:
         raise Stop(f"{'--faithful' if faithful else '--data'} belongs to --registry, which names evals of OpenAI Evals")
-    document, source = document_of(options)
     here = open_project(how.env_name, how.trusting)
+    if experiment is not None:
+        with refusals():
+            here = with_experiment(here, experiment)
+        return run_request(_request_of_experiment(experiment, here, options, given), here, how)[1]
+    document, source = document_of(options)
     name = options["name"] or Path(source).stem
     request = request_of(document, here, options, source=dataset_key(source, here.root), name=name)
     dropped = [key for key in document.data.get("default_evaluators") or () if key not in (request.evaluators or ())]
     if request.evaluators is not None and dropped and not how.quiet:
         warn(f"note: --evaluators replaces the evaluators of {source}. Not judged by: {', '.join(dropped)}.")
     return run_request(request, here, how)[1]
+
+
+_SELECTING = ("items", "only", "from_run", "limit", "seed")
+
+
+def _experiment(options: Mapping[str, Any]) -> Experiment | None:
+    """The experiment that is named, or that the project has where nothing is named."""
+    word, root = options["dataset"], project_root(Path.cwd())
+    if any(options[name] for name in ("inline", "interactive", "snapshot")):
+        return None
+    try:
+        file = experiment_named(word, root) if word is not None else None
+        if word is None and not options["prompts_file"]:
+            file = usual_experiment(root)
+            if file is not None and not (options["quiet"] or options["as_json"]):
+                say(f"experiment {experiment_name(file)}", dim=True)
+        return None if file is None else read_experiment(file, root)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+
+
+def _with_experiment(options: Mapping[str, Any], experiment: Experiment) -> dict[str, Any]:
+    """The options with what the experiment gives where nothing was typed."""
+    typed = {name: value for name, value in options.items() if value not in (None, (), False)}
+    of_file = experiment.options
+    if typed.keys() & set(_SELECTING):
+        of_file = {name: value for name, value in of_file.items() if name not in _SELECTING}
+    return {**options, **of_file, **typed}
+
+
+def _request_of_experiment(
+    experiment: Experiment, here: Project, options: Mapping[str, Any], given: Mapping[str, Any]
+) -> RunRequest:
+    """The request that an experiment describes, with what was typed instead of its parts; `given` is what was typed."""
+    with refusals():
+        if given["prompts_file"]:
+            document, file = inputs.read(given["prompts_file"]), given["prompts_file"]
+        else:
+            document, file = experiment.document()
+        source = dataset_key(str(file), here.root)
+        request = request_of(document, here, options, source=source, name=options["name"])
+        if not request.targets:
+            request = replace(request, targets=experiment.targets(here.settings))
+        elif options["sweep"] and not given["sweep"]:
+            swept = swept_targets(target_words(options), experiment, here.settings)
+            request = replace(request, targets=swept)
+        return replace(
+            request,
+            judge=request.judge or experiment.judge(here.settings),
+            evaluators=request.evaluators if given["evaluators"] else experiment.evaluators,
+            prompts=request.prompts or experiment.prompts(),
+            experiment=experiment,
+        )
 
 
 def resume(

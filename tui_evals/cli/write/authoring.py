@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, cell, is_output, say, say_json, warn, write_file
-from tui_evals.datasets import save
+from tui_evals.datasets import save, schema
 from tui_evals.datasets.companion import companion_of, companion_text
-from tui_evals.datasets.discover import STARTER, make_project, write_starter
+from tui_evals.datasets.discover import STARTER, make_project, project_root, write_starter
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem, problem_with_place
@@ -21,6 +22,7 @@ from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.files import CannotSave
 from tui_evals.imports.convert import converted, reads_back
 from tui_evals.runs.evaluator_checks import with_run_problems
+from tui_evals.runs.experiments import experiment_named, json_schema, problems_of, read_experiment
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config_file import EMPTY, add_section, begin_configuration
 from tui_evals.targets.permissions import Approvals, is_shared, is_unclaimed
@@ -95,6 +97,11 @@ def _add_provider(name: str) -> None:
         say(line)
 
 
+def print_schema(kind: str) -> None:
+    """Print the JSON Schema of a kind of file."""
+    say_json(schema.json_schema() if kind == "dataset" else json_schema())
+
+
 def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
     """Print the problems of each file, and both verdicts."""
     findings = [_finding(file) for file in inputs.dataset_files(files)]
@@ -110,14 +117,20 @@ def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) 
 class _Finding:
     """A file with what validation found in it; a prompt file and an unreadable one have problems only."""
 
-    def __init__(self, file: Path, problems: Sequence[Problem], report: ValidationReport | None = None) -> None:
+    def __init__(
+        self, file: Path, problems: Sequence[Problem], report: ValidationReport | None = None, kind: str = "prompt file"
+    ) -> None:
         self.file = file
+        self.kind = kind
         self.problems = tuple(problems)
         self.report = report
 
 
 def _finding(file: Path) -> _Finding:
     try:
+        if (named := experiment_named(file, project_root(Path.cwd()))) is not None:
+            file = named
+            return _finding_of_experiment(file)
         if is_prompt(file):
             load_prompt(file)
             return _Finding(file, ())
@@ -130,6 +143,27 @@ def _finding(file: Path) -> _Finding:
     return _Finding(file, report.problems, report)
 
 
+def _finding_of_experiment(file: Path) -> _Finding:
+    """What is wrong with an experiment, with what it names, and with its data."""
+    here = inputs.open_project(None, trusting=False)
+    experiment = read_experiment(file, here.root)
+    problems = problems_of(experiment, here.settings)
+    try:
+        document, source = experiment.document()
+        rules = experiment.evaluators
+        if rules is not None:
+            document = document.with_data({**document.data, "default_evaluators": dict(rules)})
+        report = validate(document, here.registry.catalogue, here.registry.own)
+        named = "" if source == file else f"{source}: "
+        of_data = [
+            replace(one, message=f"{named}{one.message}", line=one.line if source == file else None)
+            for one in report.problems
+        ]
+    except DatasetError as error:
+        of_data = [Problem(str(error) if error.source != str(file) else one.message) for one in error.problems]
+    return _Finding(file, [*problems, *of_data], kind="experiment")
+
+
 def _good(finding: _Finding, strict: bool) -> bool:
     broken = any(problem.severity == "error" for problem in finding.problems)
     return not broken and not (strict and finding.report is not None and finding.report.portability)
@@ -139,7 +173,7 @@ def _say_finding(finding: _Finding, strict: bool, in_full: bool) -> None:
     good, report = _good(finding, strict), finding.report
     errors = sum(problem.severity == "error" for problem in finding.problems)
     if report is None or not report.valid:
-        verdict = "a good prompt file" if good else f"{errors} problem{'s' if errors != 1 else ''}"
+        verdict = f"valid {finding.kind}" if good else f"{errors} problem{'s' if errors != 1 else ''}"
     else:
         count = len(report.dataset.items) if report.dataset else 0
         verdict = f"valid · {count} item{'s' if count != 1 else ''} · "
@@ -148,7 +182,7 @@ def _say_finding(finding: _Finding, strict: bool, in_full: bool) -> None:
     say(f"{'✓' if good else '✗'} {safe_line(str(finding.file))}: {verdict}", fg="green" if good else "red")
     for problem in finding.problems:
         mark = "warning: " if problem.severity == "warning" else ""
-        say(f"  {problem_with_place(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")
+        say(f"  {problem_with_place(str(finding.file), replace(problem, message=mark + problem.message))}")
     for problem in report.portability if report and in_full else ():
         say(f"  {'' if strict else 'portability: '}{problem_with_place(str(finding.file), problem)}", dim=not strict)
 
@@ -158,6 +192,7 @@ def _as_json(finding: _Finding, strict: bool) -> dict[str, Any]:
         return {
             "path": problem.where,
             "line": problem.line,
+            "column": problem.column,
             "severity": problem.severity,
             "message": problem.message,
         }

@@ -50,16 +50,23 @@ def init_command(template: str, provider: str | None, source: str | None, **give
 @click.command("validate")
 @click.argument("files", nargs=-1, type=file_path)
 @click.option("--strict-schema", is_flag=True, help="Refuse what the published runevals schema refuses.")
+@click.option(
+    "--schema", "schema_of", type=click.Choice(["dataset", "experiment"]), help="Print the JSON Schema for editors."
+)
 @as_json
-def validate_command(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
-    """Check datasets and prompt files, every problem at once.
+def validate_command(files: tuple[Path, ...], strict_schema: bool, schema_of: str | None, as_json: bool) -> int:
+    """Check datasets, experiments and prompt files, every problem at once.
 
-    FILES may be datasets (.json, .csv, .jsonl, also .gz), prompt files (.prompty) or folders of them; without any,
-    the usual places are searched. Two verdicts are given apart: whether tui-evals can run a dataset, and whether it
-    is portable to runevals as it is. Exit code 2 when something is wrong.
+    FILES may be datasets (.json, .yaml, .csv, .jsonl, .parquet), experiments, prompt files (.prompty) or folders of
+    them; without any, the experiments and the dataset of the project are checked. Two verdicts are given apart:
+    whether tui-evals can run a dataset, and whether it is portable to runevals as it is. Exit code 2 when something is
+    wrong.
     """
-    from tui_evals.cli.write.authoring import validate_files
+    from tui_evals.cli.write.authoring import print_schema, validate_files
 
+    if schema_of is not None:
+        print_schema(schema_of)
+        return 0
     return validate_files(files, strict_schema, as_json)
 
 
