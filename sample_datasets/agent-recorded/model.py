@@ -19,7 +19,7 @@ def next_message(messages: list) -> dict:
         return {"role": "assistant", "content": "Which order do you mean?"}
     if not results:
         return call("find_order", number=number[0])
-    if results[0].startswith("Error"):
+    if not results[0].startswith("{"):
         return {"role": "assistant", "content": f"There is no order {number[0]}."}
     order = json.loads(results[0])
     if order["status"] != "on its way":

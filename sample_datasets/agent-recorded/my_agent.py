@@ -60,17 +60,16 @@ def run_tool(call: dict) -> str:
         return f"Error: {problem} is unknown"
 
 
-def answer(question: str) -> str:
-    """Return the answer to a question."""
+def converse(question: str) -> list:
+    """Return the conversation that answers a question; its last message is the answer."""
     messages = [{"role": "user", "content": question}]
     while True:
-        message = ask(messages)
-        messages.append(message)
-        if not message.get("tool_calls"):
-            return message["content"]
-        for call in message["tool_calls"]:
+        messages.append(ask(messages))
+        if not messages[-1].get("tool_calls"):
+            return messages
+        for call in messages[-1]["tool_calls"]:
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": run_tool(call)})
 
 
 if __name__ == "__main__":
-    sys.stdout.write(answer(sys.stdin.read()) + "\n")
+    sys.stdout.write(converse(sys.stdin.read())[-1]["content"] + "\n")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.tui.story import at_the_workbench
 from tui_evals.store.records import transcript_of
-from tui_evals.transcript import Reasoning, calls_with_results, parts_of
+from tui_evals.transcript import Call, Result, Took
 
 SAMPLES = Path(__file__).parents[2] / "sample_datasets"
 COMMANDS = re.findall(r"`(?:cd (\S+) && )?tui-evals ([^`]+)`", (SAMPLES / "README.md").read_text(encoding="utf-8"))
@@ -93,29 +93,88 @@ async def test_the_rag_service_hands_over_what_it_retrieved_at_once_and_as_a_job
     assert {"  retrieved 2 chunks", "    returns · score 0.5", "    3 ms"} <= set(unfolded)
 
 
-def steps_of_the_bookshelf(project):
-    """What the agent thought, called and was given for the item of two calls, and what each step cost."""
+def told(project):
+    """What each target of the last run told of the item of two calls: its messages, and what each step took."""
     with project.reader() as reader:
         rows = [reader.detail(row.id) for row in reader.all_rows(reader.find_run("last").id)]
-    [transcript] = [transcript_of(one.answer) for one in rows if "bookshelf" in one.answer.text]
-    calls = [(call.name, json.loads(call.arguments), result.text) for call, result in calls_with_results(transcript)]
-    spoken = [message.took for message in transcript.messages if message.role == "assistant"]
-    return calls, [part.text for part in parts_of(transcript, Reasoning)], [took.cost for took in spoken]
+    transcripts = [transcript_of(one.answer) for one in rows if "bookshelf" in one.answer.text]
+    return [
+        (
+            [(message.role, list(map(bare, message.parts))) for message in one.messages],
+            [message.took or Took() for message in one.messages if message.role == "assistant"],
+        )
+        for one in transcripts
+    ]
 
 
-async def test_the_recorded_agent_and_its_spans_tell_the_same_and_open_as_a_tree(project, monkeypatch):
+def bare(part):
+    """A part without what only some ways can know."""
+    match part:
+        case Call():
+            return part.id, part.name, json.loads(part.arguments)
+        case Result():
+            return part.id, part.text, part.failed
+        case _:
+            return type(part).__name__, part.text
+
+
+BOOKSHELF = [
+    (
+        "assistant",
+        [("Reasoning", "I need find_order for that."), ("call_find_order", "find_order", {"number": "1002"})],
+    ),
+    ("tool", [("call_find_order", '{"item": "bookshelf", "status": "on its way", "country": "FI"}', False)]),
+    (
+        "assistant",
+        [("Reasoning", "I need delivery_days for that."), ("call_delivery_days", "delivery_days", {"country": "FI"})],
+    ),
+    ("tool", [("call_delivery_days", "5", False)]),
+    ("assistant", [("Text", "The bookshelf arrives within 5 days.")]),
+]
+WAYS = """
+[targets.driven]
+model = "openai/clerk"
+base_url = "ORIGIN/v1"
+price = { input_per_million = 1, output_per_million = 4 }
+[targets.driven.tools]
+functions = "my_agent.py"
+approved = ["find_order", "delivery_days"]
+[targets.returned]
+model = "python:returned:answer"
+"""
+
+
+def test_the_same_agent_tells_the_same_driven_returned_recorded_and_traced(project):
+    shutil.copytree(SAMPLES / "agent-recorded", project.folder, dirs_exist_ok=True)
+    returned = "import my_agent\ndef answer(prompt):\n    return {'messages': my_agent.converse(prompt)}\n"
+    (project.folder / "returned.py").write_text(returned)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with serving(project.folder, "model.py", 8767) as commands:
+        config = project.folder / ".evals" / "config.toml"
+        origin = re.search(r"http://127.0.0.1:\d+", config.read_text())[0]
+        config.write_text(config.read_text() + WAYS.replace("ORIGIN", origin))
+        run = (*shlex.split(commands[0]), "-t", "driven,returned,agent")
+        project.do(*run, PATH=path, OPENAI_BASE_URL=f"{origin}/v1")
+    ways = dict(zip(("driven", "returned", "recorded"), told(project), strict=True))
+    project.do("import", "traces.json")
+    [ways["traced"]] = told(project)
+    assert {name: parts for name, (parts, _) in ways.items()} == dict.fromkeys(ways, BOOKSHELF)
+    for name, (_, steps) in ways.items():
+        known = [(took.seconds, took.input_tokens, took.output_tokens, took.cost) for took in steps]
+        is_known = {"driven": [True] * 4, "recorded": [True] * 4, "traced": [True] * 3 + [False]}.get(name, [False] * 4)
+        assert [[bool(one) for one in step] for step in known] == [is_known] * 3, name
+        assert not any(one == 0 for step in known for one in step), "what a way does not know is missing, not zero"
+
+
+async def test_the_recorded_agent_and_its_spans_open_as_a_tree(project, monkeypatch):
     shutil.copytree(SAMPLES / "agent-recorded", project.folder, dirs_exist_ok=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with serving(project.folder, "model.py", 8767) as commands:
-        run, show, preview, imported = commands
-        assert "agent: 2 of 3" in project.do(*shlex.split(run), PATH=path)
-        assert '→ delivery_days {"country": "FI"}' in project.do(*shlex.split(show))
-        recorded = steps_of_the_bookshelf(project)
-    assert "nothing that looks like a key" in project.do(*shlex.split(preview))
-    assert "2 items, 2 answers of 1 model" in project.do(*shlex.split(imported))
-    traced = steps_of_the_bookshelf(project)
-    assert recorded[:2] == traced[:2] and len(traced[0]) == len(traced[1]) == 2
-    assert all(recorded[2]) and traced[2] == [None, None, None], "spans do not know the cost"
+        run, show, preview, imported = (shlex.split(command) for command in commands)
+        assert "agent: 2 of 3" in project.do(*run, PATH=path)
+        assert '→ delivery_days {"country": "FI"}' in project.do(*show)
+    assert "nothing that looks like a key" in project.do(*preview)
+    assert "2 items, 2 answers of 1 model" in project.do(*imported)
     monkeypatch.chdir(project.folder)
     with project.reader() as reader:
         imported, recorded = (one.key for one in reader.runs())
