@@ -299,6 +299,16 @@ def test_tool_called_says_what_was_called() -> None:
         ({"arguments": {"a": 1, "b": 2}}, (ToolCall("search", {"a": 1}), ToolCall("search", {"b": 2})), "fail"),
         ({"argKeyName": "Limit", "arguments": {"query": "weather"}}, (SEARCH,), "pass"),
         ({"argKeyName": "absent", "arguments": {"query": "weather"}}, (SEARCH,), "fail"),
+        ({"arguments": {"a": 1}, "match": "exact"}, (ToolCall("search", {"a": 1}),), "pass"),
+        ({"arguments": {"a": 1}, "match": "exact"}, (ToolCall("search", {"a": 1, "b": 2}),), "fail"),
+        ({"arguments": {"a": 1}, "match": "exact"}, (ToolCall("search", {"a": True}),), "fail"),
+        ({"arguments": {"a": {"b": 1}}, "match": "exact"}, (ToolCall("search", {"a": {"b": 1, "c": 2}}),), "fail"),
+        ({"arguments": {"a": 1, "id": 5}, "ignore": ["id"]}, (ToolCall("search", {"a": 1, "id": 7}),), "pass"),
+        ({"arguments": {"a": 1}, "match": "exact", "ignore": ["b"]}, (ToolCall("search", {"a": 1, "b": 2}),), "pass"),
+        ({"arguments": {"a": 1}, "match": "exact", "ignore": ["b"]}, (ToolCall("search", {"a": 2, "b": 2}),), "fail"),
+        ({"arguments": {"A": 1}, "ignore": ["A"], "ignoreCase": True}, (ToolCall("search", {"a": 2}),), "pass"),
+        ({"arguments": {}, "match": "exact"}, (ToolCall("search"),), "pass"),
+        ({"arguments": {}, "match": "exact"}, (ToolCall("search", {"a": 1}),), "fail"),
     ],
 )
 def test_tool_called_with(options: dict[str, Any], calls: tuple[ToolCall, ...] | None, result: str) -> None:
@@ -324,6 +334,9 @@ def test_negate_turns_a_clear_verdict_and_not_arguments_that_cannot_be_read() ->
         {"toolName": "search", "arguments": ["a"]},
         {"toolName": "search", "argKeyName": "a", "json_path": "$"},
         {"argKeyName": "a"},
+        {"toolName": "search", "argKeyName": "a", "match": "exact"},
+        {"toolName": "search", "argKeyName": "a", "ignore": ["b"]},
+        {"toolName": "search", "arguments": {}, "match": "near"},
     ],
 )
 def test_options_that_tool_called_with_refuses(options: dict[str, Any]) -> None:

@@ -47,6 +47,25 @@ def test_the_calls_are_compared_as_closely_as_is_wanted(expected, made, exact, i
         assert record.details["called"] == [name.split(":")[0] for name in made]
 
 
+@each_row(
+    ("step", "result"),
+    [
+        ({"arguments": {"id": 7}}, "pass"),
+        ({"arguments": {"id": 7}, "match": "exact"}, "fail"),
+        ({"arguments": {"id": 7, "more": {"deep": True}}, "match": "exact"}, "pass"),
+        ({"arguments": {"id": 7, "more": {}}, "match": "exact"}, "fail"),
+        ({"arguments": {"id": 7}, "match": "exact", "ignore": ["more"]}, "pass"),
+        ({"arguments": {"id": 8}, "ignore": ["id"]}, "pass"),
+        ({"arguments": {}, "match": "exact"}, "fail"),
+        ({"arguments": {}}, "pass"),
+        ({"match": "exact"}, "pass"),
+    ],
+)
+def test_the_arguments_of_an_expected_call_are_compared_in_part_or_exactly(step, result):
+    options = {"calls": [{"tool": "find", **step}]}
+    assert score(ToolTrajectory, options, response="x", tool_calls=calls("find:7")).result == result
+
+
 def test_the_reason_says_which_call_is_missing():
     record = score(ToolOrder, {"tools": ["find", "pay"]}, response="x", tool_calls=calls("find", "look"))
     assert record.result == "fail" and record.reason == "pay was not called after find; called was find → look"

@@ -112,6 +112,13 @@ EQUALS = {
     "{type: similar, value: x}": {"EmbeddingSimilarity": {"value": "x", "threshold": 0.75}},
     "{type: is-valid-openai-tools-call}": {"ValidToolCalls": {}},
     "{type: 'trajectory:tool-used', value: search}": {"ToolCalled": {"tool_name": "search"}},
+    "{type: 'trajectory:tool-used', value: [a, b]}": {"ToolTrajectory": {"calls": ["a", "b"], "match": "any_order"}},
+    "{type: 'trajectory:tool-used', value: {name: a}}": {"ToolCalled": {"tool_name": "a"}},
+    "{type: 'trajectory:tool-used', value: {name: a, min: 2}}": {"ToolCallCount": {"tool": "a", "least": 2}},
+    "{type: 'trajectory:tool-args-match', value: {name: f, mode: exact, args: {}}}": {
+        "ToolCalledWith": {"tool_name": "f", "arguments": {}, "match": "exact"}
+    },
+    "{type: 'trace-error-spans', value: {max_count: 0}}": {"ToolsSucceeded": {}},
     "{type: 'trajectory:tool-sequence', value: [a, b]}": {"ToolOrder": {"tools": ["a", "b"]}},
     "{type: 'trajectory:tool-sequence', value: {mode: exact, steps: [a]}}": {"ToolTrajectory": {"calls": ["a"]}},
     "{type: 'trajectory:step-count', value: {min: 1, max: 4}}": {"Steps": {"least": 1, "most": 4}},
@@ -156,10 +163,13 @@ LEFT_OUT = {
     "{type: llm-rubric, value: {a: b}}": "its rubric is not plain text",
     "{type: assert-set, threshold: 0.5, assert: [{type: similar, value: x}]}": "cannot stand in a group",
     "{type: contains, value: file://x.js}": "code makes its value",
-    "{type: 'trajectory:tool-used', value: {pattern: 's*'}}": "only the name of one tool",
+    "{type: 'trajectory:tool-used', value: {pattern: 's*'}}": "only the names of tools",
     "{type: 'trace-span-count', value: {pattern: 'a*b', max: 2}}": "only spans of one name",
     "{type: 'trajectory:step-count', value: {max: 4, type: reasoning}}": "have no equal",
-    "{type: 'trajectory:tool-args-match', value: {name: f, mode: exact, args: {}}}": "some of its arguments",
+    "{type: 'trajectory:tool-args-match', value: {name: f, mode: near, args: {}}}": "a tool with its arguments",
+    "{type: 'trace-error-spans', value: {max_count: 2}}": "only a max_count of 0",
+    "{type: 'trace-error-spans', value: {max_percentage: 5}}": "only a max_count of 0",
+    "{type: 'not-trajectory:tool-used', value: [a, b]}": "only the names of tools",
 }
 
 

@@ -99,7 +99,7 @@ SENT = {
     ),
     "openai/responses/gpt-5": (
         {"max_output_tokens": 9050, "text": {"format": {"type": "json_object"}}, "store": False},
-        (_NO_TEMPERATURE, "max_tokens is sent as max_completion_tokens"),
+        (_NO_TEMPERATURE, "max_tokens is sent as max_output_tokens"),
     ),
     "openai/vllm-qwen": ({"max_tokens": 9050, "temperature": 0, "response_format": {"type": "json_object"}}, ()),
     "anthropic/claude-sonnet-4-5": (

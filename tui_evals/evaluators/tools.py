@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -211,15 +211,23 @@ class ToolCalledOptions(Options):
     )
 
 
+ArgumentMatch = Literal["partial", "exact"]
+MATCH: Any = Field(
+    "partial",
+    description="partial: the call may have more arguments, and so may each object within; exact: these and no others.",
+)
+IGNORE: Any = Field(default_factory=list, description="Arguments that are not compared, whatever they are.")
+
+
 class ToolCalledWithOptions(ToolCalledOptions):
     """What ToolCalledWith takes."""
 
     arg_key_name: Text | None = Field(
         None, validation_alias="argKeyName", description="The name of an argument the call must have."
     )
-    arguments: dict[str, Any] | None = Field(
-        None, description="Arguments the call must have; it may have more, and so may each object within."
-    )
+    arguments: dict[str, Any] | None = Field(None, description="Arguments the call must have.")
+    match: ArgumentMatch = MATCH
+    ignore: list[Text] = IGNORE
     ignore_case: bool = Field(
         False, validation_alias="ignoreCase", description="Compare argument names without regard to case."
     )
@@ -228,6 +236,8 @@ class ToolCalledWithOptions(ToolCalledOptions):
     def _asks_something(self) -> ToolCalledWithOptions:
         if self.arg_key_name is None and self.arguments is None:
             raise ValueError("give argKeyName, arguments or both; use ToolCalled to ask for the call alone")
+        if self.arguments is None and (self.match == "exact" or self.ignore):
+            raise ValueError("match and ignore are of arguments, which are not given")
         return self
 
 
@@ -291,13 +301,14 @@ class ToolCalledWith(Evaluator):
         return verdict_score(False, f"no call to {options.tool_name} has what was asked for; its arguments are {names}")
 
     def _fits(self, arguments: Mapping[str, object]) -> bool:
-        expected = dict(self.options.arguments or {})
+        expected, ignore = dict(self.options.arguments or {}), self.options.ignore
         name = self.options.arg_key_name
         if self.options.ignore_case:
             arguments = {key.casefold(): value for key, value in arguments.items()}
             expected = {key.casefold(): value for key, value in expected.items()}
-            name = name and name.casefold()
-        return (name is None or name in arguments) and contains_json(expected, arguments)
+            name, ignore = name and name.casefold(), [one.casefold() for one in ignore]
+        is_there = name is None or name in arguments
+        return is_there and arguments_fit(expected, arguments, self.options.match, ignore)
 
 
 class ValidToolCallsOptions(Options):
@@ -402,6 +413,15 @@ class ValidToolCalls(Evaluator):
         if violations:
             return f"{call.name} at {violations[0]['path']}: {violations[0]['message']}"
         return None
+
+
+def arguments_fit(expected: Mapping[str, Any], given: object, match: ArgumentMatch, ignore: Collection[str]) -> bool:
+    """Whether the arguments of a call are the expected ones, but for those that are ignored."""
+    wanted = {name: value for name, value in expected.items() if name not in ignore}
+    compared = (
+        {name: value for name, value in given.items() if name not in ignore} if isinstance(given, Mapping) else given
+    )
+    return contains_json(wanted, compared) and (match == "partial" or contains_json(compared, wanted))
 
 
 def contains_json(expected: object, actual: object) -> bool:

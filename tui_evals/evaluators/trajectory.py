@@ -21,7 +21,7 @@ from .base import (
     skipped_score,
     verdict_score,
 )
-from .tools import contains_json
+from .tools import IGNORE, MATCH, ArgumentMatch, arguments_fit
 from .values import quoted, quoted_list
 
 _SHOWN = 12
@@ -34,14 +34,15 @@ class ToolStep(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     tool: Text = Field(description="The tool's name, in this very case.")
-    arguments: dict[str, Any] | None = Field(
-        None, description="Arguments the call must have; it may have more, and so may each object within."
-    )
+    arguments: dict[str, Any] | None = Field(None, description="Arguments the call must have; any without it.")
+    match: ArgumentMatch = MATCH
+    ignore: list[Text] = IGNORE
 
     def fits(self, call: ToolCall) -> bool:
         """Whether a call is the expected one."""
-        given = {} if call.arguments is None else call.arguments
-        return call.name == self.tool and (not self.arguments or contains_json(self.arguments, given))
+        if call.name != self.tool or self.arguments is None or (not self.arguments and self.match == "partial"):
+            return call.name == self.tool
+        return arguments_fit(self.arguments, {} if call.arguments is None else call.arguments, self.match, self.ignore)
 
 
 def _named(value: object) -> object:

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any
 
 from tui_evals.targets.base import Price, Request, TargetConfig
-from tui_evals.targets.providers import RESPONSES_PREFIX
+from tui_evals.targets.providers import RESPONSES_PREFIX, asks_responses
 from tui_evals.text.chats import content_text
 from tui_evals.text.names import did_you_mean
 
@@ -383,7 +383,7 @@ class Fitting:
             return []
         limit = body.pop(other)
         body.setdefault(own, limit)
-        return [f"{other} is sent as {own}"]
+        return [f"{other} is sent as {'max_output_tokens' if asks_responses(self._config) else own}"]
 
     def _fit_learnt(self, body: MutableMapping[str, Any]) -> list[str]:
         changes = []
@@ -408,7 +408,8 @@ class Fitting:
         body["messages"] = [
             {**message, "role": role} if message.get("role") == "system" else message for message in messages
         ]
-        return [f"system messages are sent as {role} messages"]
+        # What is called developer is instructions all the same, and litellm may call it system again.
+        return [f"system messages are sent as {role} messages"] if role == "user" else []
 
     def _fit_format(self, body: MutableMapping[str, Any]) -> list[str]:
         """A form that the model does not keep is asked for by an instruction."""

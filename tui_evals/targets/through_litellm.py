@@ -31,7 +31,7 @@ from tui_evals.targets.chat import (
     resolve_reference,
     url_secrets,
 )
-from tui_evals.targets.failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, StatedError
+from tui_evals.targets.failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, StatedError, error_in
 from tui_evals.targets.http_calls import missing_key, proxy_of, variables_in
 from tui_evals.targets.model_table import Fitting, is_known_provider, similar_provider
 from tui_evals.targets.providers import PROVIDERS, Provider, address_variable, provider_of
@@ -165,7 +165,8 @@ class ThroughLitellm:
         """The key's reference; OpenAI's usual key never goes to a configured address, and some have no key at all."""
         provider = provider_of(self._config.model)
         known = PROVIDERS.get(provider)
-        has_key = known is None or any(map(self._environment.get, known.keys))
+        # Bedrock and Vertex log in through their modules, and a key would take the place of that.
+        has_key = known is None or bool(known.module) or any(map(self._environment.get, known.keys))
         to_elsewhere = self._config.base_url is not None and (provider == "openai" or not has_key)
         return self._config.api_key or ("none" if to_elsewhere else None)
 
@@ -204,6 +205,8 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
             return TargetError("agentAuthenticationError", message, unbilled=True)
         case "long":
             return failures.too_long()
+        case "stated":
+            return failures.stated(StatedError(report["error"]))
         case "unreadable":
             return failures.unreadable(report["text"])
         case "cut":
@@ -261,6 +264,8 @@ class _CallClock:
     seconds: float | None = None
     url: str | None = None
     """Where it went, without the query, in which some providers have their key."""
+    response: Any = None
+    """What came back from the last call."""
 
 
 _clock: ContextVar[_CallClock | None] = ContextVar("clock", default=None)
@@ -284,7 +289,8 @@ def _watch_calls() -> None:
         clock.deadline.reschedule(asyncio.get_running_loop().time() + clock.limit)
         clock.url = str(request.url.copy_with(query=None))
         try:
-            return await send(self, request, **options)
+            clock.response = await send(self, request, **options)
+            return clock.response
         finally:
             clock.seconds = time.perf_counter() - began
 
@@ -296,7 +302,8 @@ async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWrite
     try:
         done = await _complete(litellm, job)
     except Exception as error:
-        done = {"failure": _describe_failure(error)}
+        called = _clock.get()
+        done = {"failure": _describe_failure(error, called.response if called else None)}
     clock = _clock.get()
     known = {"number": job["number"], **({"started": clock.started, "seconds": clock.seconds} if clock else {})}
     line = json_line({**known, **done})
@@ -344,7 +351,7 @@ def _litellm_address(model: str, address: str | None) -> str | None:
     return f"{address}/v1" if provider == "mistral" and not urlsplit(address).path else address
 
 
-def _describe_failure(error: Exception) -> dict[str, Any]:
+def _describe_failure(error: Exception, response: Any) -> dict[str, Any]:
     """The cause below litellm's exception, whose own class and status are a guess where no answer came."""
     import httpx
 
@@ -364,6 +371,8 @@ def _describe_failure(error: Exception) -> dict[str, Any]:
     for link in reversed(links):
         if isinstance(link, OSError | httpx.TransportError):
             return _connection_failure(link)
+    if response is not None and (told := _told_instead(response)):
+        return told
     kind, status = type(error).__name__, getattr(error, "status_code", None)
     sent = not any(isinstance(link, UnicodeEncodeError) for link in links)
     if sent and kind in ("InternalServerError", "APIError"):
@@ -371,6 +380,20 @@ def _describe_failure(error: Exception) -> dict[str, Any]:
     if status in (401, 403, 404, 429, 502, 503, 504):
         return {"kind": "status", "status": status, "retry_after": None, "text": str(error)}
     return {"kind": "unasked", "text": _own_words(str(error))}
+
+
+def _told_instead(response: Any) -> dict[str, Any]:
+    """What a reply with a good status says instead of an answer; nothing where the status is not good, or none read."""
+    import httpx
+
+    try:
+        text = response.text[:MAX_ERROR_BODY] if response.is_success else ""
+        stated = error_in(json.loads(text)) if text else None
+    except httpx.ResponseNotRead:
+        return {}
+    except ValueError:
+        stated = None
+    return {"kind": "stated", "error": stated} if stated else {"kind": "unreadable", "text": text} if text else {}
 
 
 def _own_words(text: str) -> str:

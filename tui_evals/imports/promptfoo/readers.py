@@ -197,20 +197,31 @@ def _closed_qa(given: Given) -> Read:
     return "ModelGraded", given.judged({"spec": "closedqa", "spec_args": {"criteria": given.scalar()}})
 
 
+_FROM_TRANSCRIPT = "tools are read from the transcript of the answer here, not from a trace"
+
+
 def _tool_used(given: Given) -> Read:
-    if not isinstance(given.value, str) or not given.value:
-        raise NoEqual("only the name of one tool has an equal")
-    given.changed("tools are read from the answer here, not from a trace")
-    return "ToolCalled", {"tool_name": given.value}
+    value = given.value
+    if isinstance(value, list) and value and all(isinstance(name, str) for name in value) and not given.negate:
+        given.changed(_FROM_TRANSCRIPT)
+        return "ToolTrajectory", {"calls": value, "match": "any_order"}
+    name = value.get("name") if isinstance(value, dict) else value
+    if not isinstance(name, str) or not name:
+        raise NoEqual("only the names of tools have an equal")
+    given.changed(_FROM_TRANSCRIPT)
+    if isinstance(value, dict) and {"min", "max"} & value.keys():
+        return "ToolCallCount", {"tool": name, **_bounds(given)}
+    return "ToolCalled", {"tool_name": name}
 
 
 def _tool_arguments(given: Given) -> Read:
     value = given.value if isinstance(given.value, dict) else {}
     name, arguments = value.get("name", value.get("tool")), value.get("args", value.get("arguments"))
-    if not isinstance(name, str) or not isinstance(arguments, dict) or value.get("mode", "partial") != "partial":
-        raise NoEqual("only the name of a tool with some of its arguments has an equal")
-    given.changed("tools are read from the answer here, not from a trace")
-    return "ToolCalledWith", {"tool_name": name, "arguments": arguments}
+    mode = value.get("mode", "partial")
+    if not isinstance(name, str) or not isinstance(arguments, dict) or mode not in ("partial", "exact"):
+        raise NoEqual("only the name of a tool with its arguments has an equal")
+    given.changed(_FROM_TRANSCRIPT)
+    return "ToolCalledWith", {"tool_name": name, "arguments": arguments, **({"match": mode} if mode == "exact" else {})}
 
 
 def _bounds(given: Given) -> dict[str, Any]:
@@ -237,7 +248,7 @@ def _tool_sequence(given: Given) -> Read:
     steps = value.get("steps", value.get("tools"))
     if not isinstance(steps, list) or not steps or any(not isinstance(step, str) for step in steps):
         raise NoEqual("only a list of the names of tools has an equal")
-    given.changed("tools are read from the transcript of the answer here, not from a trace")
+    given.changed(_FROM_TRANSCRIPT)
     if value.get("mode") == "exact":
         return "ToolTrajectory", {"calls": steps}
     return "ToolOrder", {"tools": steps}
@@ -277,6 +288,9 @@ def _span_duration(given: Given) -> Read:
 
 
 def _error_spans(given: Given) -> Read:
+    value = {"max_count": given.value} if isinstance(given.value, int) else given.value or {}
+    if not isinstance(value, dict) or value.get("max_count") or value.keys() - {"max_count"}:
+        raise NoEqual("only a max_count of 0 has an equal")
     given.changed("failed calls of tools count here, and an answer without calls is skipped instead of passed")
     return "ToolsSucceeded", {}
 
