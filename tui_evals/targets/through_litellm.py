@@ -289,10 +289,11 @@ def _watch_calls() -> None:
         clock.deadline.reschedule(asyncio.get_running_loop().time() + clock.limit)
         clock.url = str(request.url.copy_with(query=None))
         try:
-            clock.response = await send(self, request, **options)
-            return clock.response
+            response = await send(self, request, **options)
         finally:
             clock.seconds = time.perf_counter() - began
+        clock.response = response
+        return response
 
     httpx.AsyncClient.send = watched  # type: ignore[method-assign]
 
