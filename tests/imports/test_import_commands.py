@@ -107,7 +107,7 @@ def test_our_own_results_come_back_as_a_run_that_can_be_compared(shell, doors):
 
 def test_results_files_stand_for_runs_where_runs_are_compared(shell, doors):
     shell("import", "arithmetic.eval")
-    shell("export", "last", "--to", "json", "-o", "a.json")
+    shell("export", "last", "--to", "json", "-o", "a.json", "--bare")
     before = files(doors)
     done = shell("compare", "a.json", "last")
     imported = runs()[0].key

@@ -369,7 +369,7 @@ def test_answers_are_judged_again_where_their_targets_are_configured(shell, reco
     assert runs()[0].scoring_pass == 2
 
 
-@pytest.mark.parametrize("command", [("rerun", "last", "--only", "failed"), ("rescore", "last", "--without-judges")])
+@pytest.mark.parametrize("command", [("rerun", "last", "--only", "failed")])
 def test_a_model_that_is_not_configured_is_named(shell, recorded, command):
     shell("import", "tone")
     done = shell(*command)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.helpers import Shell
+from tests.reports.stores import Given, Ran, store
 from tui_evals.datasets.document import load
+from tui_evals.imports.base import ImportOptions, ImportRequest
+from tui_evals.imports.recording import RecordedAnswer, Recording
+from tui_evals.imports.registry import importers
+from tui_evals.imports.whole_run import WholeRuns, whole_runs_of
+from tui_evals.runs.status import status_of
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord, ScoreRecord
 
 ENDINGS = {"csv": "csv", "jsonl": "jsonl", "promptfoo": "yaml", "foundry": "json"}
 DATASET = {
@@ -116,3 +126,150 @@ def test_what_reads_back_the_same_needs_no_file_beside_it(project, shell):
     plain["items"] = [{"prompt": "a", "expected_response": "b"}]
     made, _ = written(shell, project, plain, "jsonl")
     assert not made.with_name("made.jsonl.tui-evals").exists() or load(made).data == plain
+
+
+KINDS = {
+    "json": "json", "csv": "csv", "jsonl": "jsonl", "oaieval-log": "log", "inspect": "inspect.json", "junit": "xml"
+}  # fmt: skip
+FROM = {"json": "results", "csv": "results-csv", "jsonl": "results-jsonl", **{kind: kind for kind in [*KINDS][3:]}}
+amounts = st.integers(0, 1000)
+messages = st.lists(st.fixed_dictionaries({"role": st.just("user"), "content": words}), min_size=1, max_size=2)
+answered = st.builds(
+    AnswerRecord,
+    text=words,
+    request=st.fixed_dictionaries({"messages": messages}),
+    tool_calls=st.sampled_from([(), ({"id": "c1", "name": "add", "arguments": '{"x":2}'},)]),
+    input_tokens=st.none() | amounts,
+    output_tokens=st.none() | amounts,
+    reasoning_tokens=st.sampled_from([0, 3]),
+    cost=st.none() | st.just(0.25),
+    latency_ms=st.none() | st.just(12.5),
+    first_token_ms=st.none() | st.just(2.5),
+    attempts=st.integers(1, 3),
+    model=st.none() | words,
+    finish_reason=st.sampled_from([None, "stop", "length"]),
+)
+errors = st.builds(
+    AnswerRecord, text=st.none(), request=st.just({"messages": []}), code=st.just("timeout"), message=words
+)
+found = st.builds(
+    ScoreRecord,
+    key=st.sampled_from(["Includes", "Match", "my judge"]),
+    evaluator=st.sampled_from(["Includes", "Rubric"]),
+    score=st.sampled_from([0.0, 0.25, 1.0]),
+    result=st.sampled_from(["pass", "fail", None]),
+    threshold=st.none() | st.just(0.5),
+    label=st.none() | words,
+    reason=words,
+    details=st.dictionaries(st.sampled_from(["why", "picked"]), words, max_size=1),
+    weight=st.sampled_from([1.0, 2.0]),
+    measure=st.sampled_from(["", "at most ms"]),
+)
+unscored = st.builds(
+    ScoreRecord,
+    key=st.just("broken"),
+    evaluator=st.just("Rubric"),
+    score=st.none(),
+    result=st.sampled_from(["error", "skipped"]),
+    reason=words,
+)
+
+
+@st.composite
+def given_answers(draw: st.DrawFn) -> Given:
+    if draw(st.integers(0, 4)) == 0:
+        return Given(draw(errors), "error")
+    scores = draw(st.lists(found, max_size=2, unique_by=lambda one: one.key))
+    scores += draw(st.lists(unscored, max_size=1))
+    return Given(draw(answered), status_of(scores), tuple(sorted(scores, key=lambda one: one.key)))
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[list[dict], dict[tuple[int, int, int], Given], tuple[str, ...]]:
+    items = draw(datasets)["items"]
+    items = [{**item, "testId": f"item {number}"} for number, item in enumerate(items)]
+    targets = ("one", "two")[: draw(st.integers(1, 2))]
+    turns = [(number, turn) for number, item in enumerate(items) for turn in range(len(item.get("turns", "1")))]
+    places = [(*place, target) for place in turns for target in range(len(targets))]
+    return items, {place: draw(given_answers()) for place in places}, targets
+
+
+def parts(recording: Recording) -> dict[str, object]:
+    """What a recording holds, by the words in which its losses would name it."""
+    answers = sorted(recording.answers, key=lambda one: (*one.cell, one.turn))
+    return {
+        "dataset|evaluators": json.loads(json.dumps(recording.document["items"])),
+        "answered": [one.answer.text for one in answers],
+        "requests": [one.answer.request.get("messages") for one in answers],
+        "tokens": [(one.answer.input_tokens, one.answer.output_tokens) for one in answers],
+        "costs": [one.answer.cost for one in answers],
+        "times": [(one.answer.latency_ms, one.answer.first_token_ms, one.answer.attempts) for one in answers],
+        "tool calls": [one.answer.tool_calls for one in answers],
+        "models": [(one.answer.model, one.answer.finish_reason) for one in answers],
+        "scores": [[(s.key, s.score, s.result, s.reason) for s in by_key(one)] for one in answers],
+        "details": [[(s.evaluator, s.label, s.weight, s.measure, s.details) for s in by_key(one)] for one in answers],
+        "statuses|verdicts|scores": [one.status for one in answers],
+    }
+
+
+def by_key(answer: RecordedAnswer) -> list[ScoreRecord]:
+    return sorted(answer.scores, key=lambda score: score.key)
+
+
+def exported(folder: Path, shell: Shell, ran: tuple, kind: str, *options: str) -> tuple[Path, Recording]:
+    """A run in a store of its own, written as a file; and what is expected back."""
+    items, answers, targets = ran
+    shutil.rmtree(folder / ".evals", ignore_errors=True)
+    (folder / ".evals").mkdir()
+    store(folder, Ran(items, lambda row: answers[row.item, row.turn, row.target], targets=targets))
+    file = folder / f"out.{KINDS[kind]}"
+    done = shell("report" if kind == "junit" else "export", "last", "--to", kind, "-o", file, *options)
+    assert done.code == 0, done.err
+    made = tuple(
+        RecordedAnswer(item=n, turn=turn, target=t, answer=one.record, scores=one.scores, status=one.status)
+        for (n, turn, t), one in answers.items()
+    )
+    return file, Recording(
+        by="", digest="", document={"items": items}, source="", name="nightly", targets=targets, answers=made
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_comes_back_whole_from_every_format(project, shell, kind):
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6, deadline=None)
+    @given(ran=runs())
+    def comes_back(ran):
+        file, expected = exported(project, shell, ran, kind)
+        whole = whole_runs_of(file)
+        assert isinstance(whole, WholeRuns), whole
+        (told,) = whole.recordings
+        assert parts(told) == parts(expected)
+        assert (told.name, told.targets) == (expected.name, expected.targets)
+        done = shell("import", file, "--from", FROM[kind])
+        assert done.code == 0, done.err
+        with Reader(project / ".evals" / "evals.db") as reader:
+            first, again = ([*reader.told(run, reader.all_rows(run.id), requests=True)] for run in reader.runs(9))
+        for one, other in zip(first, again, strict=True):
+            assert (one.answer, one.scores, one.row.status) == (other.answer, other.scores, other.row.status)
+
+    comes_back()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_file_next_to_it_every_loss_of_a_run_is_named(project, shell, kind):
+    importer = next(one for one in importers().values() if one.kind == FROM[kind])
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None)
+    @given(ran=runs())
+    def is_named(ran):
+        file, expected = exported(project, shell, ran, kind, "--bare")
+        assert not file.with_name(file.name + ".tui-evals").exists()
+        done = shell("import", file, "--from", FROM[kind])
+        assert done.code == 0, done.err
+        (told,) = importer.recordings(ImportRequest(file, ImportOptions(), None))
+        lost = " ".join(line for line in done.out.splitlines() if line.startswith(("left out: ", "changed: ")))
+        here, there = parts(expected), parts(told)
+        unnamed = {name for name in here if here[name] != there[name] and not re.search(name, lost)}
+        assert not unnamed, [(name, here[name], there[name]) for name in unnamed]
+
+    is_named()

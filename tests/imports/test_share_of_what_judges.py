@@ -59,8 +59,8 @@ def test_our_own_files_and_conversations_say_theirs(shell, project) -> None:
     Path("d.json").write_text(json.dumps(data))
     assert shell("run", "d.json", "--target", "demo").code in (0, 1)
     for kind in ("json", "jsonl", "csv", "oaieval-log"):
-        shell("export", "last", "--to", kind, "-o", f"out.{kind.removeprefix('oaieval-')}")
-    assert all(shell("report", "last", "-o", name).code == 0 for name in ("out.html", "out.xml"))
+        shell("export", "last", "--to", kind, "-o", f"out.{kind.removeprefix('oaieval-')}", "--bare")
+    assert all(shell("report", "last", "-o", name, "--bare").code == 0 for name in ("out.html", "out.xml"))
     again = f"`tui-evals import --verify out.json` {AGAIN}"
     assert share(shell("import", "out.json").out) == f"4 of 4 recorded verdicts have their evaluators here; {again}"
     for name, count in (("out.jsonl", 4), ("out.csv", 4), ("out.html", 4), ("out.log", 4), ("out.xml", 2)):

@@ -50,9 +50,11 @@ def test_the_document_keeps_them_apart_from_the_scores_of_an_answer_and_stays_va
     assert report.valid, report
     first, again, talk, _ = json.loads(text)["items"]
     record = {"result": "fail", "score": 0.25, "label": "1", "reason": "the first is better"}
+    for one in (first, again, *talk["turns"]):
+        assert one["extensions"].pop("tui_evals_answer")["answer"]["latency_ms"] == 1500.0
     assert first["extensions"] == {"mine": 1, "tui_evals_together": {"Best": record}}
     assert again["extensions"] == {**first["extensions"], "tui_evals_run": {"target": "demo", "repeat": 2}}
-    assert [one.get("extensions") for one in talk["turns"]] == [None, {"tui_evals_together": {"Best": record}}]
+    assert [one["extensions"] for one in talk["turns"]] == [{}, {"tui_evals_together": {"Best": record}}]
     units = [first, again, *talk["turns"]]
     assert [(set(one["scores"]), one["status"]) for one in units] == [({"Match"}, "pass")] * 4
 

@@ -51,9 +51,7 @@ def test_what_was_written_is_read_back(log):
     for place, name in enumerate("abcde"):
         written, again = ANSWERS[name], found[place, 1]
         assert (again.answer.text, again.answer.latency_ms) == (written.record.text, written.record.latency_ms)
-        assert [(one.key, one.score, one.result) for one in again.scores] == [
-            (one.key, one.score, one.result) for one in written.scores if one.result != "error"
-        ]
+        assert (again.scores, again.status) == (written.scores, written.status)
     assert found[3, 0].answer.message == "nobody answered"
     assert found[2, 0].answer.tool_calls[0]["name"] == "add"
     assert found[0, 0].scores[0].reason == "as expected"

@@ -22,7 +22,8 @@ from .results import BY
 
 _PLACE = re.compile(r"#\d+")
 _WAITING = ("pending", "running")
-_FINAL = get_args(Status)
+FINAL = get_args(Status)
+"""The statuses of answers that are judged as far as they can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +155,7 @@ def _answers(
 def _status(path: Path, one: AnswerLine) -> Status | None:
     if one.status == "answered":
         return None
-    if one.status not in _FINAL:
+    if one.status not in FINAL:
         raise DatasetError(str(path), [Problem(f"status is {one.status!r}, which no answer has", line=one.line)])
     status: Status = one.status  # type: ignore[assignment]
     return status

@@ -54,7 +54,10 @@ def read(path: Path) -> tuple[Recording, Losses]:
     lines = list(_lines(root))
     if not lines:
         raise DatasetError(str(path), [Problem("holds no test case")])
-    losses.left_out("what was asked and answered, scores, tokens and costs", why="the file holds verdicts")
+    losses.left_out(
+        "what was asked and answered, scores and their details, tokens, costs, exact times, tool calls, models",
+        why="the file holds verdicts",
+    )
     name = next((part.get("value") for part in root.iter("property") if part.get("name") == "name"), None)
     return recording_of_lines(path, lines, name or path.stem, losses), losses
 

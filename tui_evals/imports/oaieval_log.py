@@ -256,7 +256,11 @@ def _recording(path: Path, spec: _Spec, samples: Mapping[str, _Sample], losses: 
         losses.changed(
             "errors of samples", why="the log does not say of which model and turn they are; the first is taken"
         )
-    losses.left_out("reasons and thresholds of scores", why="the log holds none")
+    losses.left_out(
+        "reasons, thresholds and details of scores, tool calls, times, costs, endings, single counts of tokens, models "
+        "of errors, requests without an answer",
+        why="the log holds none",
+    )
     losses.left_out("evaluators and their options", why="the log names the eval and holds what came of it")
     targets = tuple(dict.fromkeys(one.target for sample in samples.values() for one in sample.answers))
     when = _time(spec.created_at)

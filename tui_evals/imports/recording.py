@@ -84,6 +84,8 @@ class Recording:
     """What else is known of how it was made, as plain data."""
     started: float | None = None
     finished: float | None = None
+    identities: tuple[Mapping[str, Any], ...] = ()
+    """What the targets were, in their order, where the recording tells it; else the project says it of their names."""
     verdicts_only: bool = False
     """Whether its scores are on other scales than here, so that only verdicts can be the same."""
     transformed: frozenset[int] = frozenset()
@@ -234,7 +236,8 @@ def _config(
     judges = sorted(set(recording.judges))
     about = {"about": dict(recording.about)} if recording.about else {}
     return {
-        "targets": [_identity(name, settings, environment) or _unknown(name) for name in recording.targets],
+        "targets": [dict(one) for one in recording.identities]
+        or [_identity(name, settings, environment) or _unknown(name) for name in recording.targets],
         "judge": _identity(judges[0], settings, environment) if len(judges) == 1 else None,
         "without_judges": False,
         "repeats": recording.repeats,

@@ -31,9 +31,10 @@ from .base import (
     WrongOptions,
     WrongSettings,
 )
-from .keeping import cannot_run, keep_dataset, text_of
+from .keeping import cannot_run, keep_dataset, keep_run, keep_runs, text_of
 from .losses import Losses
 from .recording import Recording
+from .whole_run import WholeRuns, whole_runs_of
 
 GROUP = "tui_evals.importers"
 T = TypeVar("T")
@@ -173,8 +174,18 @@ def _recognises(importer: Importer, path: Path) -> bool:
 
 
 def run_importer(importer: Importer, request: ImportRequest) -> ImportResult:
-    """What an importer makes of a path; every error it may raise by its contract becomes an ImportFailed."""
-    return _guarded(importer, lambda: importer.read(request))
+    """What an importer makes of a path; every error it may raise by its contract becomes an ImportFailed.
+
+    A run that was exported from here comes back whole where its companion is next to the file.
+    """
+    whole = whole_runs_of(request.path) if importer.recordings is not None else None
+    match whole:
+        case WholeRuns((one,), losses):
+            return _guarded(importer, lambda: keep_run(request, lambda _: (one, losses)))
+        case WholeRuns(several, losses):
+            return _guarded(importer, lambda: keep_runs(request, several, losses))
+    result = _guarded(importer, lambda: importer.read(request))
+    return result if whole is None else replace(result, notes=(*result.notes, whole))
 
 
 def recordings_in(path: Path, kind: str | None = None, *, project: ImportProject) -> Sequence[Recording]:
@@ -184,14 +195,15 @@ def recordings_in(path: Path, kind: str | None = None, *, project: ImportProject
     """
     importer = _importer_for(path, kind)
     recordings = importer.recordings
-    if recordings is None or not importer.holds_answers:
+    if recordings is None or not (importer.holds_answers or companion_of(path).is_file()):
         can = ", ".join(one.kind for one in importers().values() if one.recordings and one.holds_answers)
         raise WrongOptions(
             f"{path} is {importer.about}, and holds no verdicts to compare with; name results: --verify RESULTS. Those "
             f"of these kinds can be checked: {can}"
         )
     request = ImportRequest(path, ImportOptions(), project)
-    return _guarded(importer, lambda: recordings(request))
+    whole = whole_runs_of(path)
+    return whole.recordings if isinstance(whole, WholeRuns) else _guarded(importer, lambda: recordings(request))
 
 
 def _guarded(importer: Importer, work: Callable[[], T]) -> T:

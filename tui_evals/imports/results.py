@@ -273,7 +273,7 @@ def read(path: Path) -> tuple[Recording, Losses]:
 
     recording = _recording(document, path, refuse, losses)
     losses.carried(f"{len(recording.answers):,} answers with their scores and statuses")
-    what = "requests as they were sent"
+    what = "requests as they were sent, thresholds and details of errors"
     if not any(REST in (unit.get("extensions") or {}) for item in document.data["items"] for unit in _parts(item)):
         what += ", tool calls, tokens, costs and times of answers, details of scores"
     losses.left_out(what, why="the results file does not hold them")

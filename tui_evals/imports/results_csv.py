@@ -35,14 +35,17 @@ def recognises(path: Path) -> bool:
     if path.suffix.lower() != ".csv" or not path.is_file():
         return False
     head = read_head(path, 4096, follow_out=True).partition(b"\n")[0].decode("utf-8-sig", "replace")
-    return head.startswith(_HEAD) and ",response,status,score," in head
+    return head.startswith(_HEAD) and ",response," in head and ",status,score," in head
 
 
 def read(path: Path) -> tuple[Recording, Losses]:
     """The run of a table; DatasetError says which line is wrong."""
     losses = Losses()
     lines = list(_lines(path, losses))
-    losses.left_out("labels and details of scores, their evaluators and weights, tool calls, models", why="no columns")
+    losses.left_out(
+        "labels and details of scores, their evaluators and weights, tool calls, models, times with their fractions",
+        why="no columns",
+    )
     return recording_of_lines(path, lines, path.stem, losses), losses
 
 
@@ -128,7 +131,7 @@ class _Cells:
 
     def about(self) -> dict[str, Any]:
         """What the line tells of its item."""
-        about: dict[str, Any] = self.given("conversation_id")
+        about: dict[str, Any] = self.given("conversation_id", "category")
         if self["thread"]:
             about["name"] = self["thread"]
         for name in _JSON:

@@ -222,7 +222,7 @@ def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[s
 
 
 KINDS = {
-    "csv": ReportKind((".csv",), _csv),
-    "json": ReportKind((".json",), _json),
-    "jsonl": ReportKind((".jsonl",), _json_lines),
+    "csv": ReportKind((".csv",), _csv, has_companion=True),
+    "json": ReportKind((".json",), _json, has_companion=True),
+    "jsonl": ReportKind((".jsonl",), _json_lines, has_companion=True),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -13,14 +13,16 @@ from typing import Any
 
 from tui_evals.reports.kinds import ReportKind
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.version import __version__
 
-from .results import AnswerEntry, conversations
+from .results import AnswerEntry, conversations, score_record_data
 
 Data = dict[str, Any]
 _STOPS = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
+RECORD = "tui_evals"
+"""The metadata that holds what was recorded here: of a score all of it, of a sample its status and unscored records."""
 _STATUSES = {"finished": "success", "interrupted": "cancelled"}
 _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
@@ -33,7 +35,7 @@ def _write(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[str]:
     yield f'"eval": {_encoded(_spec(reader, runs, [name for one in names for name in one.values()]))}, '
     yield '"plan": {"name": "plan", "steps": [{"solver": "generate", "params": {}}], "config": {}}, '
     yield f'"results": {_encoded(_results(reader, runs))}, '
-    yield f'"stats": {_encoded(_stats(runs))}, "samples": ['
+    yield f'"stats": {_encoded(_stats(reader, runs))}, "samples": ['
     between = ""
     for sample in chain.from_iterable(map(partial(_samples, reader), runs, names)):
         yield between + _encoded(sample)
@@ -93,9 +95,32 @@ def _figures(run: str, mean: EvaluatorMean) -> Data:
     }
 
 
-def _stats(runs: Sequence[RunRow]) -> Data:
+def _stats(reader: Reader, runs: Sequence[RunRow]) -> Data:
     ends = [run.finished for run in runs if run.finished is not None]
-    return {"started_at": _time(runs[0].created), "completed_at": _time(max(ends)) if ends else "", "model_usage": {}}
+    usage: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for run in runs:
+        for target, totals in reader.totals_by(run.id, "target").items():
+            usage[run.targets[target]].update(_usage([totals]))
+        for judges in _judges_usage(reader, run).values():
+            for judge, counted in judges.items():
+                usage[judge].update(counted)
+    return {
+        "started_at": _time(runs[0].created),
+        "completed_at": _time(max(ends)) if ends else "",
+        "model_usage": {model: dict(counted) for model, counted in usage.items() if counted},
+    }
+
+
+def _judges_usage(reader: Reader, run: RunRow) -> dict[int, dict[str, Data]]:
+    """The tokens of each judge for each answer it was asked about."""
+    usage: defaultdict[int, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for call in reader.calls(run.id):
+        if call.kind == "judge" and call.answer is not None:
+            usage[call.answer][call.target].update(_usage([call]))
+    return {
+        answer: {judge: dict(counted) for judge, counted in judges.items() if counted}
+        for answer, judges in usage.items()
+    }
 
 
 Column = tuple[int, int, int]
@@ -120,11 +145,16 @@ def _column(row: AnswerRow) -> Column:
 
 def _samples(reader: Reader, run: RunRow, names: Mapping[Column, str]) -> Iterator[Data]:
     """A sample for each conversation that was answered."""
+    judges = _judges_usage(reader, run)
     for entries in conversations(reader, run, reader.dataset(run).items, requests=True):
         answered = [entry for entry in entries if entry.record is not None]
         if answered:
             row = answered[-1].row
-            yield _sample(names[_column(row)], run.targets[row.target], answered)
+            sample = _sample(names[_column(row)], run.targets[row.target], answered)
+            for entry in answered:
+                for judge, usage in judges.get(entry.row.id, {}).items():
+                    sample["model_usage"][judge] = dict(Counter(sample["model_usage"].get(judge, {})) + Counter(usage))
+            yield sample
 
 
 def _sample(name: str, model: str, entries: Sequence[AnswerEntry]) -> Data:
@@ -234,7 +264,7 @@ def _output(record: AnswerRecord, model: str, usage: Data) -> Data:
     return output
 
 
-def _usage(records: Iterable[AnswerRecord | None]) -> Data:
+def _usage(records: Iterable[AnswerRecord | Totals | CallRecord | None]) -> Data:
     """The tokens of all turns; what came from a cache of the provider's is counted apart there."""
     counted: Counter[str] = Counter()
     for record in records:
@@ -260,17 +290,20 @@ def _scores(entries: Sequence[AnswerEntry]) -> Data:
         score.key if entry is entries[-1] else f"{score.key} (turn {entry.row.turn + 1})": _score(entry, score)
         for entry in entries
         for score in entry.scores
-        if score.result in ("pass", "fail") or score.score is not None
+        if _is_value(score)
     }
 
 
+def _is_value(score: ScoreRecord) -> bool:
+    return score.result in ("pass", "fail") or score.score is not None
+
+
 def _score(entry: AnswerEntry, score: ScoreRecord) -> Data:
-    known = {"evaluator": score.evaluator, "result": score.result, "label": score.label, "threshold": score.threshold}
     return {
         "value": _value(score),
         "answer": entry.record.text if entry.record is not None else None,
         "explanation": score.reason,
-        "metadata": {name: value for name, value in {**_plain(score.details), **known}.items() if value is not None},
+        "metadata": {**_plain(score.details), RECORD: _plain(score_record_data(score))},
     }
 
 
@@ -285,7 +318,9 @@ def _value(score: ScoreRecord) -> str | float:
 def _metadata(item: Mapping[str, Any], entries: Sequence[AnswerEntry]) -> Data:
     kept = {name: item[name] for name in ("category", "tags", "variables") if item.get(name)}
     unjudged = {score.key: score.reason for entry in entries for score in entry.scores if score.result == "error"}
-    metadata: Data = _plain({**kept, **({"not judged": unjudged} if unjudged else {})})
+    last = [score_record_data(score) for score in entries[-1].scores if not _is_value(score)]
+    told = {"not judged": unjudged, RECORD: {"status": entries[-1].row.status, "scores": last}}
+    metadata: Data = _plain({**kept, **{name: value for name, value in told.items() if value}})
     return metadata
 
 
@@ -304,4 +339,4 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
-KINDS = {"inspect": ReportKind((".inspect.json",), _write)}
+KINDS = {"inspect": ReportKind((".inspect.json",), _write, has_companion=True)}

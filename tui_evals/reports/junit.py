@@ -259,7 +259,7 @@ def _xml_text(text: str) -> str:
     return _NOT_XML.sub("\ufffd", safe(text))
 
 
-KINDS = {"junit": ReportKind((".xml",), lambda reader, runs, raw: suites(reader, runs))}
+KINDS = {"junit": ReportKind((".xml",), lambda reader, runs, raw: suites(reader, runs), has_companion=True)}
 
 
 MOST = 10

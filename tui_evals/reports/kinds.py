@@ -32,6 +32,8 @@ class ReportKind:
     """Why it cannot be written on this machine, and what mends that; None where it can."""
     is_text: bool = True
     """Whether it can be shown, and not only be written into a file."""
+    has_companion: bool = False
+    """Whether an importer reads it, so that a file next to it keeps what it has no place for."""
 
 
 GROUP = "tui_evals.reports"

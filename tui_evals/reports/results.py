@@ -15,7 +15,7 @@ from tui_evals.present.runs import standing_data
 from tui_evals.store.answer_facts import FACTS, Kind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord, answer_steps
-from tui_evals.store.rows import EarlierAttempt, body_of, expected_item, loads
+from tui_evals.store.rows import EarlierAttempt, body_of, dumps, expected_item, loads
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.safe import csv_line, escape_formula
 from tui_evals.text.strictjson import indented, one_line
@@ -164,7 +164,7 @@ def _rest(answered: AnswerEntry) -> dict[str, Any]:
     scores = {
         key_of(score): {"evaluator": score.evaluator, "weight": score.weight, "measure": score.measure}
         | ({"details": dict(score.details)} if score.details else {})
-        for score in (*answered.scores, *answered.together)
+        for score in (*answered.scores, *(one for one in answered.together if one.result != "skipped"))
     }
     total = {} if answered.row.score is None else {"score": answered.row.score}
     return {name: part for name, part in {"answer": answer, "scores": scores, **total}.items() if part != {}}
@@ -341,3 +341,55 @@ def _score_cells(score: ScoreRecord | None) -> tuple[object, ...]:
 def _column_name(key: str, grouped: bool) -> str:
     """What a score's columns are called; those of all answers to the item say so."""
     return f"together.{key}" if grouped else key
+
+
+def whole_runs(reader: Reader, runs: Sequence[RunRow], digest: str) -> Iterator[str]:
+    """The companion of a file that was written of runs: a line for all of them, then one for each answer.
+
+    `digest` is that of the file. Lines hold what the file has no place for: the dataset, prompts, requests, and every
+    field of answers and scores.
+    """
+    yield dumps({"of": digest, "runs": [_whole_head(reader, run) for run in runs]}) + "\n"
+    for number, run in enumerate(runs):
+        for entry in read(reader, run, reader.all_rows(run.id), reader.dataset(run).items, requests=True):
+            if entry.record is not None:
+                yield dumps(_whole_answer(number, entry, entry.record)) + "\n"
+
+
+def _whole_head(reader: Reader, run: RunRow) -> dict[str, Any]:
+    dataset = reader.dataset(run)
+    groups = reader.group_scores(run.id, run.scoring_pass)
+    return {
+        "name": run.name,
+        "suite": run.suite,
+        "tags": run.tags,
+        "targets": run.targets,
+        "prompts": run.prompts,
+        "config": {name: run.config[name] for name in ("targets", "judge", "prompts") if name in run.config},
+        "started": run.started,
+        "finished": run.finished,
+        "dataset": {**dataset.head, "items": list(dataset.items)},
+        "together": [{"item": one.item, "turn": one.turn, "score": score_record_data(one.record)} for one in groups],
+        "waiting": sum(row.status in ("pending", "running") for row in reader.all_rows(run.id)),
+        "gates": len(run.gates),
+    }
+
+
+def _whole_answer(number: int, entry: AnswerEntry, record: AnswerRecord) -> dict[str, Any]:
+    row = entry.row
+    request, text, rest = body_of(record)
+    return {
+        "run": number,
+        "place": [row.item, row.turn, row.prompt, row.target, row.repeat],
+        "status": row.status,
+        "score": row.score,
+        "request": loads(request),
+        "text": text,
+        "rest": loads(rest),
+        "scores": [score_record_data(score) for score in entry.scores],
+    }
+
+
+def score_record_data(score: ScoreRecord) -> dict[str, Any]:
+    """A score without the pass it comes from, which only its store knows."""
+    return {name: value for name, value in _score_dict(score).items() if name != "origin"}

@@ -199,6 +199,6 @@ def test_an_altered_evaluator_is_found_at_every_door(shell, project, source, key
 def test_what_holds_verdicts_without_answers_cannot_be_judged_again(shell, project) -> None:
     Path("d.json").write_text('{"items": [{"prompt": "1?"}], "default_evaluators": {"ContainsAll": {"values": ["a"]}}}')
     shell("run", "d.json", "--target", "demo")
-    assert shell("report", "last", "-o", "out.xml").code == 0
+    assert shell("report", "last", "-o", "out.xml", "--bare").code == 0
     done = shell("import", "d.json", "--verify", "out.xml")
     assert done.code == 2 and "holds no verdicts to compare with" in done.err and "junit" not in done.err.split(":")[-1]

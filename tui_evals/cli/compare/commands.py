@@ -181,6 +181,7 @@ def agreement_command(run: str, **options: Any) -> None:
 @click.option("-o", "--output", type=_file, help="Where to; .evals/results/ when absent, - for the screen.")
 @click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
+@click.option("--bare", is_flag=True, help="Write no FILE.tui-evals, which has what the format has no place for.")
 @click.option(
     "--annotations", is_flag=True, help="Print what failed as annotations that GitHub shows in a pull request."
 )

@@ -11,7 +11,7 @@ from tui_evals.cli import project
 from tui_evals.cli.inputs import evaluators
 from tui_evals.cli.output import Stop, columns, is_output, say, say_annotation
 from tui_evals.cli.project import store_path
-from tui_evals.cli.run.ending import kind_named, write_report, write_results
+from tui_evals.cli.run.ending import kind_named, say_written, write_report, write_results
 from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root
@@ -100,6 +100,7 @@ def report(
     output: Path | None,
     only: str | None,
     raw_csv: bool,
+    bare: bool,
     annotations: bool,
     overview: bool,
 ) -> None:
@@ -128,9 +129,8 @@ def report(
             reader = stack.enter_context(reader.only(where))
         name = "-".join(run.key for run in runs) + report_kind(kind).endings[0]
         file = output or project.store_path().parent / "results" / name
-        write_results(reader, runs, file, kind, raw_csv)
-    if not on_screen:
-        say(f"wrote {file}", fg="green")
+        whole = write_results(reader, runs, file, kind, raw_csv, bare=bare or len(runs) > 1)
+    say_written(file, whole)
 
 
 def _report_overview(words: str, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool) -> None:

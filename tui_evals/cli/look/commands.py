@@ -129,11 +129,14 @@ def search_command(text: str, limit: int, as_json: bool) -> None:
 @click.option("-o", "--output", type=file_path, help="Where to; .evals/results/RUN.KIND when absent, - for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
 @click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
-def export_command(run: str, kind: str | None, output: Path | None, raw_csv: bool, only: str | None) -> None:
+@click.option("--bare", is_flag=True, help="Write no FILE.tui-evals, which has what the format has no place for.")
+def export_command(
+    run: str, kind: str | None, output: Path | None, raw_csv: bool, only: str | None, bare: bool
+) -> None:
     """Write the results of RUN: json is an eval document, csv a table, jsonl everything line by line."""
     from tui_evals.cli.look.stored import export
 
-    export(run, kind, output, raw_csv, only)
+    export(run, kind, output, raw_csv, only, bare=bare)
 
 
 @click.command("label")

@@ -12,7 +12,7 @@ from typing import Literal
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, confirmed, is_output, say, say_json, warn
-from tui_evals.cli.run.ending import kind_named, write_results
+from tui_evals.cli.run.ending import kind_named, say_written, write_results
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.figures import file_size
 from tui_evals.present.status import LIVE
@@ -45,7 +45,9 @@ def say_control(word: str, control: Control) -> None:
     say(f"{run.key} will {control} as soon as what is in flight allows")
 
 
-def export(word: str, kind: str | None, output: Path | None, raw: bool, only: str | None = None) -> None:
+def export(
+    word: str, kind: str | None, output: Path | None, raw: bool, only: str | None = None, *, bare: bool = False
+) -> None:
     """Write the results of a run, as the kind or else the ending of the file says."""
     if kind is None:
         kind = "json" if output is None or is_output(output) or not output.suffix else kind_named(output)
@@ -57,9 +59,8 @@ def export(word: str, kind: str | None, output: Path | None, raw: bool, only: st
         run = project.run_named(reader, word)
         reader = reader if where is None else stack.enter_context(reader.only(where))
         file = output or project.store_path().parent / "results" / (run.key + report_kind(kind).endings[0])
-        write_results(reader, [run], file, kind, raw)
-    if not is_output(file):
-        say(f"wrote {file}", fg="green")
+        whole = write_results(reader, [run], file, kind, raw, bare=bare)
+    say_written(file, whole)
 
 
 def delete(word: str, sure: bool) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tui_evals.cli.output import Stop, colour, columns, is_output, say, write_file
+from tui_evals.datasets.companion import companion_of
 from tui_evals.datasets.discover import project_root
+from tui_evals.files import is_stream
 from tui_evals.present.answers import cause_texts
 from tui_evals.present.gates import gate_lines, gate_texts
 from tui_evals.present.runs import Column, line_names, totals_sentence
 from tui_evals.reports.kinds import endings, kind_of, report_kind, write
+from tui_evals.reports.results import whole_runs
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate, FailureCause, RunRow, Totals
 from tui_evals.text.safe import safe_line
@@ -36,15 +40,46 @@ def say_gates(gates: Sequence[CheckedGate]) -> None:
 
 
 def write_results(
-    reader: Reader, runs: Sequence[RunRow], file: Path, kind: str | None = None, raw: bool = False
-) -> None:
-    """Write a run, or runs compared, as a report of the given kind or of the file's ending."""
+    reader: Reader,
+    runs: Sequence[RunRow],
+    file: Path,
+    kind: str | None = None,
+    raw: bool = False,
+    *,
+    bare: bool = True,
+) -> bool:
+    """Write a run, or runs compared, as a report of the given kind or of the file's ending.
+
+    Unless it is to be `bare`, a companion next to it keeps what that kind has no place for; whether one was written.
+    """
     kind = kind or kind_named(file)
     if why := report_kind(kind).missing():
         raise Stop(why)
     if is_output(file) and not report_kind(kind).is_text:
         raise Stop(f"a {kind} report is no text that could be printed; name a file with -o FILE")
-    write_report(file, write(kind, reader, runs, raw=raw))
+    digest = hashlib.sha256()
+    write_report(file, _hashed(write(kind, reader, runs, raw=raw), digest.update))
+    if bare or is_output(file) or is_stream(file) or not report_kind(kind).has_companion:
+        return False
+    write_report(companion_of(file), whole_runs(reader, runs, digest.hexdigest()))
+    return True
+
+
+def say_written(file: Path, whole: bool) -> None:
+    """Print what was written, and what a companion next to it holds."""
+    if is_output(file):
+        return
+    say(f"wrote {file}", fg="green")
+    if whole:
+        what = "the whole run, with its dataset, prompts and requests"
+        say(f"wrote {companion_of(file)}: {what}, for reading it back here (--bare writes none)")
+
+
+def _hashed(pieces: Iterable[str | bytes], take: Callable[[bytes], object]) -> Iterator[bytes]:
+    for piece in pieces:
+        raw = piece if isinstance(piece, bytes) else piece.encode()
+        take(raw)
+        yield raw
 
 
 def write_report(file: Path, pieces: Iterable[str | bytes]) -> None:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from tui_evals.datasets.companion import ENDING
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, Problem
 from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.validate import parse_dataset, problem_of
@@ -33,6 +34,7 @@ from tui_evals.imports.inspect.samples import (
     item_of,
     keys_for,
     records_of,
+    status_of,
 )
 from tui_evals.imports.keeping import keep_run
 from tui_evals.imports.losses import Losses
@@ -295,6 +297,8 @@ def _resolved(value: Any, attached: Mapping[str, Any]) -> Any:
 
 
 BY = "Inspect"
+OURS = "tui-evals"
+"""The package that a log names where it was exported from here."""
 TAG = "inspect"
 
 Data = dict[str, Any]
@@ -386,7 +390,7 @@ def _recorded(sample: Sample, place: int, model: str, keys: Mapping[Scored, str]
     if answer.text is None and scores:
         losses.left_out("scores of samples that broke off", why="what was not answered has no score here")
         scores = ()
-    return RecordedAnswer(item=place, repeat=sample.epoch - 1, answer=answer, scores=scores)
+    return RecordedAnswer(item=place, repeat=sample.epoch - 1, answer=answer, scores=scores, status=status_of(sample))
 
 
 def _document(header: Header, items: Sequence[Data], evaluators: Mapping[str, Any]) -> Data:
@@ -445,6 +449,12 @@ def _report(header: Header, samples: Sequence[LoggedSample], recording: Recordin
     if header.status != "success":
         why = header.error.message if header.error else "it was never finished"
         losses.changed(f"the status {header.status}", why=f"the answers that are there are a finished run; {why}")
+    if OURS in (spec.packages or {}):
+        losses.left_out(
+            "evaluators and other fields of the dataset, requests without an answer, answers, tool calls, scores and "
+            "their details of earlier turns, attempts, costs, times to a first token, models and tokens of errors",
+            why=f"they are in the file {ENDING} that an export writes next to the log",
+        )
     if header.invalidated:
         losses.left_out("the mark that the log is invalid", why="runs have no such mark")
     if others := [name for name in spec.config.epochs_reducer or () if name != "mean"]:

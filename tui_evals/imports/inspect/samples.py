@@ -7,15 +7,18 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from tui_evals.evaluators.registry import family
 from tui_evals.imports.losses import Losses
+from tui_evals.reports.inspect_log import RECORD
+from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
 MOST_EPOCHS = 1_000_000
+_RECORD = TypeAdapter(ScoreRecord)
 
 
 def _id(value: object) -> object:
@@ -265,12 +268,38 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def records_of(sample: Sample, keys: Mapping[Scored, str], losses: Losses) -> tuple[ScoreRecord, ...]:
-    """The records of a sample, one for each scorer and each part of its value."""
-    return tuple(
-        _record(keys[name, part], name, value, score, losses)
+    """The records of a sample, one for each scorer and each part of its value; of our own logs as they were here."""
+    told = [
+        _own_record(score.metadata, name) or _record(keys[name, part], name, value, score, losses)
         for name, score in (sample.scores or {}).items()
         for part, value in _parts(score.value)
-    )
+    ]
+    unscored = _own(sample.metadata).get("scores")
+    return (*told, *(one for raw in (unscored if isinstance(unscored, list) else ()) if (one := _validated(raw))))
+
+
+def _own(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What a log that was exported from here keeps in some metadata."""
+    own = (metadata or {}).get(RECORD)
+    return own if isinstance(own, Mapping) else {}
+
+
+def _own_record(metadata: Mapping[str, Any] | None, name: str) -> ScoreRecord | None:
+    """The record that a score of our own log was made of, unless it is one of an earlier turn."""
+    record = _validated(_own(metadata))
+    return record if record is not None and record.key == name else None
+
+
+def _validated(raw: object) -> ScoreRecord | None:
+    try:
+        return _RECORD.validate_python(raw)
+    except ValidationError:
+        return None
+
+
+def status_of(sample: Sample) -> Status | None:
+    """The status that a log of ours keeps of a sample; None where it follows from the scores."""
+    return next((one for one in get_args(Status) if one == _own(sample.metadata).get("status")), None)
 
 
 def _record(key: str, scorer: str, value: Any, score: Score, losses: Losses) -> ScoreRecord:
@@ -367,7 +396,8 @@ def item_of(sample: Sample, losses: Losses) -> Data:
         item["expected_response"] = targets[0]
     if len(targets) > 1:
         item["ideal"] = targets
-    kept = {"metadata": finite(sample.metadata), "choices": sample.choices}
+    metadata = {name: value for name, value in (sample.metadata or {}).items() if name != RECORD}
+    kept = {"metadata": finite(metadata), "choices": sample.choices}
     item["extensions"] = {"inspect": {"id": sample.id, **{name: value for name, value in kept.items() if value}}}
     for name in ("sandbox", "files", "setup"):
         if getattr(sample, name):
