@@ -375,3 +375,43 @@ def test_a_door_is_for_agents_and_needs_a_target_that_is_known(project):
     (project.folder / "agent.py").write_text("print(1)")
     said = project.do("run", "data.json", "-t", "command:python3 agent.py", "--door", "nobody", code=3)
     assert "there is no target nobody" in said
+
+
+def test_a_recorded_agent_is_not_sent_to_a_cluster(project):
+    project.configure(FREE)
+    ask(project, "hello")
+    said = run(project, "chat", "--cluster", "local:1", code=3)
+    assert "recorded, which this machine alone can do. Leave out --cluster." in said
+    assert not project.database.exists() or not project.table(), "nothing was begun"
+
+
+PYTHON_AGENT = """
+import json, urllib.request
+def answer(prompt, environment):
+    body = {"model": "any", "messages": [{"role": "user", "content": prompt}]}
+    address = environment["OPENAI_BASE_URL"] + "/chat/completions"
+    request = urllib.request.Request(address, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    return json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
+def blind(prompt):
+    return "hello"
+"""
+
+
+def test_a_python_function_is_recorded_where_it_takes_the_addresses(project):
+    project.configure("price = { input_per_million = 1, output_per_million = 1 }")
+    ask(project, *[f"[[say answer {n}]]" for n in range(6)])
+    (project.folder / "bot.py").write_text(PYTHON_AGENT)
+    project.do("run", "data.json", "-t", "python:bot:answer", "--door", "main", "--quiet", "--no-cache", "-c", "6")
+    for number, detail in enumerate(details(project)):
+        [message] = transcript_of(detail.answer).messages
+        assert detail.answer.text == f"answer {number}" == answer_text(transcript_of(detail.answer))
+        assert message.took.cost == detail.answer.cost > 0
+
+
+def test_a_python_function_that_takes_no_addresses_says_what_it_needs(project):
+    project.configure(FREE)
+    ask(project, "hello")
+    (project.folder / "bot.py").write_text(PYTHON_AGENT)
+    project.do("run", "data.json", "-t", "python:bot:blind", "--door", "main", "--quiet", code=1)
+    [detail] = details(project)
+    assert "takes no parameter environment" in detail.answer.message

@@ -274,8 +274,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()
     fitted, note = fit_calls(job.calls_at_once if terms.cluster is None else {})
     behind = {name: priced(config, "target") for name, config in targets_behind(plan, project.settings).items()}
-    if behind and terms.cluster is not None:
-        raise ConfigurationError("An agent whose model calls are recorded runs on this machine. Leave out --cluster.")
+    check_place(plan, terms.cluster)
     targets = [priced(config, "target", behind.get(config.door or "")) for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in configs.items()}
     for judge in judges.values():
@@ -320,6 +319,14 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
         if target.behind is not None:
             note_calls(target.target, engine)
     return engine
+
+
+def check_place(plan: Plan, cluster: ClusterTerms | None) -> None:
+    """Refuse to record agents on a cluster, whose machines cannot ask a server on this one's loopback."""
+    recorded = next((target.name for target in plan.targets if target.door), None)
+    if recorded is not None and cluster is not None:
+        message = f"The model calls of {recorded} are recorded, which this machine alone can do. Leave out --cluster."
+        raise ConfigurationError(message)
 
 
 def recorded_agent(agent: Target, config: TargetConfig, behind: PricedTarget, *, use_cache: bool) -> Target:

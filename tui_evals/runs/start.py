@@ -20,7 +20,7 @@ from tui_evals.evaluators.registry import Registry
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate, estimate_run
 from tui_evals.runs.evaluator_checks import check_judgeable
-from tui_evals.runs.execution import Job, Terms, destinations_of
+from tui_evals.runs.execution import Job, Terms, check_place, destinations_of
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.experiments import Experiment
 from tui_evals.runs.judges import asked_targets, check_roles, with_embedder
@@ -197,6 +197,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     chosen = request.positions
     plan = replace(plan, only=_selected_positions(plan, request.items, origins, project) if chosen is None else chosen)
     _check_asks(plan)
+    check_place(plan, request.cluster)
     plan.check_evaluators()
     plan = with_embedder(plan, settings)
     plan.check_judges()

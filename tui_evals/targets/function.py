@@ -8,6 +8,8 @@ It is given what its parameters name, each as its own to keep or change:
 * `item`: the name of the item;
 * `session`: what its last reply in this conversation gave as `session`, None before one did;
 * `attachments`: the files that go along, each with `name`, `media_type` and `content` in bytes;
+* `environment`: where its models are recorded, by the variables of their libraries such as OPENAI_BASE_URL; empty where
+  they are not;
 * `request`: all of these but the files, and tools, response_format, params, position, turn and repeat.
 
 A function may be sync, and then runs in a thread of its own, or async; a generator, sync or async, streams. Of a class
@@ -50,6 +52,7 @@ _ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
     "item": lambda request: request.item,
     "session": lambda request: _copy(request.session),
     "attachments": lambda request: list(request.attachments),
+    "environment": lambda request: _recorded_at(request),
     "request": lambda request: request_data(request),
 }
 
@@ -60,6 +63,11 @@ _NOT_DATA = ("attachments", "recorder")
 def request_data(request: Request) -> dict[str, Any]:
     """The request as an object of the user's own, to keep or change; its files stand in the messages."""
     return {field.name: _copy(getattr(request, field.name)) for field in fields(request) if field.name not in _NOT_DATA}
+
+
+def _recorded_at(request: Request) -> dict[str, str]:
+    given = request.recorder.environment if request.recorder is not None else {}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _copy(value: Any) -> Any:
@@ -92,6 +100,8 @@ class Function:
 
     keeps_time = True
     """An attempt is timed from when the code is called; what is made and set up before takes as long as it does."""
+    is_shared = False
+    """Where its models are recorded, each question brings an address of its own."""
 
     def __init__(
         self, code: _Code, name: str, parameters: _Parameters, timeout: float, seal: Seal | None = None
@@ -110,6 +120,14 @@ class Function:
             return await self._ask(request)
 
     async def _ask(self, request: Request) -> Reply:
+        parameters = self._parameters
+        if request.recorder is not None and "environment" not in (*parameters.by_place, *parameters.by_name):
+            raise TargetError(
+                "agentRequestFailed",
+                f"{self._name} cannot be recorded, for it takes no parameter environment, which says where: "
+                'environment["OPENAI_BASE_URL"]. Add it, leave the door out, or run the agent as command:…',
+                unbilled=True,
+            )
         function = await self._begun()
         values = [_ARGUMENTS[name](request) for name in self._parameters.by_place]
         named = {name: _ARGUMENTS[name](request) for name in self._parameters.by_name}
