@@ -3,11 +3,13 @@
 import contextlib
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 import tui_evals
+from tests.providers import openai_chat, speaking
 from tests.runs.conftest import until
 from tui_evals.store import schema
 from tui_evals.store.database import connect
@@ -65,3 +67,35 @@ def test_a_package_that_is_upgraded_under_a_run_stops_it_before_old_code_meets_n
     with project.reader() as reader:
         totals = reader.totals(run.id)
         assert (totals.passed + totals.failed, totals.errored) == (39, 1)
+
+
+EARLIER = Path(__file__).parent / "earlier" / "before_transcripts.sql"
+"""A store of the version before transcripts: a plain answer with chunks, one that begins with `<think>`, and one with
+steps of tools, all judged over HTTP at http://judge.test/v1."""
+
+
+def test_an_upgrade_alone_has_no_judge_asked_again_and_rewrites_no_body(project):
+    def rows(query):
+        with contextlib.closing(sqlite3.connect(project.database)) as connection:
+            return connection.execute(query).fetchall()
+
+    with speaking() as judge:
+        judge.says(openai_chat(content='{"reason": "It is.", "score": 5}'))
+        price = "price = { per_call = 0 }"
+        target = f'[targets.judge]\nmodel = "openai/judge"\nbase_url = "{judge.url}"\n{price}'
+        agent = '[targets.agent]\nmodel = "python:agent:answer"'
+        (project.folder / ".evals" / "config.toml").write_text(f'[judge]\ntarget = "judge"\n{agent}\n{target}\n')
+        with contextlib.closing(sqlite3.connect(project.database)) as connection:
+            connection.executescript(EARLIER.read_text().replace("http://judge.test/v1", judge.url))
+        before = rows("SELECT * FROM bodies")
+        project.do("rescore", "old", "--trust", "--quiet")
+        assert judge.asked == []
+        held = dict(rows("SELECT pass, count(*) FROM scores GROUP BY pass"))
+        assert held == {1: 8, 2: 8}
+        assert {origin for (origin,) in rows("SELECT origin FROM scores WHERE pass = 2")} == {1}
+        assert rows("SELECT * FROM bodies") == before
+        said = project.do("show", "old", "--item", "tools")
+        assert "step 1 of 2" in said and "← paid" in said
+        assert "<think>six times seven</think>42" in project.do("show", "old", "--item", "think")
+        project.do("rescore", "old", "--trust", "--quiet", "--no-cache")
+        assert len(judge.asked) == 8, "otherwise the judge is asked"
