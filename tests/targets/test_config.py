@@ -108,6 +108,8 @@ SECRET = "sk-canary-0123456789"
         ("[targets.a]\nmodel = 'demo'\nparams.top_p = inf", "targets.a.params must hold text, finite numbers"),
         (f"[targets.a]\nmodel = 'a/b'\nbase_url = 'http://me:{SECRET}@host/v1'", "targets.a.base_url must hold no key"),
         (f"[targets.a]\nmodel = 'a/b'\nbase_url = 'http://host/v1?apikey={SECRET}'", "base_url must hold no key"),
+        ("[targets.a]\nmodel = 'a/b'\nbase_url = 'wss://host/v1'", "targets.a.base_url is a websocket"),
+        ("[targets.a.http]\nurl = 'ws://host/v1'", "targets.a.http.url is a websocket, which tui-evals does not speak"),
         ("[targets.a]\nmodel = 'a/b'\nbase_url = 'host:8000'", "targets.a.base_url must be an address such as http://"),
         ("[targets.a]\nmodel = 'a/b'\nbase_url = 'http://[oops'", "targets.a.base_url"),
         (f"[targets.a\nmodel = '{SECRET}'", "is not valid TOML"),
@@ -223,6 +225,8 @@ def test_a_section_goes_before_a_spelling_and_the_nearest_is_named():
     section = TargetConfig(name="demo", model="openai/x")
     settings = Settings(targets={"demo": section, "gpt": TargetConfig(name="gpt", model="openai/y")})
     assert find_target("demo", settings) is section
+    with pytest.raises(ConfigurationError, match="^wss://host/chat is a websocket, which tui-evals does not speak"):
+        find_target("wss://host/chat", settings)
     with pytest.raises(ConfigurationError, match=r"there is no target gtp in .*demo, gpt \(did you mean 'gpt'\?\)"):
         find_target("gtp", settings)
 

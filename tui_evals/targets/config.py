@@ -315,6 +315,10 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
     of, params = split_word(word)
     if params:
         return varied(find_target(of, settings, where), params)
+    if word.lower().startswith(("ws://", "wss://")):
+        from .config_model import NO_WEBSOCKETS  # when it is wanted, as above
+
+        raise ConfigurationError(f"{word} {NO_WEBSOCKETS}")
     if word.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{word} is an address: how it is asked and where its answer stands is said in {FILE}, as in [targets.bot] "

@@ -28,10 +28,18 @@ def _check_reference(value: str) -> str:
     return value
 
 
+NO_WEBSOCKETS = (
+    "is a websocket, which tui-evals does not speak. Ask the service over HTTP, or let a program of yours speak to it: "
+    "command:… or python:…"
+)
+
+
 def _check_url(value: str) -> str:
     if _REFERENCE.fullmatch(value):
         return value
     parts = urlsplit(value)
+    if parts.scheme in ("ws", "wss"):
+        raise ValueError(NO_WEBSOCKETS)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be an address such as http://127.0.0.1:8000/v1, or name a variable as in env:MY_URL")
     if "@" in parts.netloc or any(
