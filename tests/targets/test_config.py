@@ -225,7 +225,7 @@ def test_a_section_goes_before_a_spelling_and_the_nearest_is_named():
     section = TargetConfig(name="demo", model="openai/x")
     settings = Settings(targets={"demo": section, "gpt": TargetConfig(name="gpt", model="openai/y")})
     assert find_target("demo", settings) is section
-    with pytest.raises(ConfigurationError, match="^wss://host/chat is a websocket, which tui-evals does not speak"):
+    with pytest.raises(ConfigurationError, match=r"^wss://host/chat is a websocket, which tui-evals does not speak"):
         find_target("wss://host/chat", settings)
     with pytest.raises(ConfigurationError, match=r"there is no target gtp in .*demo, gpt \(did you mean 'gpt'\?\)"):
         find_target("gtp", settings)
