@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
-from tui_evals.store import ledger, schema, store_lock
+from tui_evals.store import ledger, schema, store_lock, views
 from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import alive, hold, run_lock
@@ -283,6 +283,11 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
             await writer.scored(answer, 1, records, "pass", None)
     connection = sqlite3.connect(path)
     with connection:
+        for view in views.VIEWS:
+            connection.execute(f"DROP VIEW {view}")
+        connection.execute("ALTER TABLE calls DROP COLUMN evaluator")
+        connection.execute("ALTER TABLE calls DROP COLUMN phase")
+        connection.execute("DELETE FROM meta WHERE k = 'views'")
         for table in ledger.NAMES:
             connection.execute(f"DROP TABLE {table}")
         connection.execute("ALTER TABLE runs DROP COLUMN gates")

@@ -60,6 +60,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "label": ("look.commands", "Give a verdict of your own on an answer, or on a blind sample."),
         "delete": ("look.commands", "Delete a run."),
         "cache": ("look.commands", "What need not be asked again: info, clear, why."),
+        "sql": ("look.commands", "Read the store with a query over its views."),
         "db": ("look.commands", "The store itself: check, repair, vacuum, backup."),
     },
     "Compare": {

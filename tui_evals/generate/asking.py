@@ -15,7 +15,7 @@ from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.evaluators.judging import fence_mark, fenced_text, with_fence_notice
 from tui_evals.files import UnsafeFile, check_private
 from tui_evals.generate.replies import is_refusal
-from tui_evals.runs.asking import PricedTarget, kept_key, recalled
+from tui_evals.runs.asking import PricedTarget, current_phase, kept_key, recalled
 from tui_evals.runs.executors.base import Ledger, WaitCut
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
@@ -137,6 +137,7 @@ class ModelAsker:
             if self._halted:
                 raise Halted
             self._models[id(model)] = model
+            token = current_phase.set(step)
             try:
                 key = kept_key(model, request, scope)
                 answer = await recalled(model, request, self._ledger, key, lambda text: _usable(text) and worth(text))
@@ -144,6 +145,8 @@ class ModelAsker:
                 raise Halted from None
             except TargetError as problem:
                 raise CannotGenerate(f"{model.config.name} gave no answer: {problem}") from None
+            finally:
+                current_phase.reset(token)
         if answer.scripted:
             self.scripted.add(model.config.name)
         return answer

@@ -64,7 +64,7 @@ class Roles:
             if config.name not in opened_models:
                 later = Later(lambda: open_target(config, environment, root, items_of)) if planning else None
                 opened_models[config.name] = opened(
-                    config, "judge", budget, environment, root, most[judge_label(config.name)], later
+                    config, "generator", budget, environment, root, most[judge_label(config.name)], later
                 )
             return opened_models[config.name]
 

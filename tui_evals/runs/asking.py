@@ -43,6 +43,8 @@ RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
 
 current_answer: ContextVar[int | None] = ContextVar("current_answer", default=None)
+current_evaluator: ContextVar[str] = ContextVar("current_evaluator", default="")
+current_phase: ContextVar[str] = ContextVar("current_phase", default="")
 _UNSEEN = nullcontext()
 
 
@@ -107,7 +109,7 @@ class PricedTarget:
     price: Price | None
     budget: Reservations
     room: Room
-    kind: Literal["target", "judge"] = "target"
+    kind: Literal["target", "judge", "generator"] = "target"
     files: Path | None = None
     """The folder of the dataset, whose files go along with questions."""
     tools: Toolbox | None = None
@@ -203,6 +205,7 @@ class _Account:
         self._priced = priced
         self._ledger = ledger
         self._answer = answer
+        self._evaluator, self._phase = current_evaluator.get(), current_phase.get()
         self.attempts = 0
         """How many attempts are over."""
         self._out: float | None = None
@@ -254,6 +257,8 @@ class _Account:
                 code=outcome.code if isinstance(outcome, TargetError) else None,
                 message=str(outcome) if isinstance(outcome, TargetError) else None,
                 may_cost=may_cost,
+                evaluator=self._evaluator,
+                phase=self._phase,
             )
         )
 
@@ -278,6 +283,8 @@ class _Account:
                 code="givenUp",
                 message="given up while it was out, because the run was stopped",
                 may_cost=self._out or self._bound() or None,
+                evaluator=self._evaluator,
+                phase=self._phase,
             )
         )
 
@@ -373,6 +380,8 @@ def _cached_call(target: PricedTarget) -> CallRecord:
         latency_ms=0.0,
         cost=0.0,
         from_cache=True,
+        evaluator=current_evaluator.get(),
+        phase=current_phase.get(),
     )
 
 

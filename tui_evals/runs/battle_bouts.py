@@ -22,7 +22,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Price
 from tui_evals.text.measures import estimate_tokens
 
-from .asking import PricedTarget, StoreLedger, current_answer
+from .asking import PricedTarget, StoreLedger, current_answer, current_phase
 from .availability import Left, why_left_open
 from .judges import Judges
 from .scoring import scripted
@@ -214,6 +214,7 @@ class BoutQueue:
     async def _bout(self, due: DueBout) -> Bout:
         """Both verdicts, of which those that are known are not asked for again."""
         current_answer.set(max(due.left, due.right))
+        current_phase.set("battle")
         shown = self._material.of(due)
         # A reply that could not be read lies in the cache, and would only be unreadable once more.
         ledger = _BattleLedger(self._reader, self._writer, due.run, self._asked)

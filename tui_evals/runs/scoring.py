@@ -30,6 +30,7 @@ from tui_evals.text.chats import chat_to_text, split_at_question
 from tui_evals.text.measures import tokens_per_second
 from tui_evals.transcript import Transcript
 
+from .asking import current_evaluator
 from .availability import Unavailable
 from .plan import Assigned, Plan
 from .status import Status, score_of, status_of, weighted_mean
@@ -195,7 +196,11 @@ async def _judged(assigned: Assigned, evidence: Evidence, without_judges: bool) 
     if without_judges and assigned.evaluator.judged:
         return skipped_score("left out: the run was started without judges")
     scripted.set(False)
-    score = await evaluate(assigned.evaluator, evidence)
+    token = current_evaluator.set(assigned.key)
+    try:
+        score = await evaluate(assigned.evaluator, evidence)
+    finally:
+        current_evaluator.reset(token)
     if scripted.get():
         return replace(score, reason=f"scripted: {score.reason}", details={**score.details, "scripted": True})
     return score

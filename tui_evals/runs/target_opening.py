@@ -67,7 +67,7 @@ def judge_label(name: str) -> str:
 
 def opened(
     config: TargetConfig,
-    kind: Literal["target", "judge"],
+    kind: Literal["target", "judge", "generator"],
     budget: Reservations,
     environment: Mapping[str, str],
     root: Path,

@@ -7,12 +7,15 @@ import errno
 import os
 import sqlite3
 import tempfile
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_state_path
 
 from tui_evals.files import UnsafeFile, check_private, make_private_folder
-from tui_evals.store import identity, schema
+from tui_evals.store import identity, schema, views
 from tui_evals.store.connection import SLOW, Connection, frozen_address, open_database, why_read_only
 from tui_evals.store.identity import has_foreign_log, set_log_aside
 from tui_evals.store.schema import demand_own_schema
@@ -258,3 +261,47 @@ def page_errors(connection: sqlite3.Connection, check: str = "quick_check") -> l
             raise
         messages = [str(problem)]
     return [line for text in messages for line in text.splitlines() if line != "ok" and not line.startswith("***")]
+
+
+_READING = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE))
+_LOOK_AROUND = 10_000  # of SQLite's steps between two looks whether the user pressed Ctrl-C
+
+
+def select(path: Path, statement: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+    """The columns and the rows of a query, which can change nothing; StoreError says what is wrong with it."""
+    connection = connect(path)
+    # Our own definitions: nothing that a file brings may call functions, as views of ours do.
+    for step in ("PRAGMA temp_store=MEMORY", "PRAGMA query_only=0"):
+        connection.execute(step)
+    views.make_views(connection, "TEMP ")
+    connection.execute("PRAGMA query_only=1")
+    connection.set_authorizer(_only_reading)
+    if not connection.is_limited:
+        connection.set_progress_handler(lambda: 0, _LOOK_AROUND)
+    try:
+        cursor = connection.execute(statement)
+    except (sqlite3.Error, sqlite3.Warning) as problem:
+        connection.close()
+        raise StoreError(_explained(problem)) from None
+    if cursor.description is None:
+        connection.close()
+        raise StoreError("The statement gives no rows. Only SELECT is possible here.")
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        with closing(connection):
+            try:
+                yield from cursor
+            except sqlite3.Error as problem:
+                raise StoreError(_explained(problem)) from None
+
+    return [name for name, *_ in cursor.description], rows()
+
+
+def _only_reading(action: int, *_: object) -> int:
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+
+
+def _explained(problem: Exception) -> str:
+    if "authoriz" in str(problem):
+        return "The statement would do more than read. Only SELECT is possible here."
+    return f"SQL: {str(problem).rstrip('.')}. `tui-evals help store` lists the views and their columns."

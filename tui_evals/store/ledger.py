@@ -75,8 +75,8 @@ _OF_CALLS: Mapping[str, str] = {
     "cost": f"total(CASE WHEN {_LOOKING} THEN calls.cost END)",
     # An answer that cannot be read may have been paid for as well.
     "unpriced": "sum(calls.cost IS NULL AND calls.from_cache = 0 AND (calls.code IS 'agentResponseUnparseable' "
-    f"OR calls.code IS NULL AND (calls.kind = 'judge' OR {_LOOKING})))",
-    "judge_cost": "total(CASE WHEN calls.kind = 'judge' THEN calls.cost END)",
+    f"OR calls.code IS NULL AND (calls.kind != 'target' OR {_LOOKING})))",
+    "judge_cost": "total(CASE WHEN calls.kind != 'target' THEN calls.cost END)",
     "may_cost": "total(calls.may_cost)",
 }
 _COUNTS = tuple(dict.fromkeys((*_OF_ANSWERS, *_OF_CALLS)))

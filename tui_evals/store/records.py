@@ -161,7 +161,7 @@ class CallRecord:
     """One attempt at a target or a judge, whatever came of it."""
 
     answer: int | None
-    kind: Literal["target", "judge"]
+    kind: Literal["target", "judge", "generator"]
     target: str
     attempt: int
     started: float
@@ -176,6 +176,10 @@ class CallRecord:
     """What it may have cost, where nobody knows: a call without an answer may have been billed."""
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    evaluator: str = ""
+    """The key of the evaluator that asked, where one did."""
+    phase: str = ""
+    """For which phase of a battle or a generation it was."""
 
 
 @light_record(frozen=True, slots=True)

@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 Kind = Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
 _COST, _FROM_CACHE = 9, 12
 """The places of both in the row of a call."""
+_CALL_WIDTH = 18
+"""The columns of a call that are written, with its run."""
 _BATTLE = "sides = ?1 AND judge = ?2 AND question = ?3 AND pairs IS ?4 AND seed IS ?5"
 """What writes all rows of a kind in a batch, and returns what came of each."""
 
@@ -184,9 +186,9 @@ def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
     """Log attempts: run, then the call."""
     connection.executemany(
         "INSERT INTO calls(run, answer, kind, target, attempt, started, latency_ms, input_tokens, output_tokens, "
-        "cost, code, message, from_cache, may_cost, cached_tokens, reasoning_tokens) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        rows,
+        "cost, code, message, from_cache, may_cost, cached_tokens, reasoning_tokens, evaluator, phase) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        [(*row, *("",) * (_CALL_WIDTH - len(row))) for row in rows],  # files of an earlier version have shorter rows
     )
     return [None] * len(rows)
 

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui_evals.store import chains, ledger
+from tui_evals.store import chains, ledger, views
 from tui_evals.store.connection import open_database
 from tui_evals.store.errors import StoreError
 
@@ -340,12 +340,26 @@ def _activities(database: Tables) -> None:
     )
 
 
+def _views(database: Tables) -> None:
+    """The views for other tools, and what a call was for: an evaluator, or a phase of a battle or a generation."""
+    _execute_each(
+        database,
+        """
+        ALTER TABLE calls ADD COLUMN evaluator TEXT NOT NULL DEFAULT '';
+        ALTER TABLE calls ADD COLUMN phase TEXT NOT NULL DEFAULT '';
+        """,
+    )
+    views.make_views(database)
+    database.execute(f"INSERT INTO meta VALUES ('views', {views.VERSION})")
+
+
 STEPS: tuple[Callable[[Tables], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
     *(_measures, _unjudged, _endings, _waits, _staging, _earlier, _reservations, _rejudged, _token_details),
     *(_battles, _counted, _counted_alone, _ledger, _gates, _origins, _identity),
     _chains,
     _activities,
+    _views,
 )
 VERSION = len(STEPS)
 SIGNED = STEPS.index(_chains) + 1
@@ -405,7 +419,7 @@ def back_up(connection: sqlite3.Connection, copy: Path, *, durable: bool = True)
         connection.backup(target)
 
 
-NEWEST = "cbc6c6a7d6ed5dfd02701f727b473497e1eaed550b42d14ace1c1847922b0adb"
+NEWEST = "f2c939d572893a770adcaf43738fa96e18a9ba67a65cdfe05c18b91c8ddec9d4"
 """The digest of the schema that the migrations make, so that a store which has it needs no closer look."""
 _SPARED = re.compile(r"[\s\"`\[\]]+")
 _CONDITIONS = re.compile(r"(?i)\b(check|references|collate|conflict|generated|as|unique)\b")
@@ -442,7 +456,7 @@ def schema_findings(connection: sqlite3.Connection) -> SchemaFindings:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     expected, newest = _made_by(STEPS[: max(version, 0)]), _made_by(STEPS)
     ours = {name for name in expected if expected[name][0] == "table"}
-    later = {name for name in newest if newest[name][0] == "table"} - ours
+    later = {name for name in newest if newest[name][0] in ("table", "view")} - expected.keys()
     there = {name.lower(): (kind, name, table, sql) for kind, name, table, sql in rows}
     replaced = frozenset(name for name in ours if there.get(name, ("",))[0] != "table")
     harmful, others = [f"no table {name}" for name in sorted(ours - there.keys())], []

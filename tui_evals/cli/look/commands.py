@@ -118,6 +118,25 @@ def search_command(text: str, limit: int, as_json: bool) -> None:
     search(text, limit, as_json)
 
 
+@click.command("sql")
+@click.argument("statement")
+@click.option("--csv", "as_csv", is_flag=True, help="Print all rows as CSV.")
+@click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
+@click.option(
+    "--limit", default=1_000, type=click.IntRange(min=1), show_default=True, help="Rows of the table; CSV has all."
+)
+@as_json
+def sql_command(statement: str, as_csv: bool, raw_csv: bool, limit: int, as_json: bool) -> None:
+    """Read the store with a SELECT over its views; nothing can be changed.
+
+    The views are v_runs, v_answers, v_scores, v_costs and v_steps (`tui-evals help store`). The statement - is read
+    from the input.
+    """
+    from tui_evals.cli.look.stored import sql
+
+    sql(statement, as_csv or raw_csv, raw_csv, as_json, limit)
+
+
 @click.command("export")
 @click.argument("run", default="last")
 @click.option(

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
-from tui_evals.cli.output import Stop, confirmed, is_output, say, say_json, warn
+from tui_evals.cli.output import Stop, columns, confirmed, is_output, say, say_data, say_json, say_json_line, warn
 from tui_evals.cli.run.ending import kind_named, say_written, write_results
 from tui_evals.datasets.discover import project_root
+from tui_evals.present.columns import table
 from tui_evals.present.figures import file_size
 from tui_evals.present.status import LIVE
 from tui_evals.present.stores import backup_line, incomplete_lines, readable, saved_lines, store_standing
 from tui_evals.reports.kinds import report_kind
+from tui_evals.reports.results import csv_lines
 from tui_evals.runs.asking import cache_key, recipe
 from tui_evals.runs.plan import planned_before
 from tui_evals.runs.project import place_of_store
 from tui_evals.store.baselines import baselines
-from tui_evals.store.database import StoreError
+from tui_evals.store.database import StoreError, select
 from tui_evals.store.records import Control, RunRow
 from tui_evals.store.repair import repairing
 from tui_evals.store.upkeep import StoreCheck, back_up, can_restore, check, recount, vacuum
@@ -43,6 +47,42 @@ def say_control(word: str, control: Control) -> None:
         with project.writer({}) as writer:
             writer.control(run.id, control)
     say(f"{run.key} will {control} as soon as what is in flight allows")
+
+
+def sql(statement: str, as_csv: bool, raw: bool, as_json: bool, limit: int) -> None:
+    """Print what a query finds in the store: as a table, as CSV, or as lines of JSON."""
+    if as_csv and as_json:
+        raise Stop("--csv and --json exclude each other")
+    if statement == "-":
+        statement = sys.stdin.read()
+    names, found = select(project.store_path(), statement)
+    rows = ([value.hex() if isinstance(value, bytes) else value for value in row] for row in found)
+    if as_csv:
+        say_data(csv_lines(names, rows, raw=raw))
+        return
+    if as_json:
+        for row in rows:
+            say_json_line(dict(zip(names, row, strict=True)))
+        return
+    shown = list(islice(rows, limit + 1))
+    cells = [[_sql_text(value) for value in row] for row in shown[:limit]]
+    numeric = [
+        place for place in range(len(names)) if all(isinstance(row[place], int | float | None) for row in shown[:limit])
+    ]
+    head = [safe_line(name) for name in names]
+    for number, line in enumerate(table([head, *cells], right=numeric, elastic=range(len(names)), room=columns())):
+        say(line, dim=not number)
+    if len(shown) > limit:
+        say(f"The first {counted(limit, 'row')}. --limit shows more, --csv and --json show all.", dim=True)
+    elif not shown:
+        say("No rows.", dim=True)
+
+
+def _sql_text(value: object) -> str:
+    """A value of a row on the screen; a float with the digits that matter."""
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else safe_line(str(value))
 
 
 def export(
