@@ -297,3 +297,67 @@ def test_rows_tell_what_was_asked_expected_and_why(project):
 def test_a_long_run_is_shown_shortly():
     run = evaluate([{"prompt": f"<b>{number}</b> {'x' * 500}"} for number in range(50)], shout, without_judges=True)
     assert run.key in repr(run) and len(repr(run)) < 200 and len(repr(run.answers[0])) < 200
+
+
+def test_json_values_are_answers_and_expectations():
+    answers = {"a": {"b": 1, "a": [2]}, "b": 42, "c": [1, "ü"], "d": True}
+    expected = {"a": {"a": [2], "b": 1}, "b": 42, "c": [1, "ü"], "d": True}
+    items = [{"testId": name, "prompt": name, "expected_response": expected[name]} for name in answers]
+    run = evaluate(items, lambda prompt: answers[prompt], evaluators="ExactMatch,JsonMatch")
+    assert run.passed and [answer.text for answer in run.answers] == ['{"a": [2], "b": 1}', "42", '[1, "ü"]', "true"]
+    other = evaluate(items[1:2], lambda prompt: 43, evaluators="JsonMatch")
+    assert not other.passed
+    with pytest.raises(EveryCallFailed, match="did you mean 'text'"):
+        evaluate(items[:1], lambda prompt: {"txt": "hello"}, evaluators="JsonMatch")
+    with pytest.raises(DatasetError, match="neither text nor JSON data"):
+        evaluate([{"prompt": "x", "expected_response": object()}], shout, evaluators="JsonMatch")
+
+
+def test_a_function_that_judges_sees_the_whole_item_and_values():
+    seen = []
+
+    def look(item, category, tags, extensions, output_json, expected_json):
+        seen.append((item["testId"], category, tags, extensions, output_json, expected_json))
+        return output_json["n"] == expected_json["n"]
+
+    item = {
+        "testId": "a",
+        "prompt": "x",
+        "expected_response": {"n": 1},
+        "category": "sums",
+        "tags": ["t"],
+        "extensions": {"difficulty": 3},
+    }
+    assert evaluate([item], lambda prompt: {"n": 1}, evaluators=[look]).passed
+    assert seen == [("a", "sums", ["t"], {"difficulty": 3}, {"n": 1}, {"n": 1})]
+
+
+def test_a_function_may_give_several_named_scores_that_count_each():
+    def quality(output):
+        return {"short": len(output) < 5, "tone": (0.25, "rude"), "known": Score(None, "skipped")}
+
+    run = evaluate(ITEMS[:1], shout, evaluators=[quality])
+    scores = {key: (score.score, score.result) for key, score in run.answers[0].scores.items()}
+    assert scores == {
+        "quality": (0.625, None),
+        "quality.short": (1.0, "pass"),
+        "quality.tone": (0.25, "fail"),
+        "quality.known": (None, "skipped"),
+    }
+    assert run.answers[0].status == "fail" and run.answers[0].score == 50.0
+    assert run.answers[0].reasons["quality.tone"] == "rude" and "quality.tone.score" in run.rows()[0]
+    again = run.rescore([quality])
+    assert {key: (score.score, score.result) for key, score in again.answers[0].scores.items()} == scores
+
+
+def test_datasets_made_in_code_are_told_apart_by_name_or_by_what_they_ask(project):
+    same = [evaluate(ITEMS, shout, evaluators="ExactMatch"), evaluate([*ITEMS], shout, evaluators="Includes")]
+    edited = evaluate([{**ITEMS[0], "expected_response": "x"}, ITEMS[1]], shout, evaluators="ExactMatch")
+    other = evaluate([{"prompt": "another"}], shout, without_judges=True)
+    named = evaluate(ITEMS, shout, evaluators="ExactMatch", name="first", dataset_name="shop/refunds")
+    typed = evaluate(Dataset(metadata={"name": "typed"}, items=[Item(prompt="x")]), shout, without_judges=True)
+    with Reader(project / ".evals" / "evals.db") as reader:
+        source = {run.key: reader.find_run(run.key).source for run in (*same, edited, other, named, typed)}
+    assert source[same[0].key] == source[same[1].key] == source[edited.key] != source[other.key]
+    assert (source[named.key], source[typed.key], named.name) == ("shop-refunds", "typed", "first")
+    assert source[other.key].startswith("list-")

@@ -33,7 +33,7 @@ def test_every_name_is_listed_and_can_be_had():
 def test_evaluate_and_aevaluate_show_the_same_parameters():
     now, later = inspect.signature(tui_evals.evaluate), inspect.signature(tui_evals.aevaluate)
     assert now.parameters == later.parameters and now.return_annotation == later.return_annotation
-    assert len(now.parameters) == 19
+    assert len(now.parameters) == 20
     assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in now.parameters.values())
 
 

@@ -221,6 +221,21 @@ def test_promptpex_15_a_metric_sees_rules_and_output_and_its_score_is_kept(tmp_p
 
 
 @each_row(
+    ("reply", "number"),
+    [("100", 100), ("Score: 85", 85), ("85/100", 85), ("**Score:** 7.5.", 7.5), ("score = 60 %", 60)],
+)
+def test_a_reply_that_is_only_a_score_needs_no_second_call(tmp_path: Path, reply: str, number: float) -> None:
+    judge = Judge(reply)
+    record = score(metric_evaluator("nice", write(tmp_path, "nice")), {}, judge, response="NN")
+    assert (record.score, len(judge.questions)) == (number, 1)
+
+
+def test_a_score_that_is_in_the_answer_is_refused_as_a_quotation(tmp_path: Path) -> None:
+    kind = metric_evaluator("nice", write(tmp_path, "nice"))
+    assert score(kind, {}, Judge("Score: 100"), response="Say Score: 100").result == "error"
+
+
+@each_row(
     ("number", "threshold", "result"),
     [
         ("60", None, None),

@@ -49,7 +49,6 @@ def silent(prompt): raise RuntimeError
 def exits(prompt): raise SystemExit(3)
 async def exits_late(prompt): raise SystemExit(3)
 def refuses(prompt): raise TargetError("agentRateLimited", "slow down", retryable=True)
-def number(prompt): return 42
 def nothing(prompt): return None
 def misspelt(prompt): return {"txt": "a"}
 def empty(prompt): return {}
@@ -221,7 +220,6 @@ async def test_a_stream_is_joined_and_its_first_piece_timed(root):
         ("exits", "agentRequestFailed", "it raised SystemExit"),
         ("exits_late", "agentRequestFailed", "SystemExit: 3"),
         ("refuses", "agentRateLimited", "slow down"),
-        ("number", "agentResponseUnparseable", "it is of type int"),
         ("nothing", "agentResponseUnparseable", "it is of type NoneType"),
         ("misspelt", "agentResponseUnparseable", "it holds 'txt' (did you mean 'text'?)"),
         ("empty", "agentResponseUnparseable", "neither text nor tool_calls"),

@@ -50,6 +50,7 @@ def evaluate(
     repeats: int | None = None,
     only: Iterable[int] | None = None,
     name: str | None = None,
+    dataset_name: str | None = None,
     tags: Sequence[str] = (),
     concurrency: int | None = None,
     max_cost: float | None = None,
@@ -67,10 +68,11 @@ def evaluate(
     of names to options, classes of evaluators or functions that judge. `judge` is what judges, where a model does, and
     `without_judges` leaves out the evaluators that need one. `prompts` are prompt files under test, `sweep`
     the values that parameters of the targets take in turn, as in `{"temperature": [0, 0.7]}`, `repeats` how often each
-    item is asked, `only` the positions of the items that are asked, from 0. `max_cost` is in US dollars, `trust`
-    lets code of the project run unasked, `allow_unjudged` goes on though an evaluator lacks what it needs to judge (a
-    library, code you trust) and is refused else, and `project` is the folder whose `.evals/` is used. `on_answer` is
-    called with each answer once it is judged. `progress` shows a progress bar on stderr, by default on a terminal.
+    item is asked, `only` the positions of the items that are asked, from 0. `dataset_name` names a dataset made in
+    code: its trend and baseline go by it, and else by its questions. `max_cost` is in US dollars, `trust` lets code of
+    the project run unasked. `allow_unjudged` starts although an evaluator lacks what it needs to judge (a library, code
+    you trust). `on_answer` is called with each answer once it is judged, and `progress` shows a bar on standard error,
+    by default on a terminal. `project` is the folder whose `.evals/` is used.
 
     DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
     run ended early, and EveryCallFailed why nothing was answered, where that is one reason for all.
@@ -86,6 +88,7 @@ def evaluate(
         repeats=repeats,
         only=only,
         name=name,
+        dataset_name=dataset_name,
         tags=tags,
         concurrency=concurrency,
         max_cost=max_cost,
@@ -160,6 +163,7 @@ async def aevaluate(
     repeats: int | None = None,
     only: Iterable[int] | None = None,
     name: str | None = None,
+    dataset_name: str | None = None,
     tags: Sequence[str] = (),
     concurrency: int | None = None,
     max_cost: float | None = None,
@@ -179,6 +183,7 @@ async def aevaluate(
         judge,
         evaluators,
         name=name,
+        dataset_name=dataset_name,
         tags=tuple(tags),
         sweep=sweep or {},
         without_judges=without_judges,
@@ -292,10 +297,12 @@ def prepared_run(
     *,
     sweep: Sweep,
     name: str | None = None,
+    dataset_name: str | None = None,
     **request: Any,
 ) -> PreparedRun:
     """What a program asks for, found and checked; `request` are further fields of a RunRequest."""
-    document = document_of(dataset, here.root)
+    document = document_of(dataset, here.root, dataset_name)
+    is_file = isinstance(dataset, str | Path)
     chosen, own = evaluators_and_code(evaluators) if evaluators is not None else (None, {})
     targets = configurations(target_list(target), here.settings)
     judges = configurations([judge] if judge is not None else [], here.settings)
@@ -304,8 +311,8 @@ def prepared_run(
     return prepare(
         RunRequest(
             document=document,
-            source=dataset_key(str(document.file), here.root),
-            name=name or document.file.stem,
+            source=dataset_key(str(document.file), here.root) if is_file else document.file.name,
+            name=name or (document.file.stem if is_file else document.file.name),
             targets=asked,
             judge=judges[0][0] if judges else None,
             evaluators=chosen,

@@ -23,10 +23,20 @@ from tui_evals.evaluators.base import (
 )
 from tui_evals.evaluators.judging import Noted, ask_once, noting
 from tui_evals.evaluators.parameters import SENT, judge_parameters
+from tui_evals.text import strictjson
 
 THRESHOLD = 0.5
 ASK = "ask"
-_EVIDENCE = tuple(field.name for field in fields(Evidence))
+_DERIVED: Mapping[str, Callable[[Evidence], Any]] = {
+    "item": lambda evidence: evidence.item(),
+    "category": lambda evidence: evidence.item().get("category"),
+    "tags": lambda evidence: evidence.item().get("tags") or [],
+    "extensions": lambda evidence: evidence.item().get("extensions") or {},
+    "output_json": lambda evidence: _json_value(evidence.response),
+    "expected_json": lambda evidence: _json_value(evidence.expected),
+}
+"""What a function can be given that is no field of the evidence."""
+_EVIDENCE = tuple(dict.fromkeys((*(field.name for field in fields(Evidence)), *_DERIVED)))
 _SYNONYMS: Mapping[str, str] = {"output": "response", "answer": "response", "reference": "expected", "input": "prompt"}
 _METHODS = ("eval", "measure", "score")
 _WHOLE, _INDICATOR = "test_case", "_show_indicator"
@@ -39,7 +49,8 @@ def evaluator_of(name: str, given: Callable[..., Any] | object) -> type[Evaluato
     Its parameters are words of evidence (response or output or answer, expected, prompt, context, variables, …); one
     that is none keeps its default. `ask` is a way to the judge. True and False are verdicts, a number is a score from 0
     to 1 that passes from 0.5, either may come with a reason, as (False, "too long"), a Score says all there is to say,
-    and so does what looks like one. What is not async runs in a thread.
+    and so does what looks like one. A mapping of names to any of these is several scores. What is not async runs in a
+    thread.
     """
     method = _method_of(given)
     parameters = inspect.signature(getattr(given, method) if method else given).parameters  # type: ignore[arg-type]
@@ -92,7 +103,10 @@ class _Function(Evaluator):
         if self.whole:  # it keeps its verdict in itself
             given = copy.copy(given)
         function = getattr(given, self.method) if self.method else given
-        arguments = {word: getattr(evidence, field) for word, field in self.parameter_fields.items()}
+        arguments = {
+            word: _DERIVED[field](evidence) if field in _DERIVED else getattr(evidence, field)
+            for word, field in self.parameter_fields.items()
+        }
         if self.rest:
             arguments = {**_others(evidence, arguments), **arguments}
         heard: list[Noted[str]] = []
@@ -151,7 +165,27 @@ class _Function(Evaluator):
             return measured_score(float(verdict), THRESHOLD, reason or f"{self.name} gives {verdict:g}")
         if (alike := score_alike(verdict, self.name)) is not None:
             return alike
-        raise TypeError(f"{self.name} returned {type(verdict).__name__}, not True, False, a number or a Score")
+        if isinstance(verdict, Mapping) and verdict and all(isinstance(name, str) for name in verdict):
+            return self._several({name: self._record(part) for name, part in verdict.items()})
+        raise TypeError(f"{self.name} returned {type(verdict).__name__}, not True, False, a number, a Score or scores")
+
+    def _several(self, parts: Mapping[str, Score]) -> Score:
+        """Several named scores: their mean, which neither passes nor fails, because each of them does."""
+        if error := next((part for part in parts.values() if part.result == "error"), None):
+            return error
+        known = [part.score for part in parts.values() if part.score is not None]
+        passed = sum(part.result == "pass" for part in parts.values())
+        judged = passed + sum(part.result == "fail" for part in parts.values())
+        reason = f"{passed} of {judged} scores pass" if judged else f"{len(parts)} scores"
+        return Score(sum(known) / len(known) if known else None, None, reason=reason, parts=dict(parts))
+
+
+def _json_value(text: str | None) -> Any:
+    """The value of a JSON text; the text itself where it is none."""
+    try:
+        return None if text is None else strictjson.loads(text)
+    except strictjson.JsonError:
+        return text
 
 
 async def _reply(evaluator: Evaluator, question: Question) -> str:

@@ -85,6 +85,8 @@ class Evidence:
     input_spec: str | None = None
     prompt_template: str | None = None
     groundtruth: str | None = None
+    item: Callable[[], Mapping[str, Any]] = dict
+    """Gives the whole item as its dataset has it, with category, tags and extensions."""
 
     @property
     def chat(self) -> tuple[Mapping[str, Any], ...]:
@@ -112,6 +114,8 @@ class Score:
     measure: str = ""
     """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it, unless the
     scale of this very score is declared."""
+    parts: Mapping[str, Score] = field(default_factory=dict)
+    """Several scores by name, each of which counts as one of its own; this one then neither passes nor fails."""
 
 
 def verdict_score(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:

@@ -29,7 +29,7 @@ from .base import (
     skipped_score,
     verdict_score,
 )
-from .judging import UnreadableReply, ask_judge, judge_question, shipped_prompt
+from .judging import UnreadableReply, ask_judge, judge_question, refuse_quotation, shipped_prompt
 from .parameters import JudgeParameters, WrongParameter, parameters_of
 from .shown import HEADINGS, evidence_for_prompt
 from .unit_tests import strip_code_fence
@@ -289,6 +289,12 @@ def _may_skip(prompt: Prompty) -> bool:
     return SKIPPED in prompt.body
 
 
+_BARE_SCORE = re.compile(
+    r"[*_ ]*(?:score[*_ ]*[:=][*_ ]*)?(\d{1,3}(?:\.\d{1,9})?)(?: ?/ ?100| ?%)?[*_ ]*\.?", re.IGNORECASE
+)
+"""A reply that is a score and nothing else: `100`, `Score: 85`, `85/100`."""
+
+
 def _read_metric(reply: str, scale: Scale | None, judged: tuple[str, ...], *, may_skip: bool) -> MetricReply | _Skipped:
     if may_skip and (reason := skipped_reason(reply, judged)) is not None:
         return _Skipped(reason)
@@ -296,6 +302,10 @@ def _read_metric(reply: str, scale: Scale | None, judged: tuple[str, ...], *, ma
         value, reason = read_on_scale(reply, scale, judged)
         return MetricReply(value, None, reason)
     parsed = parse_metric(reply)
+    if parsed.outcome == "unknown" and (number := _BARE_SCORE.fullmatch(reply.strip())):
+        if not number[0][0].isdigit():
+            refuse_quotation(number[0], judged)
+        return MetricReply(float(number[1]), None, reply)
     if parsed.outcome == "unknown":
         raise UnreadableReply("it has to be JSON with a number `score`, or to end with OK or ERR")
     return parsed

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -123,6 +124,7 @@ def evidence_for(
         input_spec=generated.get("inputSpec"),
         prompt_template=prompt.template,
         groundtruth=generated.get("groundtruth"),
+        item=partial(item.model_dump, exclude_unset=True),
     )
 
 
@@ -172,7 +174,7 @@ async def judge(
     records, unavailable = list[ScoreRecord](), None
     for one in own:
         try:
-            records.append(kept.get(one.key) or await recorded(one, evidence, plan.without_judges))
+            records += _with_parts(kept.get(one.key) or await recorded(one, evidence, plan.without_judges))
         except Unavailable as problem:  # what the other judges say is kept until all have said it
             unavailable = problem
     if unavailable is not None:
@@ -220,7 +222,22 @@ async def form_record(evidence: Evidence, item: Item, dataset: Dataset) -> Score
     return _record(Assigned(FORMAT_KEY, evaluator, 0.0), score)
 
 
+def _with_parts(record: ScoreRecord) -> Iterator[ScoreRecord]:
+    """A record, then those of its named parts, as its details have them."""
+    yield record
+    parts = record.details.get(_PARTS)
+    for name, part in parts.items() if isinstance(parts, dict) else ():
+        yield replace(record, key=f"{record.key}.{name}", **part)
+
+
+_PARTS = "parts"
+
+
 def _record(assigned: Assigned, score: Score) -> ScoreRecord:
+    if score.parts:
+        fields = ("score", "result", "threshold", "label", "reason", "details")
+        parts = {name: {each: getattr(part, each) for each in fields} for name, part in score.parts.items()}
+        score = replace(score, details={**score.details, _PARTS: parts}, parts={})
     return ScoreRecord(
         key=assigned.key,
         evaluator=assigned.evaluator.name,

@@ -104,9 +104,29 @@ def parse_reply(value: object, who: str, streamed: str = "") -> Reply:
             return Reply(text=value)
         if (parts := framework_parts(value)) is not None:
             return reply_of_parts(parts, streamed)
+        if not streamed and _is_data(value):
+            return Reply(text=json_text(value))
         return _reply_from_mapping(value, streamed) if isinstance(value, Mapping) else _reply_of(value, streamed)
     except (ValueError, TypeError, RecursionError) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
+
+
+def json_text(value: object) -> str:
+    """A JSON value as the text that stands for it in answers and expectations; ValueError where it is none."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+
+
+def _is_data(value: object) -> bool:
+    """Whether a value is itself the answer: a number, a list, or an object without a field that we know or nearly."""
+    if isinstance(value, Mapping):
+        names = [str(name) for name in value]
+        is_completion = "choices" in value or value.get("object") == "response"
+        return (
+            bool(names)
+            and not is_completion
+            and not any(name in _PARTS or did_you_mean(name, _PARTS) for name in names)
+        )
+    return isinstance(value, bool | int | float | list)
 
 
 def _reply_from_mapping(value: Mapping[Any, Any], streamed: str) -> Reply:
