@@ -24,6 +24,7 @@ OTHERWISE = {
     "targets/model_table.py": "a file of the installed litellm",
     "targets/tools.py": "opens a connection",
     "interpreter.py": "a file of the installed tui_evals",
+    "cli/compare/ci.py": "how the installed tui_evals was installed, and the summary of a job, which is written",
     "cli/doctor.py": "the .pth files of the installed Python",
     "evaluators/registry.py": "its own folder: the source of the evaluators that come with tui_evals",
     "targets/config_file.py": "writes a draft in a temporary folder",

@@ -13,6 +13,7 @@ from tui_evals.cli import project
 from tui_evals.cli.opening import dataset_of_word
 from tui_evals.cli.output import Stop, confirmed, say, warn
 from tui_evals.datasets.discover import (
+    BASELINE,
     ENDINGS,
     STARTER,
     find_dataset,
@@ -29,6 +30,7 @@ from tui_evals.datasets.validate import document_of_data
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.present.permissions import agreed_before, agreed_lines, request_lines, request_title
+from tui_evals.project_files import read_head
 from tui_evals.runs.approving import agree, agreed_permissions, find_typed, missing_store, permission_request
 from tui_evals.runs.experiments import experiment_files, is_experiment
 from tui_evals.runs.project import Project, load_project, store_note
@@ -70,6 +72,8 @@ def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 def _is_checked(file: Path) -> bool:
     """Whether a file of a folder is meant as input; of YAML files many are something else."""
+    if file.suffix == ".json" and BASELINE in read_head(file, 200, follow_out=True):
+        return False
     is_other = file.suffix in (".yaml", ".yml") and not file.name.lower().endswith(OWN_SUFFIXES)
     return not is_other or is_experiment(file) or may_hold_items(file)
 

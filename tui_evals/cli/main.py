@@ -68,6 +68,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "diff": ("compare.commands", "Show expected responses next to the answers of a run."),
         "trend": ("compare.commands", "How the runs of a dataset went, one after the other."),
         "baseline": ("compare.commands", "The run later ones are measured against: set, show, clear."),
+        "ci": ("compare.commands", "Write a workflow with gates, and report a run to a pull request."),
         "battle": ("compare.commands", "Let a judge choose between the answers of runs."),
         "battles": ("compare.commands", "List the battles there were, and show one again."),
         "agreement": ("compare.commands", "How far evaluators agree with the labels of people."),

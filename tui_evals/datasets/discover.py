@@ -109,6 +109,8 @@ def prompt_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     return [file for file in found if file.name.endswith(suffixes) and ".metric." not in file.name and file.is_file()]
 
 
+BASELINE = b'"format": "tui-evals baseline'
+"""How the file of a baseline begins, which has items too."""
 _YAML_ITEMS = re.compile(rb"(?m)^items:\s*$|\A(\s*#.*\n|\s*\n|---\s*\n)*- +\{?(testId|prompt|turns|messages):")
 """How YAML begins that holds items."""
 
@@ -125,7 +127,7 @@ def may_hold_items(file: Path) -> bool:
         return False
     if file.suffix in _YAML:
         return _YAML_ITEMS.search(start) is not None
-    if b'"evalId"' in start:  # results of promptfoo, which begin with the prompts they are of
+    if b'"evalId"' in start or BASELINE in start:  # results of promptfoo, which begin with the prompts they are of
         return False
     return start.startswith(b"[") or (start.startswith(b"{") and (b'"items"' in start or b'"prompts"' in start))
 

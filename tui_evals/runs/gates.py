@@ -103,8 +103,9 @@ def with_baseline(gates: Gates, reader: Reader, dataset: str, run: RunRow | None
     else:
         option = "--fail-on-broken" if gates.fail_on_regression is None else "--fail-on-regression"
         raise CannotPlan(
-            f"no baseline is set for {dataset}, so {option} has nothing to measure against; set one with "
-            "`tui-evals baseline set RUN`, or name a run with --baseline RUN",
+            f"no baseline is set for {dataset}, so {option} has nothing to measure against. Set one with "
+            "`tui-evals baseline set RUN`, or name a run or a file with --baseline. "
+            "`tui-evals baseline export -o FILE` writes a file to commit",
             "arguments",
         )
     if run is not None and run.id == baseline.id:

@@ -109,6 +109,20 @@ def baseline_set_command(run: str) -> None:
     set_run(run)
 
 
+@baseline_command.command("export")
+@click.argument("run", default="last")
+@click.option("-o", "--output", type=_file, help="Where to; - or nothing for the screen.")
+@click.option("--texts", is_flag=True, help="With answers and reasons too, which may be private.")
+def baseline_export_command(run: str, output: Path | None, texts: bool) -> None:
+    """Write RUN as a small sorted file to commit: verdicts and figures, without texts, with a digest.
+
+    `run --baseline FILE` measures against it, on any machine. Texts come from the dataset of the checkout.
+    """
+    from tui_evals.cli.compare.trend import export_baseline
+
+    export_baseline(run, output, texts)
+
+
 @baseline_command.command("show")
 @_as_json
 def baseline_show_command(as_json: bool) -> None:
@@ -125,6 +139,48 @@ def baseline_clear_command(name: str | None) -> None:
     from tui_evals.cli.compare.trend import clear
 
     clear(name)
+
+
+@click.group("ci")
+def ci_command() -> None:
+    """Gates in a pipeline: write the workflow, and report what a run came to."""
+
+
+@ci_command.command("init")
+@click.argument("name", required=False)
+@click.option("--github", is_flag=True, help="For GitHub Actions, the only kind so far.")
+@click.option("-t", "--target", "-m", "--model", "targets", multiple=True, help="What answers there.")
+@click.option("--install", metavar="SPEC", help="What pip installs on the runner; default: as it was installed here.")
+@click.option(
+    "--baseline",
+    type=_file,
+    default=Path("evals", "baseline.json"),
+    show_default=True,
+    help="The committed baseline; written from the last finished run where it is missing.",
+)
+@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="US dollars that a run may spend.")
+@click.option("--force", is_flag=True, help="Replace a workflow that was written by hand.")
+def ci_init_command(name: str | None, github: bool, **given: Any) -> None:
+    """Write .github/workflows/evals.yml, which runs NAME (an experiment or a dataset) in each pull request.
+
+    Without NAME the one experiment or dataset of the project. Running it again writes it anew.
+    """
+    from tui_evals.cli.compare.ci import init_github
+
+    init_github(name, **given)
+
+
+@ci_command.command("report")
+@click.argument("run", default="last")
+@click.option("--baseline", metavar="RUN", help="Say what broke since this run, or the run in this file.")
+def ci_report_command(run: str, baseline: str | None) -> None:
+    """Write RUN to the summary of the job, as annotations, and as one comment of the pull request.
+
+    The comment is updated, not added again. Forks have a token that only reads: there the summary alone is written.
+    """
+    from tui_evals.cli.compare.ci import report
+
+    report(run, baseline)
 
 
 @click.command("battle")

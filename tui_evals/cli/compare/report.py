@@ -118,7 +118,7 @@ def report(
         reader = stack.enter_context(project.reader())
         runs = _report_runs(reader, words)
         if annotations:
-            _annotate(reader, runs)
+            annotate(reader, runs)
             if kind is None and output is None:
                 return
         if kind is None:
@@ -153,7 +153,8 @@ def _report_runs(reader: Reader, words: str, most: int | None = MAX_RUNS) -> lis
     return runs
 
 
-def _annotate(reader: Reader, runs: list[RunRow]) -> None:
+def annotate(reader: Reader, runs: Sequence[RunRow]) -> None:
+    """Print what failed, or broke, as annotations of GitHub."""
     from tui_evals.reports.junit import commands
 
     workspace = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())

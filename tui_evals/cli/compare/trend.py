@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.opening import dataset_of_word, is_dataset
-from tui_evals.cli.output import Stop, cell, columns, say, say_json
+from tui_evals.cli.output import Stop, cell, columns, is_output, say, say_json, write_file
 from tui_evals.compare.baseline import baseline_sentences
 from tui_evals.compare.sides import Verdict
 from tui_evals.compare.trend import (
@@ -323,6 +324,29 @@ def set_run(word: str) -> None:
         replaced = "" if before is None else f" instead of {_run_text(reader.run(before.run))}"
         power = baseline_sentences(reader, run)
     say(f"{_run_text(run)} is the baseline of {dataset}{replaced}")
+    for sentence in power:
+        say(sentence)
+
+
+def export_baseline(word: str, output: Path | None, texts: bool) -> None:
+    """Write the baseline file of a run, and say what drop its items can show."""
+    from tui_evals.imports.baseline_file import baseline_text, recognises
+
+    root = project_root(Path.cwd())
+    with project.reader() as reader:
+        run = project.run_named(reader, word)
+        if word == "last":
+            run = next((one for one in reader.runs(100) if not recognises(root / one.source)), run)
+        if recognises(root / run.source):
+            raise Stop(f"{run.key} was read from {run.source}, which is a baseline already. Name another run")
+        if (why := why_no_baseline(reader, run)) is not None:
+            raise Stop(f"{why}, so it cannot be a baseline")
+        text, power = baseline_text(reader, run, root, texts=texts), baseline_sentences(reader, run)
+    file = output or Path("-")
+    write_file(file, [text])
+    if is_output(file):
+        return
+    say(f"wrote {file}. Commit it, then: tui-evals run --baseline {shlex.quote(str(file))} --fail-on-regression")
     for sentence in power:
         say(sentence)
 
