@@ -2,7 +2,7 @@
 
 from tui_evals.api.bench import TestRun, TestSuite
 from tui_evals.api.bench_scorers import Category, Scorer, ScoreResult
-from tui_evals.runs.suite_cases import (
+from tui_evals.runs.suites import (
     ArthurError,
     ArthurInternalError,
     ArthurUserError,

@@ -18,7 +18,7 @@ import tui_evals
 from tui_evals.bench import Category, Scorer, ScoreResult, TestSuite
 from tui_evals.evaluators.base import verdict_score
 from tui_evals.runs import suites as keeping
-from tui_evals.runs.suite_cases import (
+from tui_evals.runs.suites import (
     ArthurError,
     ArthurInternalError,
     NotFoundError,

@@ -30,10 +30,9 @@ from tests.generate.conftest import ROLES, full_prompt
 from tests.generate.conftest import Project as Shop
 from tests.runs.conftest import Project, kill, until
 from tests.server import Server, running
-from tui_evals.store.battles import battles
-from tui_evals.store.bouts import bouts
+from tui_evals.store.battles import battles, bouts
+from tui_evals.store.locks import store_wait
 from tui_evals.store.reader import Reader
-from tui_evals.store.runlock import store_wait
 
 KILLS = 2
 """Kills in each round of a course that kills."""

@@ -17,10 +17,10 @@ from tests.tui.terminal import workbench
 from tui_evals.present import stores
 from tui_evals.store import ledger, upkeep
 from tui_evals.store.database import StoreError, open_store
+from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
 from tui_evals.store.repair import copy_readable, repairing
-from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.upkeep import back_up
 from tui_evals.store.writer import Writer
 

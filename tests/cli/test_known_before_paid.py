@@ -10,7 +10,7 @@ import pytest
 from tests.cli.helpers import asked
 from tests.tui.story import at_the_workbench
 from tui_evals import bench
-from tui_evals.runs.suite_cases import UserValueError
+from tui_evals.runs.suites import UserValueError
 from tui_evals.tui.runs.starting import UNJUDGED
 from tui_evals.tui.widgets.lines import Lines
 

@@ -15,7 +15,7 @@ from tui_evals.compare.battles import (
     tally_matches,
 )
 from tui_evals.compare.statistics import paired_test
-from tui_evals.store.bouts import Bout
+from tui_evals.store.battles import Bout
 
 
 def bout(first, second=None, **given):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tui_evals.datasets.paths import DatasetError, problem_with_place
 from tui_evals.datasets.prompts import github_text, is_prompt, load_prompt, prompt_name
 from tui_evals.runs.prompting import prompts_from
-from tui_evals.text.prompty import Section
+from tui_evals.text.chats import Section
 from tui_evals.text.yamls import load_mapping, load_yaml
 
 GITHUB = """\

@@ -17,7 +17,7 @@ from tui_evals.evaluators.judging import (
     reply_object,
     shipped_prompt,
 )
-from tui_evals.text.prompty import parse_prompty
+from tui_evals.text.chats import parse_prompty
 
 any_text = st.text(st.characters(exclude_categories=()))
 PROMPT = parse_prompty("---\nname: x\n---\nsystem:\nBy these rules: {{rules}}\n\nuser:\nA: {{answer}}\nB: {{other}}\n")

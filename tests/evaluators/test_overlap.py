@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
 from tests.evaluators.tables import each_row
-from tui_evals.evaluators.overlap import Bleu, Levenshtein, RougeN, Translate
+from tui_evals.evaluators.text import Bleu, Levenshtein, RougeN, Translate
 
 
 @each_row(
@@ -70,6 +70,6 @@ def test_bleu_is_that_of_translate_on_another_scale():
 
 
 def test_without_its_library_bleu_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("tui_evals.evaluators.overlap.load_bleu", lambda: None)
+    monkeypatch.setattr("tui_evals.evaluators.text.load_bleu", lambda: None)
     record = score(Bleu, response="a", expected="a")
     assert record.result == "error" and "pip install 'tui-evals[bleu]'" in record.reason

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.evaluators.helpers import Judge, score
-from tui_evals.evaluators.agent_quality import ToolInputAccuracy, ToolSelection
+from tui_evals.evaluators.agents import ToolInputAccuracy, ToolSelection
 from tui_evals.evaluators.base import ToolCall
 from tui_evals.evaluators.registry import built_in
 from tui_evals.evaluators.transcripts import (

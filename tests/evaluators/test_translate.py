@@ -11,8 +11,8 @@ import pytest
 
 from tests.evaluators.helpers import score
 from tests.evaluators.tables import each_row
-from tui_evals.evaluators import overlap
-from tui_evals.evaluators.overlap import READ_CHARS, Translate
+from tui_evals.evaluators import text
+from tui_evals.evaluators.text import READ_CHARS, Translate
 
 ASKED: list[tuple[str, Sequence[str]]] = []
 
@@ -31,9 +31,9 @@ class Bleu:
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     ASKED.clear()
-    overlap.load_bleu.cache_clear()
+    text.load_bleu.cache_clear()
     yield
-    overlap.load_bleu.cache_clear()
+    text.load_bleu.cache_clear()
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_a_long_change_is_cut(project, shell):
 
 
 def test_what_is_kept_for_that_is_the_users_alone_and_bounded(project, shell, stranger, monkeypatch):
-    monkeypatch.setattr("tui_evals.targets.agreed_code._MOST", 100)
+    monkeypatch.setattr("tui_evals.targets.user_code._MOST", 100)
     for number in range(5):
         (project / "helper.py").write_text(f"word = {number}\n" + "#" * 50)
         assert shell("trust", "--yes").code == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tui_evals.text.prompty import parse_prompty, render_messages
+from tui_evals.text.chats import parse_prompty, render_messages
 from tui_evals.text.yamls import load_mapping
 
 REPLAY = ("--target", "replay:answers.jsonl", "--quiet")

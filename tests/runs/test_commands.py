@@ -12,7 +12,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.validate import validate
 from tui_evals.store.database import open_store
-from tui_evals.store.runlock import alive, run_lock
+from tui_evals.store.locks import alive, run_lock
 from tui_evals.store.writer import Writer
 
 SEED = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui_evals.runs.prompting import PromptUnderTest, kept_prompt, prompt_kept
-from tui_evals.text.prompty import Prompty, Section, parse_prompty
+from tui_evals.text.chats import Prompty, Section, parse_prompty
 
 
 def _again(prompt: PromptUnderTest) -> PromptUnderTest:

@@ -13,7 +13,7 @@ from tests.providers import openai_chat, speaking
 from tests.runs.conftest import until
 from tui_evals.store import schema
 from tui_evals.store.database import connect
-from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.locks import hold, run_lock
 
 
 def schema_of(path):

@@ -18,8 +18,8 @@ from tui_evals.store.activities import (
 )
 from tui_evals.store.database import open_store
 from tui_evals.store.errors import StoreError
+from tui_evals.store.locks import hold, refuse_live_runs
 from tui_evals.store.reader import Reader
-from tui_evals.store.runlock import hold, refuse_live_runs
 from tui_evals.store.writer import Writer
 
 

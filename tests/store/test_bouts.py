@@ -3,7 +3,7 @@
 import pytest
 
 from tests.store.helpers import cells, new_run
-from tui_evals.store.bouts import Bout, bouts, keep_bout
+from tui_evals.store.battles import Bout, bouts, keep_bout
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer

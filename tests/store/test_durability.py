@@ -18,13 +18,13 @@ from tui_evals.store.writer import Writer
 WRITER = """
 import asyncio, os, sys
 from pathlib import Path
-from tui_evals.store import store_lock
+from tui_evals.store import locks
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.store.writer import Writer
 
-store_lock._WAL_LIMIT = 200_000
-store_lock._CHECKPOINT_PAUSE = 0.01
+locks._WAL_LIMIT = 200_000
+locks._CHECKPOINT_PAUSE = 0.01
 path, run, ledger = Path(sys.argv[1]), int(sys.argv[2]), os.open(sys.argv[3], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 def note(word, answer):

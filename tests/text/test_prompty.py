@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.text.prompty import PromptyError, Section, parse_prompty, render_messages
+from tui_evals.text.chats import PromptyError, Section, parse_prompty, render_messages
 from tui_evals.text.templates import TemplateError
 
 DEMO = """---

@@ -14,7 +14,7 @@ from tui_evals.present.columns import names_of
 from tui_evals.present.grid import named_columns
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.figures import GridCell, GridLine
-from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.matrix import AnswerText, MatrixRows, MatrixScreen, beside, head_rows, layout, text_rows

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tui.hostile import FORBIDDEN
 from tests.tui.terminal import pasted, workbench
-from tui_evals.text.spelling import spelled, unspelled
+from tui_evals.text.safe import spelled, unspelled
 from tui_evals.tui.widgets.inputs import fit_paste
 
 

@@ -14,9 +14,9 @@ from tui_evals import tui
 from tui_evals.compare.trend import draw_bars
 from tui_evals.figures import single_answers
 from tui_evals.present.columns import cell_width
+from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
-from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.measures import age
 from tui_evals.text.safe import safe_line

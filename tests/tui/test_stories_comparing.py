@@ -11,8 +11,7 @@ from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench, configure
 from tui_evals.store.activities import activities
 from tui_evals.store.baselines import baselines, set_baseline
-from tui_evals.store.battles import battles
-from tui_evals.store.bouts import bouts
+from tui_evals.store.battles import battles, bouts
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer

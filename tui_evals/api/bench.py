@@ -19,13 +19,12 @@ from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.garbage import garbage_collection_paused, known_objects_set_apart
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
-from tui_evals.runs import execution, suite_cases, suite_runs, suites
+from tui_evals.runs import execution, suite_runs, suites
 from tui_evals.runs.approving import find_typed
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import load_project
-from tui_evals.runs.suite_cases import ArthurInternalError, UserTypeError, UserValueError
 from tui_evals.runs.suite_runs import Row, average
-from tui_evals.runs.suites import Method, method_named
+from tui_evals.runs.suites import ArthurInternalError, Method, UserTypeError, UserValueError, method_named
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import Target, TargetConfig
@@ -248,7 +247,7 @@ class TestSuite:
             return
         method = _method(scoring_method, self._known)
         suites.refuse_unjudgeable(method, self._known)
-        data = suite_cases.cases_from(
+        data = suites.cases_from(
             frame=reference_data,
             path=reference_data_path,
             inputs=input_text_list,
@@ -360,7 +359,7 @@ class TestSuite:
     def _suite_run(self, name: str, frame: Any, options: RunOptions) -> suite_runs.SuiteRun:
         """The candidates and metadata of a run."""
         contexts = options.get("context_input_list")
-        candidates, contexts = suite_cases.candidates_from(
+        candidates, contexts = suites.candidates_from(
             frame=frame,
             path=options.get("candidate_data_path"),
             candidates=options.get("candidate_output_list"),
@@ -368,7 +367,7 @@ class TestSuite:
             context_column=options.get("context_column"),
             contexts=options.get("context_list") if contexts is None else contexts,
         )
-        metadata = {key: options.get(key) for key in suite_cases.METADATA}
+        metadata = {key: options.get(key) for key in suites.METADATA}
         needs_context = self.scorer is None and self._stored_method().requires_context
         return suite_runs.suite_run(self._suite, name, candidates, contexts, metadata, needs_context=needs_context)
 

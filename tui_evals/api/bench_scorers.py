@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score
 from tui_evals.evaluators.registry import Registry
-from tui_evals.runs.suite_cases import UserTypeError, UserValueError
-from tui_evals.runs.suites import Method
+from tui_evals.runs.suites import Method, UserTypeError, UserValueError
 
 Case = tuple[str, str | None, str, str | None]
 """A candidate with its reference, its input and its context."""

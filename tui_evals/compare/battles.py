@@ -10,7 +10,7 @@ from statistics import fmean
 
 from tui_evals.compare.verdicts import chance, chance_phrase, power_phrase
 from tui_evals.figures import MORE_ITEMS, NORMAL_95, Interval, mean_interval, sample_of
-from tui_evals.store.bouts import Bout, Winner
+from tui_evals.store.battles import Bout, Winner
 
 from .measures import LEVEL, MeasuredDifference
 from .statistics import holm, items_needed, paired_test, percent

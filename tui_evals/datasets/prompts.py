@@ -14,8 +14,8 @@ from tui_evals.datasets.discover import project_of
 from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.datasets.paths import Path as Place
 from tui_evals.project_files import read_text
+from tui_evals.text.chats import Prompty, PromptyError, Section, parse_prompty
 from tui_evals.text.names import did_you_mean
-from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
 from tui_evals.text.templates import TemplateError, template_variables
 from tui_evals.text.yamls import YamlError, load_mapping
 

@@ -7,23 +7,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .agent_quality import (
-    IntentResolution,
-    ResponseCompleteness,
-    TaskAdherence,
-    ToolInputAccuracy,
-    ToolOutputUse,
-    ToolSelection,
-)
 from .agents import (
     ConversationCompleteness,
     GoalReached,
+    IntentResolution,
     KnowledgeRetention,
     PlanKept,
+    ResponseCompleteness,
     RoleAdherence,
     StepsWasted,
+    TaskAdherence,
     TaskCompletion,
     ToolCorrectness,
+    ToolInputAccuracy,
+    ToolOutputUse,
+    ToolSelection,
     TrajectoryMatch,
 )
 from .base import Ask, Evaluator, Evidence, Result, ToolCall, evaluate

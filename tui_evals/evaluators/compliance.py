@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from tui_evals.project_files import read_text
+from tui_evals.text.chats import Prompty, PromptyError, parse_prompty
 from tui_evals.text.measures import Measure
-from tui_evals.text.prompty import Prompty, PromptyError, parse_prompty
 from tui_evals.text.templates import TemplateError, template_variables
 
 from .base import (

@@ -30,9 +30,9 @@ from pydantic import Field
 
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.project_files import read_bytes, read_text
+from tui_evals.text.chats import PromptyError, parse_prompty
 from tui_evals.text.measures import Measure
 from tui_evals.text.names import did_you_mean
-from tui_evals.text.prompty import PromptyError, parse_prompty
 from tui_evals.text.templates import TemplateError
 
 from . import sandbox

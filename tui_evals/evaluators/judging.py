@@ -12,8 +12,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Generic, TypeVar
 
+from tui_evals.text.chats import Prompty, parse_prompty, render_messages
 from tui_evals.text.model_output import ENDINGS, ending_word
-from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
 from tui_evals.text.templates import template_variables
 
 from .base import Ask, CannotJudge, Question, consulted

@@ -19,7 +19,7 @@ from tui_evals.runs.asking import PricedTarget, current_phase, kept_key, recalle
 from tui_evals.runs.executors.base import Ledger, WaitCut
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
-from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
+from tui_evals.text.chats import Prompty, parse_prompty, render_messages
 from tui_evals.text.templates import TemplateError
 
 PROMPT_NAMES = (

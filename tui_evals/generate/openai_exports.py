@@ -15,7 +15,7 @@ from tui_evals.generate.replies import model_slug
 from tui_evals.generate.reviewing import BAD_SCORE
 from tui_evals.generate.work import ONLY_INPUT, Subject, Unbindable, bind_inputs
 from tui_evals.project_files import read_text
-from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
+from tui_evals.text.chats import Prompty, PromptyError, Section, parse_prompty
 from tui_evals.text.templates import TemplateError, render_template
 
 JUDGE = "gpt-4o"

@@ -24,9 +24,9 @@ from tui_evals.runs.status import GENERATION
 from tui_evals.runs.store_trouble import Storing
 from tui_evals.runs.target_opening import calls_at_once, items_of, judge_label, opened
 from tui_evals.store.database import StoreError
+from tui_evals.store.locks import alive, hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import NewRun, RunRow, StopCode
-from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target

@@ -32,7 +32,7 @@ from tui_evals.project_files import read_text
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.store.records import AnswerRecord
 from tui_evals.text import strictjson
-from tui_evals.text.prompty import Prompty
+from tui_evals.text.chats import Prompty
 from tui_evals.text.safe import without_sequences
 from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_yaml

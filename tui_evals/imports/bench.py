@@ -16,8 +16,20 @@ from tui_evals.project_files import read_text
 from tui_evals.runs import suite_runs
 from tui_evals.runs import suites as suite
 from tui_evals.runs.prompting import of_dataset
-from tui_evals.runs.suite_cases import METADATA, ArthurError, Cases, UserValueError
-from tui_evals.runs.suites import CATEGORIES, MARK, PASSING, Method, checked_name, document_of, method_named, suite_file
+from tui_evals.runs.suites import (
+    CATEGORIES,
+    MARK,
+    METADATA,
+    PASSING,
+    ArthurError,
+    Cases,
+    Method,
+    UserValueError,
+    checked_name,
+    document_of,
+    method_named,
+    suite_file,
+)
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer

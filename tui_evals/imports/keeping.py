@@ -21,7 +21,7 @@ from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry, with_prompt_metrics
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.project_files import TooLarge, read_bytes
-from tui_evals.runs.evaluator_checks import with_run_problems
+from tui_evals.runs.readiness import with_run_problems
 from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError

@@ -13,9 +13,9 @@ from typing import Any
 from tui_evals.runs.store_trouble import Storing
 from tui_evals.store.activities import ActivityKind, Order, activity_lock, order_of, plan_activity, progress_step
 from tui_evals.store.database import StoreError
+from tui_evals.store.locks import RunLock, hold
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import StopCode
-from tui_evals.store.runlock import RunLock, hold
 from tui_evals.store.writer import Writer
 
 _EVERY = 0.25

@@ -21,7 +21,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators import isolation
 from tui_evals.evaluators.base import Evaluator, ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
-from tui_evals.evaluators.libraries.location import LIBRARIES
+from tui_evals.evaluators.libraries.installed import LIBRARIES
 from tui_evals.evaluators.libraries.metric import LibraryMetric
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, engine_evaluators
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
@@ -30,7 +30,6 @@ from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.experiments import Experiment, readable_experiments, with_experiment
 from tui_evals.runs.project import Project, adopt, adopted_stores, store_permission
 from tui_evals.runs.tools import DATASET, dataset_permissions, dataset_settings
-from tui_evals.targets.agreed_code import CodeReview
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
 from tui_evals.targets.permissions import (
@@ -42,6 +41,7 @@ from tui_evals.targets.permissions import (
     tool_permissions,
 )
 from tui_evals.targets.sources import Manifest, file_manifest
+from tui_evals.targets.user_code import CodeReview
 
 from .plan import Plan
 

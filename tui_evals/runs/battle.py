@@ -25,6 +25,7 @@ from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_columns, read_co
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.files import fit_calls
+from tui_evals.runs.activities import ActivityRecord, Progress
 from tui_evals.runs.engine import STOPPED, Outcome
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
@@ -34,8 +35,7 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.store_trouble import ShowWait, Storing
 from tui_evals.runs.target_opening import calls_at_once, judge_label, opened, price_for
 from tui_evals.store.activities import Order
-from tui_evals.store.battles import BattleRow, BattleSide, begin_battle, end_battle
-from tui_evals.store.bouts import bouts
+from tui_evals.store.battles import BattleRow, BattleSide, begin_battle, bouts, end_battle
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.spill import spilled_files
@@ -44,7 +44,6 @@ from tui_evals.targets.base import Target, TargetConfig
 from tui_evals.targets.opening import identity
 from tui_evals.targets.permissions import Permission, destinations
 
-from .activities import ActivityRecord, Progress
 from .approving import find_typed, missing_of_targets
 from .battle_bouts import BoutQueue, DueBout, estimate_battle
 

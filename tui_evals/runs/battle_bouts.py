@@ -13,8 +13,7 @@ from tui_evals.runs.engine import Outcome
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.executors.base import Stopped
 from tui_evals.runs.store_trouble import ShowWait, Storing
-from tui_evals.store.battles import BattleRow, note_call
-from tui_evals.store.bouts import SCRIPTED, Bout, Winner, keep_bout
+from tui_evals.store.battles import SCRIPTED, BattleRow, Bout, Winner, keep_bout, note_call
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, CallRecord

@@ -29,9 +29,9 @@ from tui_evals.runs.store_trouble import Storing, longest_wait
 from tui_evals.runs.target_opening import calls_at_once, items_of, judge_label, opened
 from tui_evals.runs.tools import open_toolbox
 from tui_evals.store.database import StoreError
+from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import FailureCause, RunRow, StopCode, Totals
-from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.upkeep import keep_backup
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig

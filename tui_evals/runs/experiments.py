@@ -37,8 +37,8 @@ from tui_evals.targets.environment import environment
 from tui_evals.targets.permissions import Permission
 from tui_evals.targets.providers import PROVIDERS
 from tui_evals.text import strictjson
+from tui_evals.text.chats import Prompty, Section, parse_prompty
 from tui_evals.text.names import did_you_mean
-from tui_evals.text.prompty import Prompty, Section, parse_prompty
 from tui_evals.text.yamls import YamlError, load_yaml
 
 ENDINGS = (".yaml", ".yml", ".toml", ".json")

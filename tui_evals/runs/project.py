@@ -15,10 +15,10 @@ from tui_evals.runs.errors import CannotPlan
 from tui_evals.store import identity
 from tui_evals.store.connection import why_read_only
 from tui_evals.store.database import StoreError, open_store
+from tui_evals.store.locks import alive, executed_runs, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
-from tui_evals.store.runlock import alive, executed_runs, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment

@@ -20,9 +20,8 @@ from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.datasets.validate import with_lines
 from tui_evals.store.records import AnswerRecord, answer_steps
 from tui_evals.targets.base import AttachedFile, Request, TargetError
-from tui_evals.text.chats import content_text
+from tui_evals.text.chats import Prompty, Section, content_text, parse_prompty, render_messages
 from tui_evals.text.names import did_you_mean
-from tui_evals.text.prompty import Prompty, Section, parse_prompty, render_messages
 from tui_evals.text.templates import TemplateError, plain_variables, render_template, template_variables
 
 

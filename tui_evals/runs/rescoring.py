@@ -18,12 +18,12 @@ from tui_evals.runs.approving import demand, find_typed, missing_permissions
 from tui_evals.runs.asking import RECIPE, PricedTarget, current_answer
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate, estimate_judging
-from tui_evals.runs.evaluator_checks import check_judgeable
 from tui_evals.runs.execution import Job
 from tui_evals.runs.judges import Judges, check_roles, judge_configs, needed_judges, with_embedder
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
+from tui_evals.runs.readiness import check_judgeable
 from tui_evals.runs.resuming import by_pass, stored_job
 from tui_evals.runs.scoring import judge, stored_evidence
 from tui_evals.runs.scoring_passes import is_named
@@ -32,11 +32,11 @@ from tui_evals.runs.status import RECORDED
 from tui_evals.runs.store_trouble import ShowWait, Storing, longest_wait
 from tui_evals.runs.target_opening import opened
 from tui_evals.store.database import StoreError
+from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, AnswerRecord, AnswerRow, CallRecord, RunRow, Wait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.rows import EXPECTATION
-from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.permissions import Permission
 from tui_evals.text.templates import TemplateError

@@ -26,8 +26,7 @@ from tui_evals.runs.prompting import messages_of_answer
 from tui_evals.runs.tool_loop import together
 from tui_evals.store.records import AnswerRecord, answer_steps
 from tui_evals.targets.base import Request
-from tui_evals.text.chats import chat_to_text
-from tui_evals.text.prompty import render_messages
+from tui_evals.text.chats import chat_to_text, render_messages
 
 from .scoring import scripted
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tui_evals.store.database import StoreError, StoreTrouble
+from tui_evals.store.locks import RunLock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, StoreWait
-from tui_evals.store.runlock import RunLock
 from tui_evals.store.spill import Spill
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig

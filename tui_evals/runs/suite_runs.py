@@ -14,8 +14,19 @@ from tui_evals.evaluators.base import Evaluator
 from tui_evals.light_records import light_record
 from tui_evals.runs.project import Project
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
-from tui_evals.runs.suite_cases import METADATA, Column, UserTypeError, UserValueError
-from tui_evals.runs.suites import MARK, Suite, category_of, checked_name, run_file, suite_file, write_below
+from tui_evals.runs.suites import (
+    MARK,
+    METADATA,
+    Column,
+    Suite,
+    UserTypeError,
+    UserValueError,
+    category_of,
+    checked_name,
+    run_file,
+    suite_file,
+    write_below,
+)
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow

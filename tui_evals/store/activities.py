@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from .locks import alive, run_lock, store_wait
 from .reader import Reader
 from .records import StopCode, StoreWait
 from .rows import loads, plain
-from .runlock import alive, run_lock, store_wait
 from .writer import Writer
 
 ActivityKind = Literal["battle", "generation"]

@@ -23,6 +23,7 @@ from tui_evals.store.lookup import StoredDataset, stored_dataset
 from .answer_facts import FACTS
 from .database import StoreError, connect, explained, schema_version
 from .filters import Condition, Filter, compiled, like, ordered
+from .locks import alive, run_lock, store_wait
 from .records import (
     LIVE_STATUSES,
     MESSAGES_BEFORE,
@@ -61,7 +62,6 @@ from .rows import (
     run_row,
     score_record,
 )
-from .runlock import alive, run_lock, store_wait
 from .spill import spilled_files
 
 _PAGE = 1_000

@@ -23,11 +23,10 @@ from tui_evals.store.connection import copy_readable, open_database
 from tui_evals.store.database import StoreError, check_files, explained, page_errors, refuse_read_only, schema_version
 from tui_evals.store.housekeeping import PLANNED_TOGETHER
 from tui_evals.store.identity import connect_alone
+from tui_evals.store.locks import StoreLock, refuse_live_runs
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.results import take_seq
 from tui_evals.store.rows import dumps
-from tui_evals.store.runlock import refuse_live_runs
-from tui_evals.store.store_lock import StoreLock
 from tui_evals.store.upkeep import (
     Backup,
     can_restore,

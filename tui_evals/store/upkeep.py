@@ -31,10 +31,9 @@ from tui_evals.store.database import (
     schema_version,
 )
 from tui_evals.store.identity import connect_alone, read_base
+from tui_evals.store.locks import StoreLock, refuse_live_runs
 from tui_evals.store.records import AnswerStatus, RunStatus
-from tui_evals.store.runlock import refuse_live_runs
 from tui_evals.store.schema import SchemaFindings, schema_findings
-from tui_evals.store.store_lock import StoreLock
 
 _STEPS = 10_000  # of the database, between two looks at the clock
 _PATIENCE = 120.0  # seconds for each look into a store of somebody else, whose indexes may compute for ever

@@ -19,6 +19,7 @@ from tui_evals.store.writer_thread import Tell, WriterThread, run_steps
 
 from . import chains, housekeeping, results
 from .database import StoreError, connect, explained
+from .locks import alive, run_lock
 from .records import (
     AnswerRecord,
     AnswerRow,
@@ -49,7 +50,6 @@ from .rows import (
     score_values,
     worker_values,
 )
-from .runlock import alive, run_lock
 from .spill import Spill, cache_orphaned, claimed, forget_spilled, orphaned_files, spilled_files, store_spilled
 
 

@@ -19,8 +19,8 @@ from tui_evals.light_records import light_record
 from tui_evals.store import ledger, results
 from tui_evals.store.database import StoreError, StoreTrouble, connect, explained, rescue
 from tui_evals.store.identity import StoreProof
+from tui_evals.store.locks import StoreLock, checkpoint_due
 from tui_evals.store.spill import LASTING, Spill
-from tui_evals.store.store_lock import StoreLock, checkpoint_due
 
 _QUEUE = 1_000
 _UNHURRIED = 0.003  # seconds that rows lie for which nobody waits in haste, so that they share the commit of others

@@ -28,10 +28,10 @@ from tui_evals.targets.chat import SAMPLING_PARAMS
 from tui_evals.targets.providers import PROVIDERS, address_variable, provider_of, speaks_openai, variables_of
 from tui_evals.text.safe import safe_line
 
-from .agreed_code import CodeReview, keep_texts, review_of
 from .base import AGENTS, ConfigurationError, TargetConfig, ToolSettings
 from .environment import Variables
 from .sources import Manifest, clone_around, command_manifest, function_manifest
+from .user_code import CodeReview, keep_texts, review_of
 
 _ADDRESS = re.compile(r".*_(API_BASE|BASE_URL|API_URL|URL|ENDPOINT)")
 _LOGIN = re.compile(r".*CREDENTIALS")

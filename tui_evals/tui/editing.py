@@ -243,14 +243,14 @@ _SUFFIX = ".yaml"
 async def edit_whole_items(pane: Pane, numbers: Sequence[int]) -> None:
     """Hand items to the editor as one file, until what it makes of them can be taken or is given up."""
     # Imported when it is wanted, because the reader of YAML would hold up every first picture.
-    from tui_evals.datasets import item_file
+    from tui_evals.datasets.item_file import write_items
 
     workspace = pane.workspace
     names = [f"item {number + 1} of {len(workspace.items)} · {workspace.name_of(number)}" for number in numbers]
     called = names[0].rpartition(" · ")[2] if len(names) == 1 else f"{len(names)} items"
     items = [workspace.items[number] for number in numbers]
     try:
-        text = await asyncio.to_thread(item_file.write_items, list(zip(names, items, strict=True)))
+        text = await asyncio.to_thread(write_items, list(zip(names, items, strict=True)))
         read = await _edited(pane, text, called, items)
         if read is not None:
             pane.say(_take(workspace, dict(zip(numbers, items, strict=True)), read, called))
@@ -261,10 +261,10 @@ async def edit_whole_items(pane: Pane, numbers: Sequence[int]) -> None:
 
 def _take(workspace: Workspace, before: Mapping[int, Any], after: Sequence[dict[str, Any]], called: str) -> str:
     """Put the items in place of those that were handed out, as one step; what is equal stays as it is."""
-    from tui_evals.datasets import item_file
+    from tui_evals.datasets.item_file import write_items
 
     if any(number >= len(workspace.items) or workspace.items[number] is not old for number, old in before.items()):
-        kept = _keep(workspace, item_file.write_items([(called, item) for item in after]))
+        kept = _keep(workspace, write_items([(called, item) for item in after]))
         raise NotEdited(f"{called} changed here meanwhile, so nothing was taken; {kept}")
     items = list(workspace.items)
     for (number, old), new in zip(before.items(), after, strict=True):
@@ -277,7 +277,7 @@ def _take(workspace: Workspace, before: Mapping[int, Any], after: Sequence[dict[
 
 async def _edited(pane: Pane, text: str, called: str, before: Sequence[Any]) -> list[dict[str, Any]] | None:
     """The items as they are written in the end; None once it was said that they stay as they were."""
-    from tui_evals.datasets import item_file
+    from tui_evals.datasets.item_file import with_faults, without_faults
 
     shown, line = text, 1
     while True:
@@ -290,11 +290,11 @@ async def _edited(pane: Pane, text: str, called: str, before: Sequence[Any]) -> 
         if after is None and shown == text:
             pane.say(f"{called} as before")
             return None
-        written = item_file.without_faults(shown if after is None else after)
+        written = without_faults(shown if after is None else after)
         items, faults = await asyncio.to_thread(_read, pane.workspace, written, before)
         if items is not None and not faults:
             return items
-        shown, line = item_file.with_faults(written, faults)
+        shown, line = with_faults(written, faults)
         choice = await pane.app.push_screen_wait(_again(called, faults, line, readable=items is not None))
         if choice == "take" and items is not None:
             return items
@@ -315,16 +315,16 @@ def _read(
     workspace: Workspace, text: str, before: Sequence[Any]
 ) -> tuple[list[dict[str, Any]] | None, Sequence[Fault]]:
     """The items of a file as far as it can be read, and what is wrong with it that was not before."""
-    from tui_evals.datasets import item_file
+    from tui_evals.datasets.item_file import CannotRead, item_faults, read_items
 
     assert workspace.editing is not None
     try:
-        read = item_file.read_items(text, len(before))
-    except item_file.CannotRead as problem:
+        read = read_items(text, len(before))
+    except CannotRead as problem:
         return None, (problem.fault,)
     document = replace(workspace.editing.document, data=workspace.data)
     evaluators = workspace.registry
-    faults = item_file.item_faults(read, before, document, evaluators.catalogue, evaluators.own)
+    faults = item_faults(read, before, document, evaluators.catalogue, evaluators.own)
     return [item.data for item in read], faults
 
 

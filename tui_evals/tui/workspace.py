@@ -260,7 +260,7 @@ def _test_id(item: object) -> str | None:
 def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
     # Imported when it is wanted, because a dataset is shown before it is checked.
-    from tui_evals.runs.evaluator_checks import with_run_problems
+    from tui_evals.runs.readiness import with_run_problems
 
     document = editing.document.with_data(editing.data)
     report = editing.checker.validate(document, evaluators.catalogue, evaluators.own)

@@ -15,7 +15,7 @@ from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.bench import read, recognises, store_suites
 from tui_evals.runs import suite_runs
 from tui_evals.runs import suites as keeping
-from tui_evals.runs.suite_cases import UserValueError
+from tui_evals.runs.suites import UserValueError
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer

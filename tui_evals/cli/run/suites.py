@@ -25,11 +25,18 @@ from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.present.columns import table, wrap
 from tui_evals.present.comparisons import label_lines
 from tui_evals.present.gates import gates_data
-from tui_evals.runs import suite_cases, suite_runs
+from tui_evals.runs import suite_runs, suites
 from tui_evals.runs import suites as keeping
 from tui_evals.runs.gate_options import Gates
-from tui_evals.runs.suite_cases import ArthurError, ArthurInternalError, NotFoundError, UserValueError
-from tui_evals.runs.suites import Method, method_named, refuse_unjudgeable
+from tui_evals.runs.suites import (
+    ArthurError,
+    ArthurInternalError,
+    Method,
+    NotFoundError,
+    UserValueError,
+    method_named,
+    refuse_unjudgeable,
+)
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.names import did_you_mean
@@ -268,7 +275,7 @@ def create(
     with stop_on_suite_error():
         method = _method_or_stop(scoring, here.registry)
         refuse_unjudgeable(method, here.registry)
-        case_list = suite_cases.cases_from(
+        case_list = suites.cases_from(
             frame=None,
             path=data,
             inputs=None,
@@ -318,7 +325,7 @@ def run(
     with stop_on_suite_error():
         stored_suite = keeping.suite_named(here.root, suite)
         needs_context = _stored_method(stored_suite, here.registry).requires_context
-        texts, contexts = suite_cases.candidates_from(
+        texts, contexts = suites.candidates_from(
             frame=None,
             path=candidates,
             candidates=None,

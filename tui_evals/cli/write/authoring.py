@@ -21,8 +21,8 @@ from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.files import CannotSave
 from tui_evals.imports.convert import converted, reads_back
-from tui_evals.runs.evaluator_checks import with_run_problems
 from tui_evals.runs.experiments import experiment_named, json_schema, problems_of, read_experiment
+from tui_evals.runs.readiness import with_run_problems
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config_file import EMPTY, add_section, begin_configuration
 from tui_evals.targets.permissions import Approvals, is_shared, is_unclaimed

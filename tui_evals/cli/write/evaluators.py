@@ -17,7 +17,7 @@ from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS
 from tui_evals.datasets.steps import DEFAULTS
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
-from tui_evals.runs.evaluator_checks import Option, option_kind, options_of, without_none
+from tui_evals.runs.readiness import Option, option_kind, options_of, without_none
 from tui_evals.text import strictjson
 
 Mode = Literal["extend", "replace"]

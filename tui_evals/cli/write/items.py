@@ -26,8 +26,8 @@ from tui_evals.datasets.steps import items_of
 from tui_evals.datasets.validate import ValidationReport, validate
 from tui_evals.evaluators.registry import Registry
 from tui_evals.files import CannotSave
-from tui_evals.runs.evaluator_checks import own_code_problems
 from tui_evals.runs.prompting import unfilled_items
+from tui_evals.runs.readiness import own_code_problems
 from tui_evals.text import strictjson
 
 _LARGEST = 2**26

@@ -36,7 +36,7 @@ from tui_evals.evaluators.trust import TrustError, code_digest, code_files
 from tui_evals.evaluators.verdicts import SKIPPED, OffScale, Scale, ScaledOptions, parse_scale, threshold_on
 from tui_evals.text.model_output import choices_data, unpack_vector
 
-from .location import VECTOR_METRICS, asks_model, installed_version, python_of
+from .installed import VECTOR_METRICS, asks_model, installed_version, python_of
 
 MAX_ASKS = 200
 MAX_REASON = 2_000

@@ -16,7 +16,7 @@ from tui_evals.imports.promptfoo.values import as_jinja, needs_values
 from tui_evals.targets.chat import SAMPLING_PARAMS
 from tui_evals.targets.config_model import faults_in
 from tui_evals.text import strictjson
-from tui_evals.text.prompty import PromptyError, parse_prompty
+from tui_evals.text.chats import PromptyError, parse_prompty
 from tui_evals.text.templates import TemplateError, template_variables
 from tui_evals.text.yamls import YamlError, load_yaml
 

@@ -18,8 +18,8 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import problem_of, runevals_refusal
 from tui_evals.evaluators.base import Evaluator, ToolCall
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
-from tui_evals.runs.evaluator_checks import Option, option_kind, options_of, without_none
 from tui_evals.runs.project import Project
+from tui_evals.runs.readiness import Option, option_kind, options_of, without_none
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.transcript import Transcript, to_json
 from tui_evals.tui.judges.rows import ORIGINS, EvaluatorBlock, JudgesHere, JudgesPage, evaluators_path

@@ -21,9 +21,9 @@ from tui_evals.project_files import resolved
 from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
 from tui_evals.runs.errors import CannotPlan, MissingJudge
 from tui_evals.runs.estimating import Estimate
-from tui_evals.runs.evaluator_checks import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.execution import Job
 from tui_evals.runs.project import Project
+from tui_evals.runs.readiness import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.rescoring import RescoreRequest, estimate_rescore, prepare_rescore
 from tui_evals.runs.resuming import demand_errors, stored_job
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare, rerun_items

@@ -15,8 +15,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
-from tui_evals.text.safe import safe, safe_line
-from tui_evals.text.spelling import spelled, unspelled
+from tui_evals.text.safe import safe, safe_line, spelled, unspelled
 from tui_evals.tui.actions import ALONE, MOVING, PLACES, PROSE, Action, Where, actions_at, key_names
 from tui_evals.tui.messages import StatusMessage
 from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, paragraph, row, wrapped

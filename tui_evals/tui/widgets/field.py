@@ -12,8 +12,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Static, TextArea
 
-from tui_evals.text.safe import safe, safe_line
-from tui_evals.text.spelling import spelled, unspelled
+from tui_evals.text.safe import safe, safe_line, spelled, unspelled
 from tui_evals.tui.actions import Action, bindings
 from tui_evals.tui.widgets.dialogs import help_menu
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, EditArea, give_keys

@@ -19,8 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS, FilterError, parse_filter
-from tui_evals.text.safe import changes_of, safe, safe_line, without_sequences
-from tui_evals.text.spelling import spelled
+from tui_evals.text.safe import changes_of, safe, safe_line, spelled, without_sequences
 from tui_evals.tui.messages import StatusMessage
 
 HOLDS_KEYS = "holds-keys"

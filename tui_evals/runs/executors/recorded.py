@@ -9,15 +9,8 @@ from itertools import chain, islice
 from time import monotonic
 
 from tui_evals.runs.asking import PricedTarget, TimedReply
-from tui_evals.runs.plan import Plan
-from tui_evals.runs.prompting import Chat, messages_of_answer, opening_of, question_of
-from tui_evals.runs.scoring import evidence_for, judge
-from tui_evals.store.records import AnswerRecord, Settled
-from tui_evals.targets.base import StoredAnswers, TargetError
-from tui_evals.text.templates import TemplateError
-
-from .base import Cell, PageSink
-from .local import (
+from tui_evals.runs.executors.base import Cell, PageSink
+from tui_evals.runs.executors.local import (
     SKIPPED,
     SharedEvaluators,
     answer_record,
@@ -28,6 +21,12 @@ from .local import (
     unanswered_record,
     unmade_record,
 )
+from tui_evals.runs.plan import Plan
+from tui_evals.runs.prompting import Chat, messages_of_answer, opening_of, question_of
+from tui_evals.runs.scoring import evidence_for, judge
+from tui_evals.store.records import AnswerRecord, Settled
+from tui_evals.targets.base import StoredAnswers, TargetError
+from tui_evals.text.templates import TemplateError
 
 _PAGE = 500
 """Conversations in a transaction at most."""
