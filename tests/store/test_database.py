@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
-from tui_evals.store import ledger, schema, views
+from tui_evals.store import ledger, locks, schema, views
 from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.locks import StoreLock, alive, hold, run_lock
 from tui_evals.store.reader import Reader
