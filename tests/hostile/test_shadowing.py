@@ -35,7 +35,7 @@ STARTERS = {
     "evaluators/child/main.py": "fork",
     "evaluators/isolation.py": "run",
     "evaluators/javascript_engine.py": "Popen",
-    "evaluators/libraries/installed.py": "run",
+    "evaluators/libraries/listing.py": "run",
     "evaluators/libraries/worker.py": "Popen",
     "evaluators/sandbox.py": "create_subprocess_exec",
     "runs/detach.py": "Popen",

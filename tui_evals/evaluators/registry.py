@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.evaluators.libraries.installed import is_library_metric
+from tui_evals.evaluators.libraries.location import is_library_metric
 from tui_evals.text.names import did_you_mean
 
 from .trust import Trust

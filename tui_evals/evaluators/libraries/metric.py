@@ -31,12 +31,11 @@ from tui_evals.evaluators.base import (
     verdict_score,
 )
 from tui_evals.evaluators.judging import ask_once
+from tui_evals.evaluators.libraries.location import VECTOR_METRICS, asks_model, installed_version, python_of
 from tui_evals.evaluators.libraries.worker import MetricStopped, Setup, measure
 from tui_evals.evaluators.trust import TrustError, code_digest, code_files
 from tui_evals.evaluators.verdicts import SKIPPED, OffScale, Scale, ScaledOptions, parse_scale, threshold_on
 from tui_evals.text.model_output import choices_data, unpack_vector
-
-from .installed import VECTOR_METRICS, asks_model, installed_version, python_of
 
 MAX_ASKS = 200
 MAX_REASON = 2_000

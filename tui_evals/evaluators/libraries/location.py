@@ -1,15 +1,10 @@
-"""Where a library is installed, in which release, and which metrics its Python offers."""
+"""Where a library is installed and in which release, found without running anything of it."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from tui_evals.evaluators.libraries.worker import environment, python_words
 from tui_evals.interpreter import our_python
 
 LIBRARIES = ("autoevals", "deepeval", "ragas", "azure-ai-evaluation", "evaluate")
@@ -68,49 +63,3 @@ def installed_version(python: str, library: str) -> str | None:
         if found := wanted.fullmatch(folder.name):
             return found[1]
     return None
-
-
-SECONDS = 180.0
-
-
-class CannotList(Exception):
-    """The Python did not tell; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class InstalledLibrary:
-    """A library, its release, and the inputs of each of its metrics, or why it cannot be imported."""
-
-    name: str
-    version: str
-    metrics: dict[str, list[str]]
-    problem: str = ""
-
-
-def installed_libraries(python: str) -> list[InstalledLibrary]:
-    """The libraries that are installed for a Python; they are imported there."""
-    with tempfile.TemporaryDirectory(prefix="tui-evals-") as name:
-        folder = Path(name).resolve()
-        try:
-            done = subprocess.run(
-                python_words(python, "listing"),
-                cwd=folder,
-                env=environment(folder),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=SECONDS,
-                check=False,
-            )
-            said = json.loads(done.stdout)
-        except (OSError, subprocess.TimeoutExpired) as problem:
-            raise CannotList(f"{python} cannot be started: {problem}") from None
-        except ValueError:
-            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise CannotList(
-                f"{python} did not tell what it has: {lines[-1] if lines else 'it said nothing'}"
-            ) from None
-    return [
-        InstalledLibrary(library, one["version"], one.get("metrics", {}), one.get("problem", ""))
-        for library, one in said.items()
-        if one is not None
-    ]
