@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import score
 from tests.evaluators.tables import each_row
-from tui_evals.evaluators.text import Bleu, Levenshtein, RougeN, Translate
+from tui_evals.evaluators.text import Bleu, Gleu, Levenshtein, RougeN, Translate
 
 
 @each_row(
@@ -73,3 +73,37 @@ def test_without_its_library_bleu_says_what_to_install(monkeypatch):
     monkeypatch.setattr("tui_evals.evaluators.text.load_bleu", lambda: None)
     record = score(Bleu, response="a", expected="a")
     assert record.result == "error" and "pip install 'tui-evals[bleu]'" in record.reason
+
+
+@each_row(
+    ("response", "expected", "figure"),
+    [
+        ("the cat sat on the mat", "the cat sat on the mat", 1.0),
+        ("The CAT  sat on the mat", "the cat sat on the mat", 1.0),
+        ("a b c d", "a b c e", (3 / 4 * 2 / 3 * 1 / 2 * 1e-7) ** 0.25),
+        ("a b c d e f", "a b c d", (4 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25),
+        ("", "a", 0.0),
+    ],
+)
+def test_bleu_of_promptfoo_needs_no_library(monkeypatch, response, expected, figure):
+    monkeypatch.setattr("tui_evals.evaluators.text.load_bleu", lambda: None)
+    assert score(Bleu, {"compat": True}, response=response, expected=expected).score == pytest.approx(figure)
+
+
+@each_row(
+    ("response", "expected", "figure"),
+    [
+        ("the cat sat.", "The cat sat", 1.0),
+        ("a b", "a b c d", 3 / 10),
+        ("a b c d", "a b", 3 / 10),
+        ("x", "y", 0.0),
+        ("", "y", 0.0),
+    ],
+)
+def test_gleu_is_the_smaller_of_precision_and_recall(response, expected, figure):
+    assert score(Gleu, response=response, expected=expected).score == pytest.approx(figure)
+
+
+def test_the_nearest_of_several_values_counts():
+    assert score(Gleu, {"values": ["x", "a b"]}, response="a b").score == 1.0
+    assert score(Bleu, {"compat": True, "values": ["x", "a b c d"]}, response="a b c d").score == pytest.approx(1.0)

@@ -16,6 +16,7 @@ from tui_evals.evaluators.transcripts import (
     StepCost,
     StepTime,
     ToolCallCount,
+    ToolsF1,
 )
 from tui_evals.transcript import Document, Message, Retrieval, Text, Took, Transcript
 
@@ -85,3 +86,13 @@ def test_each_call_is_judged_and_the_names_of_azure_are_known():
     assert score(ToolInputAccuracy, {}, Judge(reply), prompt="q", response="a", tool_calls=()).result == "skipped"
     names = "task_adherence intent_resolution tool_selection tool_input_accuracy tool_output_utilization"
     assert set(f"{names} response_completeness".split()) <= set(built_in())
+
+
+@pytest.mark.parametrize(
+    ("called", "f1", "result"),
+    [(["a", "b", "a"], 1.0, "pass"), (["a"], 2 / 3, "fail"), (["a", "b", "c"], 0.8, "fail"), ([], 0.0, "fail")],
+)
+def test_the_tools_that_were_called_are_compared_as_sets(called, f1, result):
+    calls = tuple(ToolCall(name, {}) for name in called)
+    record = score(ToolsF1, {"tools": ["a", "b"]}, response="x", tool_calls=calls)
+    assert (record.score, record.result) == (pytest.approx(f1), result)

@@ -38,6 +38,12 @@ def case(asserts: str, options: str = "") -> Any:
 # each assertion
 
 EQUALS = {
+    "{type: is-xml}": {"Xml": {}},
+    "{type: is-xml, value: 'a.b, c'}": {"Xml": {"elements": ["a.b", "c"]}},
+    "{type: contains-xml, value: {requiredElements: [a]}}": {"Xml": {"anywhere": True, "elements": ["a"]}},
+    "{type: is-html}": {"Html": {}},
+    "{type: not-contains-html}": {"Html": {"anywhere": True, "negate": True}},
+    "{type: gleu, value: x}": {"Gleu": {"values": ["x"]}},
     "{type: equals, value: 5.0}": {"Equals": {"value": "5"}},
     "{type: equals, value: ''}": {"Equals": {"value": ""}},
     "{type: not-equals, value: true}": {"Equals": {"value": "true", "negate": True}},
@@ -145,12 +151,42 @@ def test_an_assertion_with_an_equal_becomes_that_evaluator(written: str) -> None
     assert list(losses.of("left out")) == []
 
 
+EQUALS_BUT_CHANGED = {
+    "{type: is-sql, value: {databaseType: PostgreSQL, allowedTables: ['select::null::t']}}": {
+        "Sql": {"database": "PostgreSQL", "tables": ["select::null::t"]}
+    },
+    "{type: contains-sql}": {"Sql": {"anywhere": True}},
+    "{type: is-refusal}": {"RefusalWords": {}},
+    "{type: not-is-refusal}": {"RefusalWords": {"negate": True}},
+    "{type: bleu, value: [a, b], threshold: 0.3}": {"Bleu": {"compat": True, "values": ["a", "b"], "threshold": 0.3}},
+    "{type: tool-call-f1, value: 'a, b'}": {"ToolsF1": {"tools": ["a", "b"]}},
+    "{type: is-valid-function-call}": {"ValidToolCalls": {}},
+    "{type: is-valid-openai-function-call}": {"ValidToolCalls": {}},
+    "{type: g-eval, value: [kind, short]}": {"Rubric": {"criteria": "kind\nshort", "threshold": 3.8}},
+    "{type: answer-relevance, threshold: 0.5}": {"Relevance": {"threshold": 3.0}},
+    "{type: conversation-relevance}": {"Relevance": {"threshold": 3.0}},
+}
+
+
+@pytest.mark.parametrize("written", EQUALS_BUT_CHANGED)
+def test_an_assertion_that_is_judged_much_the_same_says_what_differs(written: str) -> None:
+    item, losses = case(written)
+    assert item["evaluators"] == EQUALS_BUT_CHANGED[written]
+    assert list(losses.of("left out")) == [] and len(list(losses.of("changed"))) == 1
+
+
 LEFT_OUT = {
     "{type: javascript}": "it holds no code",
     "{type: javascript, value: 'package:checks:long'}": "it is code of a package",
     "{type: not-ruby, value: x}": "it is code of another language",
     "{type: select-best, value: x}": "no evaluator means the same",
-    "{type: gleu, value: x}": "no evaluator means the same",
+    "{type: moderation}": "it asks a moderation service; Safety asks a judge",
+    "{type: guardrails}": "it asks the guardrails of a provider",
+    "{type: classifier, value: x}": "it asks a model of Hugging Face",
+    "{type: perplexity}": "it needs the probabilities of tokens",
+    "{type: search-rubric, value: x}": "it asks a judge that searches the web",
+    "{type: meteor, value: x}": "it needs the synonyms of WordNet",
+    "{type: is-sql, value: {databaseType: DB2}}": "the SQL of DB2 is not read here",
     "{type: context-recall, value: x}": "no evaluator means the same; ContextRecall is near",
     "{type: similar, value: [a, b]}": "several texts, of which one has to be near",
     "{type: contians, value: x}": "did you mean 'contains'?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -439,8 +440,15 @@ class Translate(Evaluator):
         return Score(best, "pass" if passed else "fail", self.options.threshold, None, reason, {"bleu": best})
 
 
-class BleuOptions(ValueTextOptions):
+class BleuOptions(ValuesTextOptions):
     """Options of Bleu."""
+
+    value: str | None = Field(None, description="The one text to compare with, instead of values.")
+    compat: bool = Field(
+        False,
+        description="Count as promptfoo does: lower case, words between blanks, the best reference for each length of "
+        "runs, 1e-7 for a length without a common run.",
+    )
 
     threshold: float | None = Field(
         0.5, ge=0, le=1, description="The BLEU, of 0 to 1, from which it passes; null only shows the number."
@@ -450,7 +458,8 @@ class BleuOptions(ValueTextOptions):
 class Bleu(Evaluator):
     """Passes when the answer shares enough runs of one to four words with the references (BLEU), from 0 to 1.
 
-    It is sentence BLEU over all references together, orders without any n-gram left out, divided by 100 so that its
+    With `compat` it is the figure of promptfoo, which needs no library. Else it is sentence BLEU over all references
+    together, orders without any n-gram left out, divided by 100 so that its
     threshold is one like those of other measures; Translate gives the same figure as OpenAI Evals writes it. Only the
     first 100,000 characters are compared. It needs the library sacrebleu: `pip install 'tui-evals[bleu]'`.
     """
@@ -467,11 +476,79 @@ class Bleu(Evaluator):
 
     def obstacle(self) -> str | None:
         """The library that is not there."""
-        return None if is_installed("sacrebleu") else _MISSING
+        return None if self.options.compat or is_installed("sacrebleu") else _MISSING
 
     def score(self, evidence: Evidence) -> Score:
         """The best BLEU of any text of the answer."""
         fold = str.casefold if self.options.ignore_case else str
-        references = target_texts(evidence, self.options.value_list)
+        given = self.options.values if self.options.value is None else [self.options.value]
+        references = target_texts(evidence, given)
+        if self.options.compat:
+            texts = response_texts(evidence, self.options.json_path)
+            best = max(_bleu_of_promptfoo(text, references) for text in texts)
+            return measured_score(best, self.options.threshold, f"BLEU {best:.4f}")
         best = best_bleu(evidence, references, self.options.json_path, fold) / 100
         return measured_score(best, self.options.threshold, f"BLEU {best:.3f}")
+
+
+def _lower_words(text: str) -> list[str]:
+    return text.lower().split()
+
+
+def _bleu_of_promptfoo(text: str, references: Sequence[str]) -> float:
+    words, others = _lower_words(text), [_lower_words(reference) for reference in references]
+    if not words:
+        return 0.0
+    logarithm = 0.0
+    for size in range(1, 5):
+        runs = _ngrams(words, size)
+        common = max((runs & _ngrams(other, size)).total() for other in others)
+        logarithm += math.log(common / runs.total() if common else 1e-7) / 4
+    nearest = min((len(other) for other in others), key=lambda length: abs(length - len(words)))
+    brevity = 1.0 if len(words) > nearest else math.exp(1 - nearest / len(words))
+    return brevity * math.exp(logarithm)
+
+
+class GleuOptions(ValuesTextOptions):
+    """Options of Gleu."""
+
+    threshold: float | None = Field(
+        0.5, ge=0, le=1, description="The GLEU, of 0 to 1, from which it passes; null only shows the number."
+    )
+
+
+class Gleu(Evaluator):
+    """Passes when the answer shares enough runs of one to four words with a reference (Google BLEU), from 0 to 1.
+
+    The score is the smaller of precision and recall over all runs together, of the nearest reference. Case does not
+    count, nor do points at the end of a word.
+    """
+
+    name = "Gleu"
+    family = "text"
+    measure = Measure("at least")
+    Options = GleuOptions
+    example: ClassVar = {
+        "options": {"threshold": 0.5},
+        "response": "The cat sits on the mat.",
+        "expected": "The cat sits on the mat",
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """The best GLEU of any text of the answer with any reference."""
+        references = target_texts(evidence, self.options.values, "values")
+        texts = response_texts(evidence, self.options.json_path)
+        best = max(_gleu(text, reference) for text in texts for reference in references)
+        return measured_score(best, self.options.threshold, f"GLEU {best:.4f}")
+
+
+def _gleu(text: str, reference: str) -> float:
+    words, others = ([word.rstrip(".") for word in _lower_words(one)] for one in (text, reference))
+    if not words:
+        return 0.0
+    if words == others:
+        return 1.0
+    pairs = [(_ngrams(words, size), _ngrams(others, size)) for size in range(1, 5)]
+    common = sum((mine & theirs).total() for mine, theirs in pairs)
+    longest = max(sum(mine.total() for mine, _ in pairs), sum(theirs.total() for _, theirs in pairs))
+    return common / longest if longest else 0.0

@@ -77,6 +77,42 @@ class ToolCallCount(Evaluator):
         return Score(float(count), "pass", most, None, f"{said}, within the bounds")
 
 
+class ToolsF1Options(Options):
+    """What ToolsF1 takes."""
+
+    tools: list[Name] = Field(min_length=1, description="The tools that should be called, in any order.")
+    threshold: float | None = Field(
+        1.0, ge=0, le=1, description="The F1, of 0 to 1, from which it passes; null only shows the number."
+    )
+
+
+class ToolsF1(Evaluator):
+    """Passes when the tools that were called are those that should be: F1 of both sets, from 0 to 1.
+
+    Order, arguments and repeated calls do not count. An answer without calls has 0.
+    """
+
+    name = "ToolsF1"
+    family = "tools"
+    needs = ("response", "tool_calls")
+    measure = Measure("at least")
+    Options = ToolsF1Options
+    example: ClassVar = {
+        "options": {"tools": ["search", "fetch"]},
+        "response": "Found.",
+        "tool_calls": (ToolCall("search", {}), ToolCall("fetch", {})),
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the names."""
+        wanted, called = set(self.options.tools), {call.name for call in evidence.tool_calls or ()}
+        both = len(wanted & called)
+        f1 = 2 * both / (len(wanted) + len(called))
+        reason = f"F1 {f1:.3f}: {both} of {len(wanted)} wanted tools among {len(called)} that were called"
+        missing, unwanted = sorted(wanted - called), sorted(called - wanted)
+        return measured_score(f1, self.options.threshold, reason, missing=missing, unwanted=unwanted)
+
+
 class ResultsUsedOptions(Options):
     """What ResultsUsed takes."""
 

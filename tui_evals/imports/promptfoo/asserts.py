@@ -26,55 +26,26 @@ _CODE_FILE = re.compile(r"\.(?:py|rb|[cm]?[jt]s)(?::\w+)?\Z")
 _NOT_IN_ENGINE = re.compile(r"\b(?:require|process|fetch|Buffer|setTimeout|setInterval|import)\b(?=\s*[.(])")
 _SCRIPT = (".js", ".cjs", ".mjs")
 _CODE = ("javascript", "python", "ruby", "webhook")
-_NO_EQUAL = frozenset(
-    (
-        "agent-rubric",
-        "answer-relevance",
-        "bleu",
-        "classifier",
-        "contains-html",
-        "contains-sql",
-        "contains-xml",
-        "context-faithfulness",
-        "context-recall",
-        "context-relevance",
-        "conversation-relevance",
-        "g-eval",
-        "gleu",
-        "guardrails",
-        "human",
-        "is-html",
-        "is-refusal",
-        "is-sql",
-        "is-valid-function-call",
-        "is-valid-openai-function-call",
-        "is-xml",
-        "max-score",
-        "meteor",
-        "moderation",
-        "perplexity",
-        "perplexity-score",
-        "pi",
-        "search-rubric",
-        "select-best",
-        "similar:dot",
-        "similar:euclidean",
-        "tool-call-f1",
-    )
-)
-_NEAR = {
-    "answer-relevance": "Relevance",
-    "bleu": "Bleu",
-    "context-faithfulness": "Faithfulness",
-    "context-recall": "ContextRecall",
-    "context-relevance": "ContextRelevance",
-    "g-eval": "Rubric",
-    "guardrails": "Safety",
-    "is-refusal": "Refusal",
-    "is-valid-function-call": "ValidToolCalls",
-    "moderation": "Safety",
+_NO_EQUAL: Mapping[str, str] = {
+    "agent-rubric": "an agent of promptfoo judges it",
+    "classifier": "it asks a model of Hugging Face",
+    "context-faithfulness": "Faithfulness is near",
+    "context-recall": "ContextRecall is near",
+    "context-relevance": "ContextRelevance is near",
+    "guardrails": "it asks the guardrails of a provider; Safety asks a judge",
+    "human": "a person judges it",
+    "max-score": "it compares the answers of several providers",
+    "meteor": "it needs the synonyms of WordNet; RougeN, Gleu and BertScore are near",
+    "moderation": "it asks a moderation service; Safety asks a judge",
+    "perplexity": "it needs the probabilities of tokens, which answers here do not have",
+    "perplexity-score": "it needs the probabilities of tokens, which answers here do not have",
+    "pi": "it asks the service of Pi Labs",
+    "search-rubric": "it asks a judge that searches the web",
+    "select-best": "it compares the answers of several providers; a battle does so here",
+    "similar:dot": "EmbeddingSimilarity is near",
+    "similar:euclidean": "EmbeddingSimilarity is near",
 }
-"""What judges much the same in another way, for whoever has to write it anew."""
+"""The kinds without an equal, with why or what is near."""
 HEEDED_LATE = frozenset(("levenshtein", "latency", "cost", "finish-reason"))
 """Kinds before which promptfoo did not heed `not-` until `HEEDS_ALL`."""
 HEEDS_ALL = (0, 121)
@@ -259,8 +230,7 @@ class Asserts:
             value = self._value(spot)
             return read(Given(spot, kind, negate, value, self.judge_of(spot), self.losses))
         if kind in _NO_EQUAL:
-            near = f"; {_NEAR[kind]} is near" if kind in _NEAR else ""
-            raise NoEqual(f"no evaluator means the same{near}")
+            raise NoEqual(f"no evaluator means the same; {_NO_EQUAL[kind]}")
         raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")
 
     def _javascript(self, spot: Spot, seen: Seen) -> Read:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tui_evals.evaluators.markup import DIALECTS
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternError, compile_pattern
@@ -334,6 +335,94 @@ def _word_count(given: Given) -> Read:
     return "Length", {"unit": "words", **named}
 
 
+def _anywhere(given: Given) -> dict[str, Any]:
+    return {"anywhere": True} if given.kind.startswith("contains-") else {}
+
+
+def _xml(given: Given) -> Read:
+    value = given.value
+    if isinstance(value, dict):
+        value = value.get("requiredElements")
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if value is not None and (not isinstance(value, list) or any(not isinstance(one, str) for one in value)):
+        raise given.spot.wrong(f"value of {given.kind} must name elements, not {kind_of(given.value)}")
+    return "Xml", {**_anywhere(given), **({"elements": value} if value else {})}
+
+
+def _html(given: Given) -> Read:
+    return "Html", _anywhere(given)
+
+
+def _sql(given: Given) -> Read:
+    value = given.value or {}
+    if not isinstance(value, dict):
+        raise given.spot.wrong(f"value of {given.kind} must be a mapping, not {kind_of(given.value)}")
+    database = value.get("databaseType") or "MySQL"
+    if database not in DIALECTS:
+        raise NoEqual(f"the SQL of {database} is not read here")
+    given.changed("another parser reads the SQL here, which takes some statements that theirs refuses")
+    ours = {"tables": "allowedTables", "columns": "allowedColumns"}
+    named = {name: value[theirs] for name, theirs in ours.items() if value.get(theirs) is not None}
+    return "Sql", {**_anywhere(given), **({} if database == "MySQL" else {"database": database}), **named}
+
+
+def _refusal(given: Given) -> Read:
+    given.changed("the phrases that count as a refusal are others here; Refusal asks a judge instead")
+    return "RefusalWords", {}
+
+
+def _references(given: Given) -> list[str]:
+    value = given.value if isinstance(given.value, list) else [given.scalar()]
+    if not value or any(not isinstance(one, str) for one in value):
+        raise given.spot.wrong(f"value of {given.kind} must be a text or a list of texts, not {kind_of(given.value)}")
+    return value
+
+
+def _shared_runs(given: Given) -> Read:
+    threshold = given.threshold()
+    values = {"values": _references(given), **({} if threshold is None else {"threshold": threshold})}
+    if given.kind == "gleu":
+        return "Gleu", values
+    given.changed("a text shorter than its reference scores less here; promptfoo 0.121 gives it more")
+    return "Bleu", {"compat": True, **values}
+
+
+def _tools_f1(given: Given) -> Read:
+    value = given.value.split(",") if isinstance(given.value, str) else given.value
+    names = [str(one).strip() for one in value if str(one).strip()] if isinstance(value, list) else []
+    if not names:
+        raise given.spot.wrong(f"value of {given.kind} must name tools, not {kind_of(given.value)}")
+    threshold = given.threshold()
+    given.changed("calls are those of the answer here; calls that its text writes out as JSON do not count")
+    return "ToolsF1", {"tools": list(dict.fromkeys(names)), **({} if threshold is None else {"threshold": threshold})}
+
+
+def _function_call(given: Given) -> Read:
+    given.changed("the tools are those of the item here, not those of the provider")
+    return "ValidToolCalls", {}
+
+
+def _geval(given: Given) -> Read:
+    criteria = given.value if isinstance(given.value, list) else [given.value]
+    if not criteria or any(not isinstance(one, str) or not one.strip() for one in criteria):
+        raise NoEqual("its criteria are not plain text")
+    threshold = given.threshold()
+    given.changed("the judge rates all criteria together from 1 to 5, in words of ours")
+    rating = round(1 + 4 * min(0.7 if threshold is None else threshold, 1), 6)
+    return "Rubric", given.judged({"criteria": "\n".join(criteria), "threshold": rating})
+
+
+def _relevance(given: Given) -> Read:
+    threshold = given.threshold()
+    if given.kind == "conversation-relevance":
+        given.changed("the judge rates the last answer here, not each part of the conversation")
+        threshold = 0.5 if threshold is None else threshold
+    else:
+        given.changed("the judge rates from 1 to 5; there embeddings of questions made from the answer are compared")
+    return "Relevance", given.judged({"threshold": round(1 + 4 * min(threshold or 0, 1), 6)})
+
+
 READERS: Mapping[str, Callable[[Given], Read]] = {
     "equals": _equals,
     "contains": _contains,
@@ -352,6 +441,21 @@ READERS: Mapping[str, Callable[[Given], Read]] = {
     "similar": _similar,
     "similar:cosine": _similar,
     "is-valid-openai-tools-call": lambda given: ("ValidToolCalls", {}),
+    "is-valid-function-call": _function_call,
+    "is-valid-openai-function-call": _function_call,
+    "is-xml": _xml,
+    "contains-xml": _xml,
+    "is-html": _html,
+    "contains-html": _html,
+    "is-sql": _sql,
+    "contains-sql": _sql,
+    "is-refusal": _refusal,
+    "bleu": _shared_runs,
+    "gleu": _shared_runs,
+    "tool-call-f1": _tools_f1,
+    "g-eval": _geval,
+    "answer-relevance": _relevance,
+    "conversation-relevance": _relevance,
     "latency": _limit,
     "cost": _limit,
     "finish-reason": _finish_reason,

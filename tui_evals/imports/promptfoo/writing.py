@@ -247,6 +247,28 @@ def _tool_called(task: _Task) -> dict[str, Any]:
     return {"type": "trajectory:tool-used", "value": literal(task.take("tool_name"))}
 
 
+def _markup(kind: str) -> Callable[[_Task], dict[str, Any]]:
+    def write(task: _Task) -> dict[str, Any]:
+        written = {"type": f"{'contains' if task.take('anywhere') else 'is'}-{kind}"}
+        elements = task.take("elements")
+        return {**written, "value": {"requiredElements": elements}} if elements else written
+
+    return write
+
+
+def _threshold(task: _Task) -> dict[str, Any]:
+    threshold = task.take("threshold")
+    return {} if threshold is None else {"threshold": threshold}
+
+
+def _gleu(task: _Task) -> dict[str, Any]:
+    return {"type": "gleu", "value": [literal(value) for value in task.values("values")], **_threshold(task)}
+
+
+def _tools_f1(task: _Task) -> dict[str, Any]:
+    return {"type": "tool-call-f1", "value": task.take("tools"), **_threshold(task)}
+
+
 _WRITERS: Mapping[str, Callable[[_Task], dict[str, Any]]] = {
     "Equals": _equals,
     "StartsWith": _starts_with,
@@ -256,6 +278,11 @@ _WRITERS: Mapping[str, Callable[[_Task], dict[str, Any]]] = {
     "JavaScript": _javascript,
     "JsonValid": lambda asked: {"type": "is-json"},
     "JsonSchema": _schema,
+    "Xml": _markup("xml"),
+    "Html": _markup("html"),
+    "Gleu": _gleu,
+    "RefusalWords": lambda asked: {"type": "is-refusal"},
+    "ToolsF1": _tools_f1,
     "Latency": _limit("latency"),
     "Cost": _limit("cost"),
     "FinishReason": _finish_reason,
