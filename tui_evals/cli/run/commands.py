@@ -133,6 +133,9 @@ def _cluster(command: Any) -> Any:
 @_plan
 @_detach
 @click.option("--no-cache", is_flag=True, help="Ask even where the answer is known.")
+@click.option(
+    "--summary/--no-summary", default=None, help="Say at the end what changed and what fails; on a terminal it is said."
+)
 @click.option("--prompts", "inline", multiple=True, metavar="TEXT…", help="Prompts instead of a dataset.")
 @click.option("--expected", multiple=True, metavar="TEXT…", help="The expected responses of --prompts.")
 @click.option("--prompts-file", type=file_path, help="The same as DATASET.")

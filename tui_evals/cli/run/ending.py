@@ -112,6 +112,45 @@ def say_columns(
         say(f"all {len(columns)} columns: {together}")
 
 
+_MOST_CLUSTERS = 3
+_MOST_COLUMNS = 4
+_MOST_LINES = 17
+
+
+def summary_lines(reader: Reader, run: RunRow, dataset: str, room: int | None) -> list[str]:
+    """What to know after a run beyond its rates, in at most 20 lines: what changed, what fails, and three commands."""
+    # Imported when it is wanted, because a run need not wait for what compares.
+    from tui_evals.compare.failure_map import read_failure_map
+    from tui_evals.present.failure_map import map_lines
+
+    failures = read_failure_map(reader, run, dataset)
+    earlier = failures.earlier
+    lines = [] if earlier is None else _since_lines(reader, run, earlier)
+    lines += [line for line in map_lines(reader, failures, room=room, most=_MOST_CLUSTERS) if line]
+    more = f"tui-evals compare {earlier.key} {run.key}" if earlier is not None else "tui-evals ci init --github"
+    if failures.clusters:
+        commands = [f"tui-evals show {run.key} --only fail", f"tui-evals rerun {run.key} --only '!pass'", more]
+    else:
+        commands = [f"tui-evals show {run.key}", "tui-evals baseline export -o evals/baseline.json", more]
+    shown = lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "…"]
+    return [*shown, *(f"{word:<6}{command}" for word, command in zip(("next:", "", ""), commands, strict=True))]
+
+
+def _since_lines(reader: Reader, run: RunRow, earlier: RunRow) -> list[str]:
+    """How many answers passed the time before, for each column that was there."""
+    names, before = line_names(run), reader.totals_by(earlier.id, "column")
+    known = {name: before[column] for column, name in line_names(earlier).items() if column in before}
+    lines = []
+    for column, now in reader.totals_by(run.id, "column").items():
+        was = known.get(names[column])
+        if was is not None and was.passed + was.failed and now.passed + now.failed:
+            lines.append(
+                f"{safe_line(names[column])}: {now.passed:,} of {now.passed + now.failed:,} pass, "
+                f"{was.passed:,} of {was.passed + was.failed:,} in {safe_line(earlier.name, 40)} ({earlier.key})"
+            )
+    return lines[:_MOST_COLUMNS]
+
+
 def baseline_lines(reader: Reader, run: RunRow) -> list[str]:
     """For each column by how much it differs from the baseline, and whether that could be chance; none without one."""
     # Imported when it is wanted, because a run need not wait for what compares.

@@ -14,8 +14,8 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.inputs import approve, approve_store, evaluators_named
-from tui_evals.cli.output import Stop, keep_output_to_ourselves, say, say_end, say_json_line, warn
-from tui_evals.cli.run.ending import kind_named, say_causes, say_columns, say_gates, write_results
+from tui_evals.cli.output import Stop, columns, keep_output_to_ourselves, say, say_end, say_json_line, warn
+from tui_evals.cli.run.ending import kind_named, say_causes, say_columns, say_gates, summary_lines, write_results
 from tui_evals.cli.run.watching import Progress
 from tui_evals.cli.runs_named import run_meant
 from tui_evals.datasets.discover import project_root
@@ -49,6 +49,7 @@ from tui_evals.runs.readiness import Unjudgeable, obstacles_of
 from tui_evals.runs.selection import ItemSelection
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.runs.status import next_command
+from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError
 from tui_evals.store.experience import kept_scores
 from tui_evals.store.locks import hold, run_lock
@@ -76,6 +77,14 @@ class ExecutionOptions:
     trusting: bool = False
     gates: Gates = field(default_factory=Gates)
     outputs: tuple[Path, ...] = ()
+    summary: bool | None = None
+    """Whether to print what changed and what fails at the end; None is on a terminal."""
+
+    @property
+    def summarises(self) -> bool:
+        """Whether that is printed here."""
+        wanted = columns() is not None if self.summary is None else self.summary
+        return wanted and not (self.quiet or self.as_json)
 
 
 def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
@@ -98,6 +107,7 @@ def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
         trusting=options["trusting"],
         gates=gates,
         outputs=outputs,
+        summary=options.get("summary"),
     )
 
 
@@ -274,6 +284,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
         measures: Mapping[Column, Sequence[str]] = {}
         skipped: Mapping[str, int] = {}
         kept: tuple[int, int] | None = None
+        summary: list[str] = []
         # What is at its place need not be that store, nor hold all of the run; or new modules would meet old ones.
         if outcome.code not in ("store", "lost", "upgraded"):
             with Reader(job.project.store) as reader:
@@ -282,8 +293,13 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
                 measures = column_measures(reader, outcome.run, outcome.totals)
                 skipped = {} if how.quiet and not how.as_json else reader.skipped(outcome.run.id)
                 kept = kept_scores(reader, outcome.run) if again and outcome.finished else None
+                if outcome.finished and how.summarises:
+                    root = job.project.root
+                    summary = summary_lines(reader, outcome.run, dataset_key(outcome.run.source, root, root), columns())
     code = 130 if presses and not outcome.finished else outcome.exit_code
     _say_end(outcome, how, code, measures, skipped, kept)
+    for line in summary:
+        say(line)
     if not outcome.finished:
         if not again:
             go_on = next_command(outcome.run)

@@ -114,7 +114,7 @@ def _experiment(options: Mapping[str, Any]) -> Experiment | None:
         if word is None and not options["prompts_file"]:
             file = usual_experiment(root)
             if file is not None and not (options["quiet"] or options["as_json"]):
-                say(f"experiment {experiment_name(file)}", dim=True)
+                say(f"experiment {file}", dim=True)
         return None if file is None else read_experiment(file, root)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
