@@ -1,7 +1,10 @@
 """Help, doctor, and what becomes of a wrong command."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,27 @@ COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 
 
 def test_every_command_has_help_and_stands_in_the_list(shell):
-    listed = shell("--help").out
+    listed, named = shell("--help-all").out, shell("--help").out
     for command in COMMANDS:
         done = shell(command, "--help")
         assert done.code == 0 and f"tui-evals {command}" in done.out
         assert re.search(rf"^  {command} ", listed, re.MULTILINE)
+        assert re.search(rf"\b{command}\b", named)
+
+
+def test_the_first_help_fits_a_terminal(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = shell("--help").out.splitlines()
+    assert len(lines) < 40 and max(map(len, lines)) <= 80
+
+
+def test_help_of_run_begins_with_everyday_options(shell):
+    few, all_of_it = shell("run", "--help").out, shell("run", "--help-all").out
+    places = [few.index(heading) for heading in ("What is asked:", "How:", "Gates:", "Output:")]
+    assert places == sorted(places) and "--model" in few and "--dry-run" in few and "--filter" in few
+    for option in ("--cluster", "--registry", "--snapshot"):
+        assert option not in few and option in all_of_it
+    assert len(few.splitlines()) < 70 and re.search(r"\d+ more options: tui-evals run --help-all", few)
 
 
 def test_version(shell):
@@ -104,3 +123,37 @@ def test_the_readme_names_only_commands_that_exist():
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     for command in re.findall(r"tui-evals ([a-z]+)", readme):
         assert command in COMMANDS
+
+
+def completed(project, words, number):
+    """What bash is offered for a word of a command line."""
+    environment = {"_TUI_EVALS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)}
+    command = [sys.executable, "-m", "tui_evals"]
+    done = subprocess.run(command, env={**os.environ, **environment}, cwd=project, capture_output=True, text=True)
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_a_shell_is_offered_what_the_project_has(shell, project, dataset, answers):
+    dataset([{"prompt": "ask 0"}], {})
+    Path("nightly.experiment.yaml").write_text("data: data.json\n")
+    assert shell("run", "data.json", "-t", answers(["x"])).code == 0
+    (key,) = [run["key"] for run in json.loads(shell("runs", "--json").out)]
+    assert {"nightly", "data.json"} <= {*completed(project, "tui-evals run ", 2)}
+    assert {"last", key} <= {*completed(project, "tui-evals show ", 2)}
+    assert completed(project, "tui-evals vali", 1) == ["validate"]
+    assert "demo" in completed(project, "tui-evals run -t ", 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("bash", ".local/share/bash-completion/completions/tui-evals"),
+        ("zsh", ".zfunc/_tui-evals"),
+        ("fish", ".config/fish/completions/tui-evals.fish"),
+    ],
+)
+def test_a_command_installs_completion(shell, project, monkeypatch, name, place):
+    monkeypatch.setenv("HOME", str(project))
+    assert shell("completion", name, "--install").code == 0
+    assert "_TUI_EVALS_COMPLETE" in (project / place).read_text()
+    assert shell("completion", name).out.strip() == (project / place).read_text().strip()

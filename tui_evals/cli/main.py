@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import click
 
 from tui_evals.cli.opening import GlobalOptions, Opening, is_dataset, opening
-from tui_evals.cli.options import as_json
+from tui_evals.cli.options import as_json, help_all, shows_all
 from tui_evals.cli.output import Stop, close_output, output_of_command, own_output, say_end, warn
 from tui_evals.version import __version__
 
@@ -77,9 +77,30 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Look up": {
         "help": ("main", "Show a page of the manual, or search it."),
         "doctor": ("main", "Check this installation, the project and the terminal."),
+        "completion": ("main", "Complete commands, runs, targets and experiments in your shell."),
     },
 }
+_COMPLETING = "_TUI_EVALS_COMPLETE"
+"""The variable that a shell asks for completions with."""
 _COMMANDS = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
+
+EVERYDAY: Mapping[str, str] = {
+    "init": "Begin a project: a dataset, a target, a first answer.",
+    "run": "Ask, judge and keep: an experiment or a dataset.",
+    "show": "Show a run, or one item of it.",
+    "compare": "What changed between runs, and whether it is real.",
+    "runs": "List the runs.",
+    "resume": "Continue a run where it stopped.",
+    "validate": "Say everything that is wrong with the files.",
+    "import": "Bring in what other tools have.",
+    "report": "Write HTML, Markdown, JUnit, CSV or JSON.",
+    "ci": "Write a workflow with gates; report to a pull request.",
+    "targets": "List what answers; `targets check` asks once.",
+    "evaluators": "List what judges.",
+    "help": "The manual; `help WORDS` searches it.",
+    "doctor": "Check this installation and project.",
+}
+"""The commands that the first help describes, in so few lines that it fits a terminal."""
 
 
 @contextmanager
@@ -111,6 +132,10 @@ class _Commands(click.Group):
             return None
         module = importlib.import_module(f"tui_evals.cli.{_COMMANDS[name][0]}")
         command: click.Command = getattr(module, f"{name}_command")
+        if _COMPLETING in os.environ:
+            from .completing import complete
+
+            complete(command)
         return command
 
     def resolve_command(
@@ -126,6 +151,12 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not shows_all(ctx):
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, EVERYDAY[name]) for name in EVERYDAY])
+            with formatter.section("More (--help-all describes them)"):
+                formatter.write_text(", ".join(name for name in _COMMANDS if name not in EVERYDAY))
+            return
         for section, commands in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name, about) for name, (_, about) in commands.items()])
@@ -136,15 +167,15 @@ class _Commands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@help_all
 @click.option("--db", metavar="PATH", help="The database; .evals/evals.db of the project when absent.")
 @click.option("--no-mouse", is_flag=True, help="The workbench leaves the mouse to the terminal.")
 @click.version_option(__version__, "-V", "--version", message="tui-evals %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, db: str | None, no_mouse: bool) -> Opening | None:
-    """Evaluate language-model prompts and agents: write a dataset, run it, see what failed and why.
+    """Evaluate prompts and agents: write a dataset, run it, see what failed and why.
 
-    Without a command the workbench opens on the project of the current directory, with the name of a dataset instead
-    of a command on that dataset.
+    Without a command the workbench opens, with a dataset instead of a command on it.
     """
     if db is not None:
         os.environ["TUI_EVALS_DB"] = db
@@ -184,6 +215,16 @@ def help_command(topic: tuple[str, ...]) -> None:
     from .manual import show_page
 
     show_page(" ".join(topic) or None)
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.option("--install", is_flag=True, help="Write it to where SHELL looks for it, instead of printing it.")
+def completion_command(shell: str, install: bool) -> None:
+    """Print the completion of SHELL, or install it: commands, options, runs, targets, datasets and experiments."""
+    from .completing import completion
+
+    completion(cli, shell, install)
 
 
 @click.command("doctor")

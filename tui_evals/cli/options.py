@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import click
 
@@ -15,3 +17,48 @@ trusting = click.option(
     is_flag=True,
     help="Let the project run its commands and code, and send keys where it says, unasked.",
 )
+
+
+_ALL = "tui_evals.help_all"
+"""Where a context notes that every option is to be shown."""
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        ctx.meta[_ALL] = True
+        from tui_evals.cli.output import say
+
+        say(ctx.get_help())
+        ctx.exit()
+
+
+help_all = click.option(
+    "--help-all", is_flag=True, expose_value=False, is_eager=True, callback=_show_all, help="Show everything there is."
+)
+
+
+def shows_all(ctx: click.Context) -> bool:
+    """Whether --help-all was given."""
+    return bool(ctx.meta.get(_ALL))
+
+
+class GroupedHelp(click.Command):
+    """A command whose help has everyday options in groups, and the rest with --help-all."""
+
+    groups: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """The names of parameters under each heading."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups, and with --help-all what is in none of them."""
+        params: dict[str, Any] = {param.name or "": param for param in self.get_params(ctx)}
+        grouped = {name for names in self.groups.values() for name in names}
+        rest = [name for name in params if name not in grouped]
+        shown = {**self.groups, "More": rest} if shows_all(ctx) else self.groups
+        for heading, names in shown.items():
+            rows = [params[name].get_help_record(ctx) for name in names if name in params]
+            with formatter.section(heading):
+                formatter.write_dl([row for row in rows if row is not None])
+        if not shows_all(ctx):
+            count = sum(params[name].get_help_record(ctx) is not None for name in rest)
+            formatter.write_paragraph()
+            formatter.write_text(f"{count} more options: {ctx.command_path} --help-all")

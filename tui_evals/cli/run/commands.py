@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import click
 
-from tui_evals.cli.options import as_json, environment, file_path, trusting
+from tui_evals.cli.options import GroupedHelp, as_json, environment, file_path, help_all, trusting
 from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 _quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
@@ -51,8 +52,25 @@ class _GateValue(click.ParamType):  # type: ignore[type-arg]  # generic since cl
             self.fail(str(problem), param, ctx)
 
 
-class Variadic(Gated):
+class Variadic(GroupedHelp, Gated):
     """A command whose --prompts and --expected take every word up to the next option."""
+
+    groups: ClassVar[Mapping[str, Sequence[str]]] = {
+        "What is asked": ("targets", "prompts", "sweep", "only", "items", "limit", "repeats"),
+        "How": (
+            "judge",
+            "evaluators",
+            "concurrency",
+            "max_cost",
+            "no_cache",
+            "trusting",
+            "plan_only",
+            "detach",
+            "name",
+        ),
+        "Gates": tuple(option.name for option in OPTIONS if option.name not in ("max_missing", "fail_on_incomplete")),
+        "Output": ("outputs", "summary", "quiet", "as_json"),
+    }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat the option before each of its words, which is how click wants it."""
@@ -95,6 +113,7 @@ def _cluster(command: Any) -> Any:
 
 
 @click.command("run", cls=Variadic)
+@help_all
 @click.argument("dataset", required=False, type=file_path)
 @click.option(
     "-t",
@@ -155,10 +174,9 @@ def _cluster(command: Any) -> Any:
 def run_command(**options: Any) -> int:
     """Ask every item of DATASET of every target, judge the answers, and keep all of it.
 
-    Without DATASET the usual places are searched. Prompts x targets x values of -P x repeats is
-    one run with comparable columns.
-    With --registry DATASET names evals of OpenAI Evals (`tui-evals help registries`), each of which is a run.
-    The first Ctrl-C finishes what is in flight, the second stops; either way `tui-evals resume` goes on where it was.
+    DATASET is a file, or an experiment by its name (`tui-evals help experiments`). Without it the one experiment of the
+    project is run, or else its dataset. Prompts x targets x values of -P x repeats is one run with comparable columns.
+    The first Ctrl-C finishes what is in flight, the second stops. `tui-evals resume` continues either.
     """
     from tui_evals.cli.run.start import start
 

@@ -45,7 +45,6 @@ from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.execution import note_refusal
 from tui_evals.runs.experiments import (
     Experiment,
-    experiment_name,
     experiment_named,
     read_experiment,
     swept_targets,
