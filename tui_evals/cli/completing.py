@@ -32,7 +32,8 @@ def completion(cli: click.Command, shell: str, install: bool) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise Stop(f"there is no completion for {shell}")
-    script = kind(cli, {}, "tui-evals", VARIABLE).source()
+    made = kind(cli, {}, "tui-evals", VARIABLE)
+    script = made.source_template % made.source_vars()  # its source() would start the shell to ask its version
     if not install:
         say(script)
         return
