@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tui_evals.api.gating import GateResults, GatesNotMet, gate
     from tui_evals.api.generating import GeneratedTests, GenerationStopped, generate_tests
     from tui_evals.api.importing import import_from
+    from tui_evals.api.pytest_plugin import Recorder
+    from tui_evals.api.recording import Case, cases
     from tui_evals.api.results import Answer
     from tui_evals.api.run import EveryCallFailed, Run, RunComparison, RunStopped, estimate_rescore, list_runs, rescore
     from tui_evals.datasets.model import Dataset, Item, Turn
@@ -46,6 +48,7 @@ __all__ = [
     "BattleDuel",
     "BattleStopped",
     "CannotPlan",
+    "Case",
     "ConfigurationError",
     "Dataset",
     "DatasetError",
@@ -61,6 +64,7 @@ __all__ = [
     "ImportResult",
     "Item",
     "NotApproved",
+    "Recorder",
     "Reply",
     "Request",
     "Run",
@@ -73,6 +77,7 @@ __all__ = [
     "__version__",
     "aevaluate",
     "battle",
+    "cases",
     "estimate",
     "estimate_rescore",
     "evaluate",
@@ -90,6 +95,8 @@ _MODULES = {
     "api.generating": ("generate_tests", "GeneratedTests", "GenerationStopped"),
     "api.gating": ("gate", "GateResults", "GatesNotMet"),
     "api.importing": ("import_from",),
+    "api.pytest_plugin": ("Recorder",),
+    "api.recording": ("Case", "cases"),
     "api.results": ("Answer",),
     "api.run": (
         *("Run", "RunComparison", "RunStopped", "EveryCallFailed"),

@@ -7,9 +7,11 @@ used.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 if TYPE_CHECKING:
     from .pytest_runs import ClosingLine, SessionRuns
+    from .recording import Case
     from .results import Answer
     from .run import Run
 
@@ -28,7 +31,10 @@ _SUFFIXES = (".json", ".jsonl", ".csv")
 _NO_MARK = re.compile(r"\W+")
 _FOLDER = "tui_evals_folder"
 """The folder where the processes of a session note their runs, as xdist hands it to its workers."""
+_SESSION = "tui_evals_session"
 _SHARED = pytest.StashKey[Path]()
+_CASE = "case"
+"""The parameter of a test that `cases` fills."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,18 +76,77 @@ def _gate_value(option: GateOption, text: str) -> object:
         raise argparse.ArgumentTypeError(f"{problem}{before}") from None
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the folder where the processes of the session note their runs."""
-    if config.getoption("--tui-evals"):
+def _shared_folder(config: pytest.Config) -> Path:
+    """The folder where the processes of the session note their runs, made by the first one that needs it."""
+    if _SHARED not in config.stash:
         worker = getattr(config, "workerinput", None)
         config.stash[_SHARED] = Path(worker[_FOLDER] if worker else tempfile.mkdtemp(prefix="tui-evals-pytest-"))
+    return config.stash[_SHARED]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of xdist where that folder is."""
-    if _SHARED in node.config.stash:
-        node.workerinput[_FOLDER] = str(node.config.stash[_SHARED])
+    """Tell a worker of xdist where that folder is, and which process is that of the session."""
+    node.workerinput[_FOLDER] = str(_shared_folder(node.config))
+    node.workerinput[_SESSION] = os.getpid()
+
+
+@pytest.fixture
+def tui_evals(request: pytest.FixtureRequest) -> Recorder:
+    """Records answers of the test, and judges them as their dataset says (`tui-evals help python`)."""
+    return Recorder(request)
+
+
+class Recorder:
+    """Records the answers of one test."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+        self._since = time.time()
+
+    def record(self, answer: object, case: Case | None = None, *, turn: int = 1) -> Answer:
+        """Keep an answer to a case, by default that of the test, and return it once it is judged."""
+        from .recording import Recording, RecordingFailed, RecordingTerms
+
+        config, node = self._request.config, self._request.node
+        of_test: Case | None = node.callspec.params.get(_CASE) if hasattr(node, "callspec") else None
+        asked = case or of_test
+        if asked is None:
+            raise TypeError("Say which case is answered: record(answer, case), or decorate the test with cases(...).")
+        chosen = {
+            one.position
+            for item in self._request.session.items
+            if hasattr(item, "callspec") and (one := item.callspec.params.get(_CASE)) and one.dataset == asked.dataset
+        }
+        root = config.rootpath
+        inside = asked.dataset.is_relative_to(root)
+        name = f"{asked.dataset.relative_to(root).as_posix() if inside else asked.dataset} (answers of tests)"
+        option = config.getoption
+        terms = RecordingTerms(
+            name=name,
+            dataset=str(asked.dataset),
+            root=str(root),
+            positions=sorted(chosen | {asked.position}),
+            session=getattr(config, "workerinput", {}).get(_SESSION, os.getpid()),
+            judge=option("--tui-evals-judge"),
+            without_judges=option("--tui-evals-without-judges"),
+            max_cost=option("--tui-evals-max-cost"),
+            trust=option("--tui-evals-trust"),
+            allow_unjudged=option("--tui-evals-allow-unjudged"),
+        )
+        recording = Recording(_runs(config).note(name))
+        recording.demand(terms)
+        try:
+            return recording.record(asked, answer, turn=turn - 1, root=root, since=self._since)
+        except RecordingFailed as problem:
+            pytest.fail(str(problem), pytrace=False)
+
+    def check(self, answer: object, case: Case | None = None, *, turn: int = 1) -> Answer:
+        """Record an answer, and fail the test unless it passes."""
+        judged = self.record(answer, case, turn=turn)
+        if judged.status in ("fail", "partial", "error"):
+            pytest.fail(_failure_text(judged, judged.expected or ""), pytrace=False)
+        return judged
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -109,13 +174,19 @@ def _runs(config: pytest.Config) -> SessionRuns:
         allow_unjudged=option("--tui-evals-allow-unjudged"),
         use_cache=not option("--tui-evals-no-cache"),
     )
-    return SessionRuns(config.stash[_SHARED], terms)
+    return SessionRuns(_shared_folder(config), terms)
 
 
 def _closing_lines(config: pytest.Config) -> list[ClosingLine]:
     """A line for each dataset that was asked; importing nothing where none was."""
     folder = config.stash.get(_SHARED, None)
-    return list(_runs(config).closing_lines()) if folder is not None and any(folder.iterdir()) else []
+    if folder is None:
+        return []
+    for answers in folder.glob("*.answers"):
+        from .recording import Recording
+
+        Recording(answers.with_suffix(".json")).end()
+    return list(_runs(config).closing_lines()) if any(folder.glob("*.json")) else []
 
 
 def _too_much_missing(line: ClosingLine, config: pytest.Config) -> bool:
@@ -124,11 +195,35 @@ def _too_much_missing(line: ClosingLine, config: pytest.Config) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail the session where more answers are missing than --tui-evals-max-missing allows."""
-    if _is_worker(session.config) or session.exitstatus != pytest.ExitCode.OK:
+    """Fail the session where more answers are missing than allowed, or recorded answers do not meet a gate."""
+    if _is_worker(session.config):
         return
-    if any(_too_much_missing(line, session.config) for line in _closing_lines(session.config)):
+    missing = any(_too_much_missing(line, session.config) for line in _closing_lines(session.config))
+    met = _recorded_answers_meet_gates(session.config)
+    if session.exitstatus == pytest.ExitCode.OK and (missing or not met):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _recorded_answers_meet_gates(config: pytest.Config) -> bool:
+    """Whether every run of answers that tests recorded meets the gates; their tables are kept for the end."""
+    folder, gates, met = config.stash.get(_SHARED, None), _gates(config), True
+    for answers in folder.glob("*.answers") if folder is not None and gates else ():
+        from tui_evals.present.gates import gate_lines
+        from tui_evals.runs.errors import CannotPlan
+        from tui_evals.text.safe import safe
+
+        from .gating import gate
+        from .pytest_runs import read_note
+
+        if note := read_note(answers.with_suffix(".json")):
+            try:
+                results = gate(note["key"], project=config.rootpath, **gates)
+                lines = [*gate_lines(results.checks), safe(results.line)]
+            except CannotPlan as problem:
+                results, lines = None, [safe(str(problem))]
+            _runs(config).keep_gates(note["name"], lines)
+            met = met and bool(results)
+    return met
 
 
 def _gates(config: pytest.Config) -> dict[str, Any]:
@@ -137,7 +232,7 @@ def _gates(config: pytest.Config) -> dict[str, Any]:
     --tui-evals-max-missing alone is no gate: it decides whether items that were not asked fail the session.
     """
     values = {option.name: config.getoption(_flag(option)) for option in OPTIONS}
-    decides = config.getoption("--tui-evals") and gates_of({**values, "max_missing": None}).deciding
+    decides = gates_of({**values, "max_missing": None}).deciding
     return {name: value for name, value in values.items() if value is not None} if decides else {}
 
 

@@ -75,9 +75,9 @@ class SessionRuns:
 
     def run(self, dataset: Path, name: str, positions: Iterable[int]) -> Run:
         """The run of a dataset; `positions` are those of the selected items once its matrix is expanded."""
-        note = self._note(name)
-        with _locked(note.with_suffix(".lock")):
-            known = _read_note(note)
+        note = self.note(name)
+        with locked(note.with_suffix(".lock")):
+            known = read_note(note)
             if known.get("ended"):
                 return self._stored(known["key"])
             try:
@@ -89,15 +89,16 @@ class SessionRuns:
 
     def keep_gates(self, name: str, lines: Sequence[str]) -> None:
         """Note the table of the gates of a dataset for the end of the session."""
-        note = self._note(name)
-        write_private_json(note, {**_read_note(note), "gates": list(lines)})
+        note = self.note(name)
+        write_private_json(note, {**read_note(note), "gates": list(lines)})
 
-    def _note(self, name: str) -> Path:
+    def note(self, name: str) -> Path:
+        """The file that notes the run of a dataset."""
         return self._folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
 
     def closing_lines(self) -> Iterator[ClosingLine]:
         """A line for each dataset whose run was begun, in the order of their names."""
-        notes = sorted((_read_note(file) for file in self._folder.glob("*.json")), key=lambda note: str(note["name"]))
+        notes = sorted((read_note(file) for file in self._folder.glob("*.json")), key=lambda note: str(note["name"]))
         for note in notes:
             with Reader(store_of(project_root(self._terms.root))) as reader:
                 run = reader.find_run(note["key"])
@@ -143,12 +144,14 @@ class SessionRuns:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
+def locked(file: Path) -> Iterator[None]:
+    """Hold a lock between the processes of a session for a block."""
     with file.open("w") as opened:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield
 
 
-def _read_note(file: Path) -> Mapping[str, Any]:
+def read_note(file: Path) -> Mapping[str, Any]:
+    """A note on a run; empty where there is none."""
     note: Mapping[str, Any] = json.loads(read_text(file)) if file.exists() else {}
     return note

@@ -1,0 +1,112 @@
+"""Tests of the user's own that answer the cases of a dataset: one run keeps and judges what they record."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.api.test_pytest_plugin import USUAL
+from tui_evals.store.reader import Reader
+
+ROOT = Path(__file__).parents[2]
+DATA = {
+    "schemaVersion": "1.11.0",
+    "default_evaluators": {"Includes": {}},
+    "items": [
+        {"testId": "one", "prompt": "Say one", "expected_response": "one", "variables": {"n": 1}},
+        {"testId": "two", "prompt": "Say two", "expected_response": "zwei"},
+        {"turns": [{"prompt": "Say three", "expected_response": "three"}, {"prompt": "Say four", "ideal": ["four"]}]},
+    ],
+}
+TEST = """
+import tui_evals as evals
+
+@evals.cases("evals/shop.json")
+def test_shop(case, tui_evals):
+    assert case.name != "one" or case.variables == {"n": 1}
+    tui_evals.check(case.prompt)
+    if "turns" in case.item:
+        answer = tui_evals.check({"text": case.item["turns"][1]["prompt"]}, turn=2)
+        assert answer.passed and answer.turn == 1 and answer.scores["Includes"].result == "pass"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "evals" / "shop.json").write_text(json.dumps(DATA))
+    (tmp_path / "tests" / "test_shop.py").write_text(TEST)
+    return tmp_path
+
+
+def run(folder, *words):
+    command = [sys.executable, "-m", "pytest", *USUAL, *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def stored(folder):
+    with Reader(folder / ".evals" / "evals.db") as reader:
+        (run,) = reader.runs()
+        return run, reader.totals(run.id), list(reader.all_rows(run.id))
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_what_tests_answer_is_judged_and_kept_in_one_run(folder, processes):
+    if processes:
+        pytest.importorskip("xdist")
+    code, out = run(folder, *processes, "tests")
+    assert code == 1 and "1 failed, 2 passed" in out and "test_shop[two]" in out
+    assert "Includes: fail: the answer includes none of 'zwei'" in out and "Traceback" not in out
+    found, totals, rows = stored(folder)
+    assert (found.status, found.tags, found.targets, found.source) == (
+        "finished",
+        ("pytest",),
+        ("pytest",),
+        "evals/shop.json",
+    )
+    assert (totals.total, totals.passed, totals.failed) == (4, 3, 1)
+    assert all(row.latency_ms is not None and row.latency_ms < 30_000 for row in rows)
+    assert f"evals/shop.json (answers of tests): run {found.key}: 3 of 4 pass" in out
+    assert not (folder / "tests" / ".evals").exists()
+
+
+def test_an_answer_that_a_test_does_not_give_is_missing_and_said(folder):
+    (folder / "tests" / "test_shop.py").write_text(
+        TEST.replace(
+            "    tui_evals.check(case.prompt)", "    assert case.name != 'one'\n    tui_evals.record(case.prompt)"
+        )
+    )
+    code, out = run(folder, "tests")
+    found, totals, _ = stored(folder)
+    assert code == 1 and "1 failed, 2 passed" in out
+    assert (found.status, totals.pending) == ("interrupted", 1)
+    assert "1 of 4 answers are missing" in out and "the tests ended without an answer to every item" in out
+
+
+def test_gates_decide_over_recorded_answers(folder):
+    (folder / "tests" / "test_shop.py").write_text(
+        TEST.replace("tui_evals.check(case.prompt)", "tui_evals.record(case.prompt)")
+    )
+    code, out = run(folder, "--tui-evals-fail-under", "70", "tests")
+    assert code == 0 and "3 passed" in out and "✓ met" in out
+    code, out = run(folder, "--tui-evals-fail-under", "80", "tests")
+    assert code == 1 and "3 passed" in out and "✗ not met" in out
+    code, out = run(folder, "--tui-evals-fail-on-regression", "--", "tests")
+    assert code == 1 and "no baseline is set" in out
+
+
+def test_what_cannot_be_recorded_is_a_sentence(folder):
+    (folder / "evals" / "shop.json").write_text(json.dumps({**DATA, "default_evaluators": {"Relevance": {}}}))
+    code, out = run(folder, "tests")
+    assert code == 1 and "judged by a model and no judge is named" in out and "Traceback" not in out
+    (folder / "evals" / "shop.json").unlink()
+    code, out = run(folder, "tests")
+    assert code != 0 and "there is no such file" in out

@@ -1,0 +1,287 @@
+"""Answers that tests give themselves: the cases of a dataset, and one run that keeps and judges what they answer.
+
+All processes of a pytest session share the run. A process of its own executes it: it takes the answers of the tests
+from a folder, as a target that answers once a test has, so limits, judges and the store work as in every other run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.document import load
+from tui_evals.datasets.item_names import names_in_run
+from tui_evals.datasets.matrix import expanded
+from tui_evals.files import write_private_json
+from tui_evals.interpreter import python_command
+from tui_evals.project_files import read_text
+from tui_evals.runs.project import load_project, store_of
+from tui_evals.store.reader import Reader
+from tui_evals.targets.answers import parse_reply
+from tui_evals.targets.base import ConfigurationError, Reply, Request, Usage
+from tui_evals.transcript import from_json, to_json
+
+from .evaluating import execute_prepared, prepared_run
+from .pytest_runs import locked, read_note
+from .results import Answer, answer_of
+from .run import RunStopped
+
+POLL = 0.02
+_UNFINISHED = ("pending", "running", "answered")
+_TERMS, _END, _OVER, _FAILED, _LOG, _PROCESS = "terms", "end", "over", "failed", "log", "process"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One item of a dataset, for a test that answers it itself."""
+
+    dataset: Path
+    name: str
+    position: int
+    item: Mapping[str, Any] = field(repr=False)
+    """The whole item, once a matrix is expanded."""
+
+    @property
+    def prompt(self) -> str:
+        """What is asked; of a conversation, in its first turn."""
+        return str(self._unit.get("prompt") or "")
+
+    @property
+    def expected(self) -> str | None:
+        """What is expected of the answer; of a conversation, in its first turn."""
+        return self._unit.get("expected_response") or next(iter(self._unit.get("ideal") or ()), None)
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """The variables of the item."""
+        return self.item.get("variables") or {}
+
+    @property
+    def _unit(self) -> Mapping[str, Any]:
+        turns = self.item.get("turns")
+        return turns[0] if isinstance(turns, list) and turns else self.item
+
+
+def cases_of(dataset: Path) -> list[Case]:
+    """The cases of a dataset, in the order of its items; DatasetError where it cannot be read."""
+    asked, _ = expanded(load(dataset))
+    items = asked.data["items"]
+    names = names_in_run([name if isinstance(name := item.get("testId"), str) else None for item in items])
+    return [Case(dataset, name, place, item) for place, (item, name) in enumerate(zip(items, names, strict=True))]
+
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+def cases(dataset: str | Path) -> Callable[[Test], Test]:
+    """Call a test of pytest with each item of a dataset, as its argument `case`.
+
+    The path is relative to the folder of the test, one above it in the project, or the folder pytest starts in.
+    """
+
+    def decorate(test: Test) -> Test:
+        import pytest  # which only tests need
+
+        file = _dataset_near(Path(dataset), Path(inspect.getfile(test)).resolve().parent)
+        parameters = [pytest.param(case, id=case.name) for case in cases_of(file)]
+        decorated: Test = pytest.mark.parametrize("case", parameters)(test)
+        return decorated
+
+    return decorate
+
+
+def _dataset_near(dataset: Path, folder: Path) -> Path:
+    top = project_root(folder)
+    places = [folder, *(place for place in folder.parents if place.is_relative_to(top)), Path.cwd()]
+    return next((place / dataset for place in places if (place / dataset).is_file()), folder / dataset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingTerms:
+    """How the run of recorded answers is judged; a file passes it to the process that executes the run."""
+
+    name: str
+    dataset: str
+    root: str
+    positions: list[int]
+    session: int
+    """The process of the session: when it is gone, nothing more is answered."""
+    judge: str | None = None
+    without_judges: bool = False
+    max_cost: float | None = None
+    trust: bool = False
+    allow_unjudged: bool = False
+    use_cache: bool = True
+
+
+class RecordingFailed(Exception):
+    """An answer could not be recorded; the message says why."""
+
+
+class Recording:
+    """The run of the recorded answers to one dataset, as the processes of a session see it."""
+
+    def __init__(self, note: Path) -> None:
+        self._note = note
+        self._folder = note.with_suffix(".answers")
+
+    def demand(self, terms: RecordingTerms) -> None:
+        """Start the process that executes the run, unless another process of the session did."""
+        with locked(self._note.with_suffix(".lock")):
+            if not self._folder.exists():
+                self._folder.mkdir(mode=0o700)
+                self._start(terms)
+
+    def end(self) -> None:
+        """Tell the process that no more answers come, and wait until the run has ended."""
+        (self._folder / _END).touch()
+        while not (self._folder / _OVER).exists() and _is_alive(int(read_text(self._folder / _PROCESS))):
+            time.sleep(POLL)
+
+    def _start(self, terms: RecordingTerms) -> None:
+        """Start the process that executes the run."""
+        write_private_json(self._folder / _TERMS, asdict(terms))
+        with (self._folder / _LOG).open("wb") as log:
+            command = python_command("-m", "tui_evals.api.recording", str(self._folder))
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=terms.root, start_new_session=True
+            )
+        (self._folder / _PROCESS).write_text(str(process.pid))
+
+    def record(self, case: Case, value: object, *, turn: int, root: Path, since: float) -> Answer:
+        """Keep an answer, and return it once it is judged; RecordingFailed says why it is not."""
+        now = time.time()
+        reply = parse_reply(value, case.name)
+        file = self._folder / f"{case.position}-{turn}.answer"
+        if file.exists():
+            raise RecordingFailed(f"An answer of {case.name} is recorded already. A test records one for each turn.")
+        write_private_json(file, _reply_data(reply) | {"started": since, "seconds": now - since})
+        key = self._key()
+        with Reader(store_of(project_root(root))) as reader:
+            run = reader.find_run(key)
+            item = reader.snapshot(run.snapshot)["items"][case.position]
+            while True:
+                rows = [row for row in reader.answers_to(run.id, [case.position]) if row.turn == turn]
+                if rows and rows[0].status not in _UNFINISHED:
+                    (told,) = reader.told(run, rows)
+                    return answer_of(run, told, item)
+                run = reader.find_run(key)
+                if run.status in ("interrupted", "finished"):
+                    why = run.message or f"the run {key} is {run.status}"
+                    raise RecordingFailed(f"The answer of {case.name} was not judged: {why}")
+                time.sleep(POLL)
+
+    def _key(self) -> str:
+        """The key of the run, once it is stored."""
+        while not (note := read_note(self._note)):
+            if (self._folder / _FAILED).exists() or not _is_alive(int(read_text(self._folder / _PROCESS))):
+                why = self._folder / _FAILED
+                raise RecordingFailed(read_text(why if why.exists() else self._folder / _LOG))
+            time.sleep(POLL)
+        return str(note["key"])
+
+
+_PLAIN = ("text", "tool_calls", "cost", "model", "finish_reason")
+
+
+def _reply_data(reply: Reply) -> dict[str, Any]:
+    """A reply as JSON data, for the process that executes the run."""
+    return {
+        **{name: getattr(reply, name) for name in _PLAIN},
+        "usage": None if reply.usage is None else asdict(reply.usage),
+        "transcript": None if reply.transcript is None else to_json(reply.transcript),
+    }
+
+
+def _reply_from_data(data: Mapping[str, Any]) -> Reply:
+    usage, transcript = data["usage"], data["transcript"]
+    fields = {
+        **data,
+        "tool_calls": tuple(data["tool_calls"]),
+        "usage": None if usage is None else Usage(**usage),
+        "transcript": None if transcript is None else from_json(transcript),
+    }
+    return Reply(**fields)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class _Answers:
+    """A target that gives to each question what its test answered."""
+
+    name = "pytest"
+    keeps_time = True
+
+    def __init__(self, folder: Path, session: int) -> None:
+        self._folder, self._session = folder, session
+
+    async def ask(self, request: Request) -> Reply:
+        """The answer of the test of this item, once it is there."""
+        file = self._folder / f"{request.position}-{request.turn}.answer"
+        while not file.exists():
+            if (self._folder / _END).exists() or not _is_alive(self._session):
+                raise ConfigurationError("the tests ended without an answer to every item")
+            await asyncio.sleep(POLL)
+        return _reply_from_data(json.loads(await asyncio.to_thread(read_text, file)))
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+async def _execute(folder: Path, note: Path, terms: RecordingTerms) -> None:
+    here = load_project(project_root(Path(terms.root)), trusting=terms.trust)
+    prepared = prepared_run(
+        here,
+        Path(terms.dataset),
+        _Answers(folder, terms.session),
+        terms.judge,
+        None,
+        sweep={},
+        tags=("pytest",),
+        without_judges=terms.without_judges,
+        allow_unjudged=terms.allow_unjudged,
+        positions=frozenset(terms.positions),
+        concurrency=max(len(terms.positions), 1),
+        max_cost=terms.max_cost,
+        use_cache=False,
+    )
+
+    def note_key(key: str) -> None:
+        write_private_json(note, {"name": terms.name, "key": key, "ended": True})
+
+    await execute_prepared(prepared, here, stored=note_key)
+
+
+def main(folder: Path) -> None:
+    """Execute the run of a folder of answers."""
+    terms = RecordingTerms(**json.loads(read_text(folder / _TERMS)))
+    try:
+        asyncio.run(_execute(folder, folder.with_suffix(".json"), terms))
+    except RunStopped:
+        pass  # the store says why, and the session too
+    except Exception as problem:
+        part = folder / f"{_FAILED}.part"
+        part.write_text(str(problem) or type(problem).__name__)
+        part.rename(folder / _FAILED)
+    finally:
+        (folder / _OVER).touch()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
