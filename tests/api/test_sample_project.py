@@ -20,9 +20,8 @@ FILES = ("agent.py", "judges.py", "orders.py", "tests/test_agent.py")
 
 @pytest.fixture
 def project(tmp_path):
-    folder = shutil.copytree(ROOT / "sample_datasets" / "library-project", tmp_path / "project")
-    shutil.rmtree(folder / ".evals", ignore_errors=True)
-    return folder
+    made = shutil.ignore_patterns("evals.db*", "logs", "__pycache__")
+    return shutil.copytree(ROOT / "sample_datasets" / "library-project", tmp_path / "project", ignore=made)
 
 
 def python(folder, *words):
