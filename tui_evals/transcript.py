@@ -11,11 +11,12 @@ does not know is kept and written back: parts of other types as `Unknown`, furth
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, overload
 
 VERSION = 1
 Which: TypeAlias = Literal["last", "all"]
@@ -190,7 +191,7 @@ class Message:
 class Transcript:
     """The messages of one answer in order; the question is none of them."""
 
-    messages: tuple[Message, ...] = ()
+    messages: Sequence[Message] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -231,18 +232,38 @@ def reasoning_text(transcript: Transcript) -> str:
     return "\n\n".join(part.text for part in parts_of(transcript, Reasoning) if part.text)
 
 
+Place: TypeAlias = tuple[int, int]
+"""Where a part is: which message, and which of its parts."""
+
+
+def outcome_places(messages: Iterable[Message]) -> dict[Place, Place | None]:
+    """Where each call has what the tool gave, None where nobody knows; an id that comes again is another call."""
+    places: dict[Place, Place | None] = {}
+    waiting: dict[str, list[Place]] = {}
+    for number, message in enumerate(messages):
+        for at, part in enumerate(message.parts):
+            if isinstance(part, Call):
+                waiting.setdefault(part.id, []).append((number, at))
+                places[number, at] = None
+            elif isinstance(part, Result) and waiting.get(part.id):
+                places[waiting[part.id].pop(0)] = number, at
+    return places
+
+
 def calls_with_results(transcript: Transcript) -> tuple[tuple[Call, Result | None], ...]:
-    """Each call with what the tool gave, None where nobody knows; an id that comes again is another call."""
-    pairs: list[tuple[Call, Result | None]] = []
-    waiting: dict[str, list[int]] = {}
-    for part in transcript.parts:
-        if isinstance(part, Call):
-            waiting.setdefault(part.id, []).append(len(pairs))
-            pairs.append((part, None))
-        elif isinstance(part, Result) and waiting.get(part.id):
-            place = waiting[part.id].pop(0)
-            pairs[place] = (pairs[place][0], part)
-    return tuple(pairs)
+    """Each call with what the tool gave, None where nobody knows."""
+    places = outcome_places(transcript.messages)
+    wanted = {place for place in (*places, *places.values()) if place is not None}
+    parts = {
+        (number, at): part
+        for number, message in enumerate(transcript.messages)
+        for at, part in enumerate(message.parts)
+        if (number, at) in wanted
+    }
+    return tuple(
+        (cast(Call, parts[call]), None if result is None else cast(Result, parts[result]))
+        for call, result in places.items()
+    )
 
 
 def documents_of(transcript: Transcript) -> tuple[Document, ...]:
@@ -274,6 +295,16 @@ def steps_of(transcript: Transcript) -> tuple[dict[str, Any], ...]:
                 steps[-1]["parts"] = [*steps[-1].get("parts", ()), *others]
     is_plain = len(steps) < 2 and not any("result" in call for step in steps for call in step["calls"])
     return () if is_plain else tuple(steps)
+
+
+def count_steps(transcript: Transcript) -> int:
+    """How many steps `steps_of` tells."""
+    count, has_results, called = 0, False, set[str]()
+    for message in transcript.messages:
+        count += message.role == "assistant"
+        called |= {part.id for part in message.parts if isinstance(part, Call)}
+        has_results |= any(isinstance(part, Result) and part.id in called for part in message.parts)
+    return count if has_results or count > 1 else 0
 
 
 _USER = "user"
@@ -420,6 +451,115 @@ def from_json(data: object) -> Transcript:
         raise ValueError(f"the transcript is of version {version}, and this tui-evals knows version {VERSION}")
     more = {name: value for name, value in data.items() if name not in ("version", "messages")}
     return Transcript(tuple(map(message_from_data, data["messages"])), more)
+
+
+_NEAR = 3
+
+
+class StoredMessages(Sequence[Message]):
+    """The messages of a long transcript as the JSON text they are stored in, each read when it is asked for."""
+
+    __slots__ = ("_near", "_places", "_text")
+
+    def __init__(self, text: str, places: Sequence[tuple[int, int]]) -> None:
+        self._text = text
+        self._places = places
+        """Where each begins and ends in the text."""
+        self._near: dict[int, Message] = {}
+        """The last that were read: a call and what its tool gave are neighbors."""
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, number: int) -> Message: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, number: int | slice) -> Message | tuple[Message, ...]:
+        if isinstance(number, slice):
+            return tuple(self[one] for one in range(*number.indices(len(self))))
+        if (message := self._near.get(number)) is None:
+            begin, end = self._places[number]
+            message = message_from_data(json.loads(self._text[begin:end]))
+            if len(self._near) > _NEAR:
+                self._near = {}  # a new one, for others may be reading the one before
+            self._near[number] = message
+        return message
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | StoredMessages):
+            return NotImplemented
+        return len(self) == len(other) and all(map(operator.eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+decode_at = json.JSONDecoder().raw_decode
+"""The JSON value that begins at a place of a text, and where it ends; ValueError where there is none."""
+
+
+def long_transcript(text: str, at: int) -> tuple[Transcript, int]:
+    """The transcript that begins at a place of a JSON text, and where it ends; its messages stay text.
+
+    ValueError says why there is none.
+    """
+    rest: dict[str, Any] = {}
+    places: list[tuple[int, int]] = []
+
+    def value(name: str, begin: int) -> int:
+        if name != "messages":
+            rest[name], end = decode_at(text, begin)
+            return end
+        end = read_array(text, begin, message)
+        rest[name] = []
+        return end
+
+    def message(begin: int) -> int:
+        data, end = decode_at(text, begin)
+        message_from_data(data)  # what cannot be read is found now, and not where it is shown
+        places.append((begin, end))
+        return end
+
+    end = read_object(text, at, value)
+    return replace(from_json(rest), messages=StoredMessages(text, places)), end
+
+
+def read_object(text: str, at: int, value: Callable[[str, int], int]) -> int:
+    """Go through a JSON object; `value` is given each name and where its value begins, and returns where it ends."""
+
+    def pair(begin: int) -> int:
+        name, end = decode_at(text, begin)
+        return value(str(name), _after(text, end, ":"))
+
+    return _read_entries(text, at, "{}", pair)
+
+
+def read_array(text: str, at: int, entry: Callable[[int], int]) -> int:
+    """Go through a JSON array; `entry` is given where each entry begins, and returns where it ends."""
+    return _read_entries(text, at, "[]", entry)
+
+
+def _read_entries(text: str, at: int, brackets: str, entry: Callable[[int], int]) -> int:
+    at = _after(text, at, brackets[0])
+    while text[at : at + 1] != brackets[1]:
+        at = _space(text, entry(at))
+        if text[at : at + 1] != brackets[1]:
+            at = _after(text, at, ",")
+    return at + 1
+
+
+def _after(text: str, at: int, sign: str) -> int:
+    """The place after a sign and the spaces around it."""
+    at = _space(text, at)
+    if text[at : at + 1] != sign:
+        raise ValueError(f"the JSON text has no {sign} at {at}")
+    return _space(text, at + 1)
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
 
 
 def message_data(message: Message) -> dict[str, Any]:

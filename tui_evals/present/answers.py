@@ -19,7 +19,7 @@ from tui_evals.store.records import (
     FailureCause,
     RunRow,
     ScoreRecord,
-    answer_steps,
+    step_count,
 )
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text.chats import attachment_text, question_text
@@ -183,7 +183,7 @@ def answer_words(
         _said(
             *(text for is_origin, text in said if not is_origin),
             f"answered by {record.model}" if record.model and not row.scripted else "",
-            _several(len(answer_steps(record)), "steps"),
+            _several(step_count(record), "steps"),
             _several(calls, "calls in all"),
             rejudged_text(rejudged) if rejudged is not None else "",
         ),

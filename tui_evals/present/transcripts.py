@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from itertools import accumulate
+from typing import Literal, overload
 
 from tui_evals.present.answers import pretty_json
 from tui_evals.store.records import AnswerRecord, transcript_of
@@ -29,6 +32,7 @@ from tui_evals.transcript import (
     Unknown,
     calls_with_results,
     documents_of,
+    outcome_places,
     parts_of,
     reasoning_text,
 )
@@ -55,28 +59,97 @@ class TranscriptLine:
         return DEPTHS.get(self.kind, 2)
 
 
-def transcript_lines(record: AnswerRecord | None) -> Iterator[TranscriptLine]:
-    """All that was said and done for an answer; nothing for one that is a text and calls alone."""
-    if record is None or not (record.steps or record.transcript):
-        return
-    transcript = transcript_of(record)
-    total = sum(message.role == "assistant" for message in transcript.messages)
-    is_conversation = any(message.role == "user" for message in transcript.messages)
-    outcomes = iter(calls_with_results(transcript))
-    shown: set[int] = set()
-    place = 0
-    for message in transcript.messages:
+class TranscriptLines(Sequence[TranscriptLine]):
+    """The lines of a transcript, each made of its message when it is asked for."""
+
+    def __init__(self, transcript: Transcript, answer: str | None) -> None:
+        self._transcript = transcript
+        self._answer = answer
+        self._steps: list[int] = []
+        """Which step each message is, or follows."""
+        self._is_conversation = False
+        self._outcomes = outcome_places(self._counted(transcript.messages))
+        self._below_calls = {place for place in self._outcomes.values() if place is not None}
+        """Results that are shown below their calls."""
+        self._last: tuple[int, list[TranscriptLine]] = (-1, [])
+
+    def _counted(self, messages: Iterable[Message]) -> Iterator[Message]:
+        for message in messages:
+            self._is_conversation |= message.role == "user"
+            self._steps.append((self._steps[-1] if self._steps else 0) + (message.role == "assistant"))
+            yield message
+
+    @cached_property
+    def _ends(self) -> Sequence[int]:
+        """Where the lines of each message end."""
+        counts = (sum(1 for _ in self._of(*one)) for one in enumerate(self._transcript.messages))
+        return list(accumulate(counts))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, number: int) -> TranscriptLine: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[TranscriptLine]: ...
+    def __getitem__(self, number: int | slice) -> TranscriptLine | list[TranscriptLine]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        place = range(len(self))[number]
+        message = bisect_right(self._ends, place)
+        if self._last[0] != message:
+            self._last = message, list(self._of(message, self._transcript.messages[message]))
+        return self._last[1][place - (self._ends[message - 1] if message else 0)]
+
+    def __iter__(self) -> Iterator[TranscriptLine]:
+        for number, message in enumerate(self._transcript.messages):
+            yield from self._of(number, message)
+
+    def _of(self, number: int, message: Message) -> Iterator[TranscriptLine]:
+        """The lines of a message."""
         if message.role == "user":
             yield _asked(message)
-        elif message.role == "assistant":
-            place += 1
+            return
+        is_answer = False
+        if message.role == "assistant":
+            step, total = self._steps[number], self._steps[-1]
             who = f" · {message.name}" if message.name else ""
-            yield TranscriptLine("step", f"step {place} of {total}{who}", _figures(message))
+            yield TranscriptLine("step", f"step {step} of {total}{who}", _figures(message))
             said = "".join(message.texts())
-            is_answer = place == total and not is_conversation and bool(said) and said == record.text
-            yield from _parts(message, is_answer, outcomes, shown)
-        else:
-            yield from _parts(message, False, outcomes, shown)
+            is_answer = step == total and not self._is_conversation and bool(said) and said == self._answer
+        yield from self._parts(number, message, is_answer)
+
+    def _parts(self, number: int, message: Message, is_answer: bool) -> Iterator[TranscriptLine]:
+        """The lines of its parts; a result is shown below its call, and by itself only where there is none."""
+        is_said = False
+        for at, part in enumerate(message.parts):
+            match part:
+                case Text():
+                    if is_answer and not is_said:
+                        yield TranscriptLine("left", "the answer")
+                    elif part.text and not is_answer:
+                        yield TranscriptLine("said", part.text, _took(part.took))
+                    is_said = True
+                case Call():
+                    yield TranscriptLine("call", f"→ {part.name} {arguments_text(part.arguments)}".rstrip())
+                    place = self._outcomes[number, at]
+                    result = None if place is None else self._transcript.messages[place[0]].parts[place[1]]
+                    if isinstance(result, Result):
+                        yield _result(part, result)
+                    else:
+                        yield TranscriptLine("left", "not called")
+                case Result():
+                    if (number, at) not in self._below_calls:
+                        yield _result(None, part)
+                case _:
+                    yield from _other(part)
+
+
+def transcript_lines(record: AnswerRecord | None) -> Sequence[TranscriptLine]:
+    """All that was said and done for an answer; nothing for one that is a text and calls alone."""
+    if record is None or not (record.steps or record.transcript):
+        return ()
+    return TranscriptLines(transcript_of(record), record.text)
 
 
 def _asked(message: Message) -> TranscriptLine:
@@ -86,34 +159,6 @@ def _asked(message: Message) -> TranscriptLine:
             "asked", f"user, whose goal is {str(ended.get('goal')).replace('_', ' ')}{': ' if said else ''}{said}"
         )
     return TranscriptLine("asked", f"user: {said}")
-
-
-def _parts(
-    message: Message, is_answer: bool, outcomes: Iterator[tuple[Call, Result | None]], shown: set[int]
-) -> Iterator[TranscriptLine]:
-    """The lines of a message; a result is shown below its call, and by itself only where there is none."""
-    is_said = False
-    for part in message.parts:
-        match part:
-            case Text():
-                if is_answer and not is_said:
-                    yield TranscriptLine("left", "the answer")
-                elif part.text and not is_answer:
-                    yield TranscriptLine("said", part.text, _took(part.took))
-                is_said = True
-            case Call():
-                yield TranscriptLine("call", f"→ {part.name} {arguments_text(part.arguments)}".rstrip())
-                _, result = next(outcomes)
-                if result is None:
-                    yield TranscriptLine("left", "not called")
-                else:
-                    shown.add(id(result))
-                    yield _result(part, result)
-            case Result():
-                if id(part) not in shown:
-                    yield _result(None, part)
-            case _:
-                yield from _other(part)
 
 
 def _other(part: Part) -> Iterator[TranscriptLine]:
@@ -184,11 +229,14 @@ def _media(what: str, kind: str, url: str, data: str) -> str:
 
 def transcript_text(record: AnswerRecord | None) -> str:
     """All that was said and done for an answer, as one text."""
-    return "\n".join(
-        f"{'  ' * line.depth}{text}{f' · {line.note}' if line.note and not place else ''}"
-        for line in transcript_lines(record)
-        for place, text in enumerate(line.text.splitlines() or [""])
-    )
+    return "\n".join(text_lines(record))
+
+
+def text_lines(record: AnswerRecord | None) -> Iterator[str]:
+    """The same line by line."""
+    for line in transcript_lines(record):
+        for place, text in enumerate(line.text.splitlines() or [""]):
+            yield f"{'  ' * line.depth}{text}{f' · {line.note}' if line.note and not place else ''}"
 
 
 def arguments_text(arguments: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tui_evals.figures import Figure, Sample, pass_rate
 from tui_evals.light_records import light_record
-from tui_evals.transcript import Transcript, plain_transcript, steps_of, transcript_of_steps
+from tui_evals.transcript import Transcript, count_steps, plain_transcript, steps_of, transcript_of_steps
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
 StopCode = Literal[
@@ -131,6 +131,11 @@ def transcript_of(record: AnswerRecord) -> Transcript:
 def answer_steps(record: AnswerRecord) -> tuple[Mapping[str, Any], ...]:
     """The steps to an answer that a run made itself, or that its target told; empty where there was one."""
     return record.steps or (steps_of(record.transcript) if record.transcript is not None else ())
+
+
+def step_count(record: AnswerRecord) -> int:
+    """How many steps `answer_steps` tells."""
+    return len(record.steps) or (count_steps(record.transcript) if record.transcript is not None else 0)
 
 
 @light_record(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 from tui_evals.figures import Figure, Interval, Sample, mean_interval, pass_rate
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.model_output import ending_word
-from tui_evals.transcript import from_json, to_json
+from tui_evals.transcript import decode_at, from_json, long_transcript, read_object, to_json
 
 from .errors import StoreError
 from .records import (
@@ -400,14 +400,31 @@ def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
     return dumps(record.request), text, dumps(rest)
 
 
+_LONG = 2**18
+"""From how many characters on the messages of a transcript stay text until they are asked for."""
+
+
+def _long_rest(text: str) -> dict[str, Any]:
+    """What `loads` gives, but for a transcript whose messages stay text."""
+    values: dict[str, Any] = {}
+
+    def value(name: str, begin: int) -> int:
+        values[name], end = (long_transcript if name == "transcript" else decode_at)(text, begin)
+        return end
+
+    if read_object(text, 0, value) != len(text):
+        raise ValueError("something stands behind the JSON object")
+    return values
+
+
 @_from_store
 def answer_record(request: str, text: str | None, rest: str) -> AnswerRecord:
     """An answer from its body."""
-    values = {"text": text, **loads(rest)}
+    values = {"text": text, **(loads(rest) if len(rest) < _LONG else _long_rest(rest))}
     for name in ("tool_calls", "steps"):
         if name in values:
             values[name] = tuple(values[name])
-    if "transcript" in values:
+    if isinstance(values.get("transcript"), dict):
         values["transcript"] = from_json(values["transcript"])
     return AnswerRecord(request=loads(request) if request else {}, **values)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,7 +46,7 @@ from tui_evals.present.runs import (
     wait_sentence,
 )
 from tui_evals.present.status import ANSWER_LOOKS, result_look, run_look
-from tui_evals.present.transcripts import transcript_text
+from tui_evals.present.transcripts import text_lines
 from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.figures import GridLine, GridOrder
@@ -305,7 +305,7 @@ def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) 
 def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
     rows = answers_to(reader, run, item)
     if as_json:
-        say_json([asdict(reader.detail(row.id)) for row in rows])
+        say_json([asdict(_in_full(reader.detail(row.id))) for row in rows])
         return
     document = reader.judged_by(run).document
     for row in rows:
@@ -324,14 +324,15 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
         ("prompt", prompt_text(unit, answer)),
         ("expected", expected_text(unit)),
         ("context", unit.get("context")),
-        ("steps", transcript_text(answer)),
+    ):
+        _say_section(title, str(text or "").splitlines())
+    _say_section("steps", text_lines(answer))
+    for title, text in (
         ("answer", answer.text if answer else None),
         ("error", error_text(answer)),
         ("raised", answer.traceback if answer else None),
     ):
-        if text:
-            say(f"  {title}", bold=True)
-            say("\n".join(f"    {line}" for line in str(text).splitlines()))
+        _say_section(title, str(text or "").splitlines())
     for record in detail.scores.get(run.scoring_pass, ()):
         _say_score(record)
     for record in detail.together.get(run.scoring_pass, ()):
@@ -345,6 +346,22 @@ def _say_detail(detail: Detail, run: RunRow, item: Mapping[str, Any], rejudged: 
     for line in (missing_text(row, answer), answer_words(row, answer, len(detail.calls), rejudged).text):
         if line:
             say(f"  {line}", dim=True)
+
+
+def _say_section(title: str, lines: Iterable[str]) -> None:
+    for number, line in enumerate(lines):
+        if not number:
+            say(f"  {title}", bold=True)
+        say(f"    {line}")
+
+
+def _in_full(detail: Detail) -> Detail:
+    """The facts of an answer with every message of its transcript read."""
+    answer = detail.answer
+    if answer is None or answer.transcript is None:
+        return detail
+    whole = replace(answer.transcript, messages=tuple(answer.transcript.messages))
+    return replace(detail, answer=replace(answer, transcript=whole))
 
 
 def _say_score(record: ScoreRecord, of: str = "") -> None:

@@ -20,7 +20,7 @@ from tui_evals.present.figures import short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
 from tui_evals.present.transcripts import transcript_text
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord, answer_steps
+from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord, step_count
 from tui_evals.store.rows import EarlierAttempt, Label
 from tui_evals.text import strictjson
 
@@ -262,7 +262,7 @@ def answer_block(
         error=optional(error_text(record)),
         chips=facts.origin,
         facts=facts.figures,
-        calls=tuple(_call(call) for call in (record.tool_calls if record and not answer_steps(record) else ())),
+        calls=tuple(_call(call) for call in (record.tool_calls if record and not step_count(record) else ())),
         steps=optional(transcript_text(record)),
         scores=tuple(map(score, scores)),
         together=tuple(map(score, together)),

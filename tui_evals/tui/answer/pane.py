@@ -335,7 +335,7 @@ class DetailPane(Pane):
     def _fold(self, way: int) -> None:
         """Unfold the transcript a level further, or fold it."""
         case, view = self._presenter.case, self._presenter.view
-        lines = list(transcript_lines(case.detail.answer)) if case is not None else []
+        lines = transcript_lines(case.detail.answer) if case is not None else ()
         if not lines:
             self.say("the answer is a text and has no steps")
             return

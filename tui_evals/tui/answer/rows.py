@@ -75,7 +75,7 @@ _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "str
 
 def tool_rows(detail: Detail, width: int, fold: Fold | None = None) -> Iterator[Rows]:
     """The tools the target wanted called, and where they were, the whole way to its answer."""
-    if lines := list(transcript_lines(detail.answer)):
+    if lines := transcript_lines(detail.answer):
         yield heading("Steps")
         yield tree_rows(lines, width, fold)
         return
