@@ -1,6 +1,5 @@
 """Answers of before transcripts, and transcripts of any length: nothing stored is rewritten, and no key is another."""
 
-import json
 import tracemalloc
 
 import pytest
