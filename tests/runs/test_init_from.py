@@ -6,7 +6,9 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import tomllib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -51,8 +53,9 @@ def test_from_python_writes_a_function_and_asks_it(shell, folder):
     out, config = begun(shell, folder, "python", "--at", "agents/bot.py:reply", "--ask", "Who are you?")
     assert "wrote agents/bot.py" in out and "'You said: Who are you?'" in out
     assert 'model = "python:agents/bot.py:reply"' in config
-    again = shell("init", "--from", "python")
-    assert again.code == 2 and "has [targets.function] already" in again.err
+    again = shell("init", "--from", "python", "--at", "agents/other.py:reply")
+    assert again.code == 0 and "replaced [targets.function]" in again.out
+    assert "agents/other.py:reply" in (folder / ".evals" / "config.toml").read_text()
 
 
 def test_from_command(shell, folder):
@@ -78,7 +81,7 @@ def address():
 
 def test_from_http_finds_where_the_answer_stands(shell, folder, address):
     out, config = begun(shell, folder, "http", "--at", address, "--ask", "Where is A-1?")
-    assert "the answer stands at $.reply.text" in out and "service answers: 'Order A-1 is on its way.'" in out
+    assert "the answer is at $.reply.text" in out and "service answers: 'Order A-1 is on its way.'" in out
     assert 'answer = "$.reply.text"' in config and '"message" = "{{ prompt }}"' in config
 
 
@@ -106,7 +109,7 @@ def test_questions_are_asked_at_a_terminal(folder):
 
 def test_what_is_missing_or_unfit_is_said(shell, folder):
     done = shell("init", "--from", "http")
-    assert done.code == 2 and "give --at" in done.err
+    assert done.code == 2 and "Give --at" in done.err
     done = shell("init", "--from", "command", "--at", "true", "--model", "x")
     assert done.code == 2 and "--model is nothing that --from command takes; it takes --ask, --at" in done.err
     assert "belongs to --from" in shell("init", "--at", "x").err
@@ -137,3 +140,37 @@ def test_every_kind_is_offered_and_its_section_is_read(tmp_path):
 )
 def test_where_an_answer_stands_in_a_reply(reply, path):
     assert answer_path(json.dumps(reply) if not isinstance(reply, str) else reply) == path
+
+
+def test_a_guess_is_no_answer_where_nobody_can_agree(shell, folder):
+    done = shell("init", "--from", "openai", "--model", "m")
+    assert done.code == 2 and "--at" in done.err and "8000" not in done.err
+
+
+def test_a_service_that_wants_a_login_asks_for_the_header(shell, folder, monkeypatch):
+    class Service(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            good = self.headers.get("Authorization") == "Bearer s3cret"
+            self.send_response(200 if good else 401)
+            self.end_headers()
+            self.wfile.write(b'{"reply": {"text": "hello"}}' if good else b"{}")
+
+        def log_message(self, *words):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        monkeypatch.setenv("SHOP_KEY", "s3cret")
+        words = ("init", "--from", "http", "--at", f"http://127.0.0.1:{server.server_port}/chat")
+        refused = shell(*words)
+        assert refused.code == 3 and "--header 'Authorization: Bearer env:NAME'" in refused.err
+        done = shell(*words, "--header", "Authorization: Bearer env:SHOP_KEY")
+        assert done.code == 0 and "'hello'" in done.out and "replaced [targets.service]" in done.out, done.err
+        ran = shell(*last_command(done.out))
+        assert ran.code == 0 and "2 of 2" in ran.out
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert "s3cret" not in (folder / ".evals" / "config.toml").read_text()

@@ -42,6 +42,14 @@ def add_section(root: Path, name: str, section: str) -> Path:
     return file
 
 
+def replace_section(root: Path, name: str, section: str) -> tuple[Path, bool]:
+    """Write the section of a target, instead of the one it had; whether there was one."""
+    had = name in _parse_toml(root / FILE, _read_text(root / FILE)).get("targets", {})
+    if had:
+        write_setting(root, ("targets", name), None)
+    return add_section(root, name, section), had
+
+
 def begin_configuration(root: Path, text: str) -> None:
     """Write a first configuration where there is none."""
     file = root / FILE
@@ -176,12 +184,17 @@ def {name}(prompt: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What has to be known of a target: the option that says it, how a person is asked, and what is usual."""
+    """What has to be known of a target: the option that says it, how a person is asked, and what is usual.
+
+    Without a text a person is not asked, unless the first call shows that it is needed.
+    """
 
     option: str
     text: str
     default: str | None = None
     """Taken where nothing is said; without one it has to be said."""
+    guessed: bool = False
+    """Whether the default is a guess, which only a person can agree to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +217,7 @@ def _http(said: Mapping[str, str]) -> str:
             "",
             "[targets.service.http]",
             f"url = {_text(said['at'])}",
+            *([f"headers = {{ {_headers(said['header'])} }}"] if said.get("header") else []),
             f'body = {{ {_text(said["field"])} = "{{{{ prompt }}}}" }}',
             *(
                 [f"answer = {_text(said['answer'])}    # where the answer stands in the reply"]
@@ -212,6 +226,12 @@ def _http(said: Mapping[str, str]) -> str:
             ),
         ]
     )
+
+
+def _headers(lines: str) -> str:
+    """Headers as they are written in the configuration, of lines such as `Authorization: Bearer env:NAME`."""
+    pairs = (line.partition(":") for line in lines.splitlines() if line.strip())
+    return ", ".join(f"{_text(name.strip())} = {_text(value.strip())}" for name, _, value in pairs)
 
 
 def _openai(said: Mapping[str, str]) -> str:
@@ -245,14 +265,15 @@ BEGINNINGS: Mapping[str, Beginning] = {
         (
             Question("at", "At which URL is the service asked?"),
             Question("field", "Which field of the JSON it is sent holds the question?", "message"),
-            Question("answer", "Where does the answer stand, as in $.reply.text? Empty: it is looked for", ""),
+            Question("answer", "Where is the answer, as in $.reply.text? Empty: it is looked for", ""),
+            Question("header", "", ""),
         ),
         _http,
     ),
     "openai": Beginning(
         "model",
         (
-            Question("at", "At which base URL is it asked?", "http://127.0.0.1:8000/v1"),
+            Question("at", "At which base URL is it asked?", "http://127.0.0.1:8000/v1", guessed=True),
             Question("model", "Which model?"),
             Question("key", "Which variable holds the key? Empty: it needs none", ""),
         ),

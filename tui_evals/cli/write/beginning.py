@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.target_opening import items_of
 from tui_evals.targets.answers import answer_path
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, attempt_clock
-from tui_evals.targets.config_file import BEGINNINGS, FUNCTION, add_section, write_setting
+from tui_evals.targets.config_file import BEGINNINGS, FUNCTION, Question, replace_section, write_setting
 from tui_evals.targets.opening import open_target
 from tui_evals.text.strictjson import PathError, find_by_path, loads
 
@@ -30,18 +32,18 @@ def begin_from(source: str, given: Mapping[str, str | None]) -> None:
     needed = {question.option for question in beginning.questions}
     if unfit := [option for option, value in given.items() if value is not None and option not in (*needed, "ask")]:
         raise Stop(f"--{unfit[0]} is nothing that --from {source} takes; it takes {_options([*needed, 'ask'])}")
-    said = {one.option: asked(one.text, one.default, given[one.option], one.option) for one in beginning.questions}
+    said = {one.option: _said(one, given[one.option]) for one in beginning.questions}
     first = asked("What is it asked first?", FIRST, given["ask"], "ask")
     name = beginning.name
     try:
         make_project(root)
         if source == "python":
             _write_function(said["at"])
-        file = add_section(root, name, beginning.section(said))
+        file, had = replace_section(root, name, beginning.section(said))
         here = open_project(None, trusting=False)
         if not here.settings.run.targets:
             write_setting(root, ("run", "targets"), [name])
-        say(f"wrote [targets.{name}] to {file.relative_to(root)}", fg="green")
+        say(f"{'replaced' if had else 'wrote'} [targets.{name}] in {file.relative_to(root)}", fg="green")
         if not STARTER.exists():
             write_first_questions(STARTER, first)
             say(f"wrote {STARTER}", fg="green")
@@ -49,12 +51,43 @@ def begin_from(source: str, given: Mapping[str, str | None]) -> None:
         raise Stop(str(problem)) from None
     except (OSError, CannotSave) as problem:
         raise Stop(f"the project cannot be made here: {problem}") from None
-    reply = _ask_once(here, here.settings.targets[name], first)
+    try:
+        reply = _ask_once(here, here.settings.targets[name], first)
+    except _NotLetIn as refusal:
+        said["header"] = _header_asked(refusal, source, said, given)
+        replace_section(root, name, beginning.section(said))
+        here = open_project(None, trusting=False)
+        reply = _ask_once(here, here.settings.targets[name], first)
     text = reply.text
     if source == "http" and not said["answer"]:
         text = _with_answer_path(root, name, text)
     say(f"✓ {name} answers: {cell(text, 70)!r}", fg="green")
     say(f"next: tui-evals run {STARTER} --target {name}", bold=True)
+
+
+class _NotLetIn(Stop):
+    """The service wants to know who asks."""
+
+
+def _said(question: Question, given: str | None) -> str:
+    """The answer to a question; a guess is no answer where nobody can agree to it."""
+    if not question.text:
+        return given or ""
+    default = None if question.guessed and not sys.stdin.isatty() else question.default
+    return asked(question.text, default, given, question.option)
+
+
+def _header_asked(refusal: Stop, source: str, said: Mapping[str, str], given: Mapping[str, str | None]) -> str:
+    """The header that a person says it needs, or the end of the command with how to give it."""
+    if given.get("header") or not sys.stdin.isatty():
+        words = shlex.join(["tui-evals", "init", "--from", source, "--at", said["at"], "--field", said["field"]])
+        raise Stop(
+            f"{refusal}\nName the header that it needs, and put its key into that variable:\n"
+            f"{words} --header 'Authorization: Bearer env:NAME'",
+            3,
+        )
+    say(str(refusal))
+    return asked("Which header does it need, as in Authorization: Bearer env:NAME?", None, None, "header")
 
 
 def _options(names: list[str]) -> str:
@@ -87,6 +120,8 @@ def _ask_once(here: Project, config: TargetConfig, question: str) -> Reply:
     try:
         return asyncio.run(ask())
     except (TargetError, ConfigurationError, TimeoutError) as problem:
+        if config.http is not None and getattr(problem, "code", "") == "agentAuthenticationError":
+            raise _NotLetIn(f"✗ {config.name}: {problem}", 3) from None
         says = str(problem) or f"no answer within {config.timeout:g} s"
         raise Stop(
             f"✗ {config.name}: {says}\nFix [targets.{config.name}] in .evals/config.toml, then: "
@@ -101,7 +136,7 @@ def _with_answer_path(root: Path, name: str, reply: str) -> str:
     if path is None:
         return reply
     write_setting(root, ("targets", name, "http", "answer"), path)
-    say(f'the answer stands at {path}: set answer = "…" in .evals/config.toml if that is another place')
+    say(f'the answer is at {path}: set answer = "…" in .evals/config.toml if that is another place')
     try:
         return str(next(iter(find_by_path(path, loads(reply))), reply))
     except (PathError, ValueError):

@@ -32,6 +32,9 @@ _SOURCES = ("http", "openai", "python", "command", "a2a")
 @click.option("--key", metavar="VARIABLE", help="With --from openai: the variable of its key; '' for none.")
 @click.option("--field", help="With --from http: the field of the JSON body that holds the question.")
 @click.option("--answer", metavar="PATH", help="With --from http: where the answer stands, as in $.reply.text.")
+@click.option(
+    "--header", metavar="NAME: VALUE", help="With --from http: a header, as in 'Authorization: Bearer env:SHOP_KEY'."
+)
 @click.option("--ask", metavar="TEXT", help="With --from: what it is asked first.")
 def init_command(template: str, provider: str | None, source: str | None, **given: str | None) -> None:
     """Write a starter dataset to ./evals/evals.json and make the project folder .evals/ with a configuration.
