@@ -282,12 +282,12 @@ def test_what_only_the_answers_say_stands_where_they_say_it():
 @pytest.mark.parametrize(
     ("manner", "says"),
     [
-        (PairView(), "A beside C"),
+        (PairView(), "A next to C"),
         (PairView(beside="first"), "expected next to A"),
-        (PairView(beside="later", unified=True), "expected beside C, in one column"),
+        (PairView(beside="later", unified=True), "expected next to C, in one column"),
     ],
 )
-def test_it_is_said_what_stands_beside_what(manner, says):
+def test_a_line_says_what_is_shown_next_to_what(manner, says):
     assert beside_words(manner, 2, True) == f"{says} · e goes on · d columns · v another run"
     assert "another run" not in beside_words(manner, 2, False)
 

@@ -40,7 +40,7 @@ async def test_enter_starts_nothing_before_the_price_is_known_nor_where_a_run_is
             await person.press(key)
             await person.sees("still being worked out")
         known.set()
-        await person.sees("more than 3 calls, so Cancel is selected. Press k for Start")
+        await person.sees("so Cancel is selected. Press k for Start")
         assert at() is LEAVE and "still being" not in person.screen()
         await person.press("enter")
         await person.until(lambda: "▸ cancel" not in person.screen())

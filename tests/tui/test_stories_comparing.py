@@ -62,7 +62,7 @@ async def test_two_marked_runs_are_compared_and_read_down_to_the_answer_that_bro
         await person.until(lambda: "Seven days." in flat(person) and "I am not sure." in flat(person))
         assert "because of I am not sure." in flat(person)
         await person.press("e", "e")
-        await person.until(lambda: "expected beside B" in flat(person) and "films and games" in flat(person))
+        await person.until(lambda: "expected next to B" in flat(person) and "films and games" in flat(person))
         await person.press("h")
         await person.until(lambda: isinstance(person.app.screen, ChartsScreen))
         await person.sees("pass rate (8)")

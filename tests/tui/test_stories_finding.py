@@ -58,7 +58,7 @@ async def test_items_datasets_runs_and_pages_are_found_by_their_names(tmp_path, 
         await person.sees("help · exit-codes")
         await person.press("escape")
         await find(person, "zzz")
-        await person.sees("nothing fits")
+        await person.sees("nothing matches zzz")
 
 
 async def test_what_can_be_done_in_another_pane_is_done_there(tmp_path):

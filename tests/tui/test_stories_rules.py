@@ -182,7 +182,7 @@ async def test_rules_that_somebody_edited_in_the_file_are_asked_about(tmp_path):
     (tmp_path / "tags" / "rules.txt").write_text(f"{RULES[0]}\nThe output is two words.\n{RULES[2]}\n")
     async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
         await at_the_rules(person)
-        await person.sees("holds other rules")
+        await person.sees("has other rules")
         await person.press("e")
         await reading(person, Menu)
         await person.press("enter")
@@ -195,7 +195,7 @@ async def test_rules_that_somebody_edited_in_the_file_are_asked_about(tmp_path):
         await person.press("escape")
         (tmp_path / "tags" / "rules.txt").write_text("Something else.\n")
         await at_the_rules(person)
-        await person.sees("holds other rules")
+        await person.sees("has other rules")
         await person.press("n")
         await reading(person, Menu)
         await person.press("down", "enter")
