@@ -192,7 +192,7 @@ def test_hostile_text_of_a_dataset_never_reaches_the_terminal(project, arguments
 def test_hostile_arguments_are_made_safe_too(shell, project):
     for arguments in (["validate", HOSTILE.replace("\x00", "")], [HOSTILE], ["--" + HOSTILE], ["help", HOSTILE]):
         done = shell(*arguments)
-        assert done.code == 2
+        assert done.code == 2 or arguments[0] == "help"  # which searches for it
         assert "\x1b" not in done.out + done.err and "\x9b" not in done.out + done.err
 
 

@@ -389,7 +389,7 @@ async def test_a_name_gets_its_ending_and_the_first_evaluator_writes_the_system_
         await person.type("citat")
         await person.press("enter")
         await person.until(lambda: "Citations judges the dataset now" in person.said())
-        assert "Relevance and Coherence, which judge where nothing is said, stand in the file" in person.said()
+        assert "Relevance and Coherence, which judge where nothing is said, are in the file too" in person.said()
 
 
 async def test_an_evaluator_is_tried_on_the_answer_in_place(folder):

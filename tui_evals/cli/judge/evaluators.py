@@ -41,6 +41,7 @@ from tui_evals.targets.model_table import judging_params
 from tui_evals.targets.permissions import Approvals, NotApproved
 from tui_evals.text import strictjson
 from tui_evals.text.measures import score_figures
+from tui_evals.transcript import Transcript, to_json
 
 _MARKS = {"pass": ("✓ pass", "green"), "fail": ("✗ fail", "red"), "error": ("! error", "magenta")}
 
@@ -264,10 +265,12 @@ def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
 
 
 def _example_json(value: Any) -> Any:
-    """An example as JSON: tool calls as objects, tuples as lists."""
+    """An example as JSON: transcripts and tool calls as objects, tuples as lists."""
     if isinstance(value, ToolCall):
         result = {} if value.result is None else {"result": value.result}
         return {"name": value.name, "arguments": value.arguments, **result}
+    if isinstance(value, Transcript):
+        return to_json(value)
     if isinstance(value, Mapping):
         return {key: _example_json(part) for key, part in value.items()}
     return [_example_json(part) for part in value] if isinstance(value, tuple | list) else value

@@ -166,7 +166,7 @@ class JudgesPane(Pane):
             more = f", a further {name} with options of its own" if key != name else ""
             if here.place == DEFAULTS and here.base == "system":
                 others = " and ".join(other for other in SYSTEM_DEFAULTS if other != key)
-                more += f"; {others}, which judge where nothing is said, are in the file next to it now"
+                more += f"; {others}, which judge where nothing is said, are in the file too"
             self.say(f"{key} judges {self._place_name(here)} now{more}; enter edits its options")
 
     async def do_edit(self) -> None:
