@@ -278,6 +278,13 @@ DIALECTS = {
 """The databases whose SQL is read, and what the library calls them."""
 
 
+_STATEMENTS = (
+    *("Query", "DML", "DDL", "Insert", "Update", "Delete", "Merge", "Create", "Drop", "Alter", "AlterTable"),
+    *("TruncateTable", "Use", "Set", "Show", "Describe", "Transaction", "Commit", "Rollback", "Grant"),
+)
+"""The classes of statements; the library also parses expressions alone, which are none."""
+
+
 class SqlOptions(_WithinOptions):
     """Options of Sql."""
 
@@ -324,7 +331,8 @@ class Sql(Evaluator):
         except (library.errors.SqlglotError, RecursionError) as problem:
             first = str(problem).splitlines()[0] if str(problem) else "it is nested too deeply"
             return verdict_score(False, f"it is no SQL of {self.options.database}: {first}")
-        if not statements or any(isinstance(one, library.exp.Command | library.exp.Alias) for one in statements):
+        kinds = tuple(getattr(library.exp, name) for name in _STATEMENTS if hasattr(library.exp, name))
+        if not statements or not all(isinstance(one, kinds) for one in statements):
             return verdict_score(False, f"it is no statement in SQL of {self.options.database}")
         for allowed, used in (
             (self.options.tables, _tables(library.exp, statements)),
