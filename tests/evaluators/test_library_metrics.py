@@ -17,6 +17,7 @@ from tests.evaluators.library_stand_in import stand_in
 from tui_evals import evaluate as evaluate_dataset
 from tui_evals.evaluators.base import CannotJudge, Evidence, Question, Score, evaluate, note_choices
 from tui_evals.evaluators.libraries.child import judge_server as protocol
+from tui_evals.evaluators.libraries.child.metrics import why_unloadable
 from tui_evals.evaluators.libraries.location import installed_version
 from tui_evals.evaluators.libraries.metric import LibraryMetric, library_metric
 from tui_evals.evaluators.libraries.worker import end_workers
@@ -233,3 +234,10 @@ def test_a_metric_that_asks_for_likelihoods_is_given_them(python):
 
     (score,) = judged(metric(python, "LikelyEvaluator", reply), "Hi")
     assert score.score == pytest.approx((4 * math.exp(-0.5) + 2 * math.exp(-1)) / (math.exp(-0.5) + math.exp(-1)))
+
+
+def test_the_import_error_of_ragas_names_the_remedy():
+    missing = ModuleNotFoundError("No module named 'langchain_community.chat_models.vertexai'")
+    assert why_unloadable(missing).endswith("pip install 'langchain-community<0.4'")
+    assert why_unloadable(ModuleNotFoundError("No module named 'x'")) == "ModuleNotFoundError: No module named 'x'"
+    assert why_unloadable(ValueError("langchain_community")) == "ValueError: langchain_community"

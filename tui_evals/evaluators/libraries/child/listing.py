@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any
 
-from .metrics import LIBRARIES
+from .metrics import LIBRARIES, why_unloadable
 
 
 def main() -> None:
@@ -25,4 +25,4 @@ def _listed(name: str) -> dict[str, Any] | None:
     try:
         return {"version": version, "metrics": {each: list(of) for each, of in LIBRARIES[name].listed().items()}}
     except (Exception, SystemExit) as problem:  # whatever a library raises while it is imported is worth saying
-        return {"version": version, "problem": f"{type(problem).__name__}: {problem}"}
+        return {"version": version, "problem": why_unloadable(problem)}

@@ -21,7 +21,7 @@ from itertools import count
 from typing import Any
 
 from .judge_server import JudgeServer, Refused
-from .metrics import Job, Metric, open_metric
+from .metrics import Job, Metric, open_metric, why_unloadable
 
 THREADS = 64
 
@@ -138,7 +138,7 @@ def main() -> None:
     try:
         metric = open_metric(wanted["library"], wanted["metric"], wanted["options"], server)
     except (Exception, SystemExit) as problem:
-        parent.say({"unloadable": f"{type(problem).__name__}: {problem}"[:2_000]})
+        parent.say({"unloadable": why_unloadable(problem)[:2_000]})
         return
     workers.append(Worker(metric, server, parent, loop))
     parent.say({"ready": {"version": metric.version, "python": sys.version.split()[0]}})

@@ -29,6 +29,19 @@ _WORDS = {
 """Our word for what the libraries call otherwise."""
 
 
+_REMEDIES = {
+    "langchain_community": "ragas needs an older langchain-community: pip install 'langchain-community<0.4'",
+}
+"""What helps where a library does not find a module of another one."""
+
+
+def why_unloadable(problem: BaseException) -> str:
+    """What a library raised while it was imported, with the remedy where one is known."""
+    said = f"{type(problem).__name__}: {problem}"
+    helps = [remedy for module, remedy in _REMEDIES.items() if isinstance(problem, ImportError) and module in said]
+    return f"{said}. {helps[0]}" if helps else said
+
+
 @dataclass(frozen=True)
 class Job:
     """One answer to be measured."""
