@@ -158,6 +158,15 @@ def test_the_record_says_which_method_ran(
     assert (record.result, record.details["method"]) == ("pass", ran)
 
 
+def test_auto_judges_by_phrases_where_the_model_cannot_be_loaded_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hedging, "find_spec", lambda name: name == "bert_score")
+    monkeypatch.setattr(similarity, "load_scorer", lambda model, layers: "the model x cannot be loaded")
+    record = score(HedgingLanguage, response="As an AI language model, I cannot say.")
+    assert (record.result, record.details["method"]) == ("fail", "lexical")
+    assert record.reason.endswith("; judged by phrases, because the model x cannot be loaded")
+    assert score(HedgingLanguage, {"method": "bertscore"}, response="x").result == "error"
+
+
 class Scorer:
     """Gives the same precision, recall and F1 for every pair, and remembers the pairs."""
 

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, Field
 
 from tui_evals.text.measures import Measure
 
-from .base import Evaluator, Evidence, ModelOptions, Score
+from .base import Evaluator, Evidence, Misconfigured, ModelOptions, Score
 from .similarity import bert_similarity, missing_library
 from .style import answer_text
 
@@ -109,7 +109,7 @@ class HedgingLanguageOptions(ModelOptions):
     method: Literal["auto", "lexical", "bertscore"] = Field(
         "auto",
         description="How hedging is found: by its phrases (lexical), by likeness to the disclaimer (bertscore), "
-        "or by the second where the bertscore extra is installed (auto).",
+        "or by the second where the bertscore extra is installed and its model can be loaded (auto).",
     )
     disclaimer: str = Field(
         DISCLAIMER,
@@ -145,18 +145,23 @@ class HedgingLanguage(Evaluator):
         """How much the answer hedges, by the method chosen or at hand."""
         text = answer_text(evidence, self.options.json_path)
         method = self.options.method
-        if method == "auto":
-            method = "bertscore" if find_spec("bert_score") else "lexical"
-        if method == "lexical":
-            phrases = find_disclaimers(text)
-            listed_phrases = "; ".join(f"{kind} ({phrase!r})" for kind, phrase in phrases.items())
-            return self._record(
-                float(bool(phrases)), listed_phrases or "no phrase of disclaiming found", method, phrases=phrases
-            )
-        (similarity,) = await bert_similarity(self.options, text, (self.options.disclaimer,))
+        if method == "lexical" or (method == "auto" and not find_spec("bert_score")):
+            return self._by_phrases(text)
+        try:
+            (similarity,) = await bert_similarity(self.options, text, (self.options.disclaimer,))
+        except Misconfigured as why:
+            if method == "auto":
+                return self._by_phrases(text, f"; judged by phrases, because {why}")
+            raise
         return self._record(
-            similarity.f1, f"likeness to the disclaimer {similarity.f1:.2f}", method, model=self.options.model
+            similarity.f1, f"likeness to the disclaimer {similarity.f1:.2f}", "bertscore", model=self.options.model
         )
+
+    def _by_phrases(self, text: str, note: str = "") -> Score:
+        phrases = find_disclaimers(text)
+        listed = "; ".join(f"{kind} ({phrase!r})" for kind, phrase in phrases.items())
+        reason = (listed or "no phrase of disclaiming found") + note
+        return self._record(float(bool(phrases)), reason, "lexical", phrases=phrases)
 
     def _record(self, hedging: float, reason: str, method: str, **details: object) -> Score:
         """The record of an amount of hedging; up to the threshold passes, so `measured` does not fit."""
