@@ -424,3 +424,16 @@ def test_the_evaluators_of_the_dataset_judge_the_recorded_answers_as_inspect_did
             assert (found.score, found.result) == (recorded.score, recorded.result), (item["testId"], key)
             compared += 1
     assert compared == expected
+
+
+def test_an_archive_of_a_newer_version_is_read_as_inspect_reads_it(tmp_path):
+    newer = tmp_path / "newer.eval"
+    with opened(LOGS / "arithmetic.eval") as archive, zipfile.ZipFile(newer, "w") as new:
+        for name in archive.names:
+            content = archive.text(name).encode()
+            if name in ("header.json", "_journal/start.json"):
+                content = json.dumps({**json.loads(content), "version": 3}).encode()
+            new.writestr(name, content)
+    recording, losses = read(newer)
+    assert recording.answers == read(LOGS / "arithmetic.eval")[0].answers
+    assert "log version 3" in [loss.what for loss in losses.of("changed")]

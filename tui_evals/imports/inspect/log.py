@@ -237,7 +237,7 @@ def _archived(path: Path) -> tuple[Header, list[LoggedSample]]:
         if name is None:
             raise refused(path, f"is no Inspect log: it holds neither {' nor '.join(_HEADERS)}")
         text = _Text(f"{path}: {name}", archive.text(name))
-        header = _header(text, text.value)
+        header = _header(text, text.value, newer=True)
         names = [name for name in archive.names if re.fullmatch(r"samples/[^/]+\.json", name)]
         texts = (_Text(f"{path}: {name}", archive.text(name)) for name in names)
         return header, [_sample(text, text.value, ()) for text in texts]
@@ -260,13 +260,13 @@ def _written(path: Path) -> tuple[Header, list[LoggedSample]]:
     return header, [_sample(text, sample, ("samples", number)) for number, sample in enumerate(samples)]
 
 
-def _header(text: _Text, value: object) -> Header:
+def _header(text: _Text, value: object, *, newer: bool = False) -> Header:
+    """The header of a log. Inspect refuses `newer` versions in JSON, and reads them in an archive as its own."""
     if not isinstance(value, dict) or "version" not in value or "eval" not in value:
         raise text.refuse("is no Inspect log: it names no version and no eval")
-    if value["version"] != VERSION:
-        message = (
-            f"the log has version {value['version']!r}, and version {VERSION} is read; `inspect log convert` writes it"
-        )
+    version = value["version"]
+    if version != VERSION and not (newer and isinstance(version, int) and version > VERSION):
+        message = f"the log has version {version!r}, and version {VERSION} is read; `inspect log convert` writes it"
         raise text.refuse(message, ("version",))
     return text.typed(value, Header)
 
@@ -449,6 +449,8 @@ def _report(header: Header, samples: Sequence[LoggedSample], recording: Recordin
     if header.status != "success":
         why = header.error.message if header.error else "it was never finished"
         losses.changed(f"the status {header.status}", why=f"the answers that are there are a finished run; {why}")
+    if header.version > VERSION:
+        losses.changed(f"log version {header.version}", why=f"it is read as version {VERSION}, as Inspect does")
     if OURS in (spec.packages or {}):
         losses.left_out(
             "evaluators and other fields of the dataset, requests without an answer, answers, tool calls, scores and "
