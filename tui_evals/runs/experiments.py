@@ -224,10 +224,10 @@ class ExperimentModel(_Part):
     data: Annotated[
         DataModel | None,
         BeforeValidator(_data),
-        _either(_TEXT, {"type": "array", "items": _OBJECT}, DataModel.model_json_schema()),
+        _either(_TEXT, {"type": "array", "items": _OBJECT}, _OBJECT),
     ] = _also("data", "tests", "dataset")
     prompts: Annotated[
-        list[Annotated[PromptModel, BeforeValidator(_prompt), _either(_TEXT, PromptModel.model_json_schema())]] | None,
+        list[Annotated[PromptModel, BeforeValidator(_prompt), _either(_TEXT, _OBJECT)]] | None,
         BeforeValidator(_listed),
     ] = _also("prompts", "prompt")
     targets: Annotated[list[_TargetValue] | None, BeforeValidator(_targets)] = _also("targets", "providers", "target")
@@ -620,5 +620,8 @@ def problems_of(experiment: Experiment, settings: Settings) -> list[Problem]:
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of an experiment for editors."""
     schema = ExperimentModel.model_json_schema(mode="validation", by_alias=True)
+    # Made here, because to make them when this is imported would hold up every run.
+    schema["properties"]["data"]["anyOf"][-1] = DataModel.model_json_schema()
+    schema["properties"]["prompts"]["anyOf"][0]["items"]["anyOf"][-1] = PromptModel.model_json_schema()
     schema["properties"]["gates"]["properties"] = {option.name: {"description": option.help} for option in OPTIONS}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "tui-evals experiment"}
