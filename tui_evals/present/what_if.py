@@ -6,7 +6,45 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tui_evals.present.runs import Column
+from tui_evals.runs.rescoring import Rule
 from tui_evals.runs.what_if import WhatIf
+from tui_evals.text.measures import counted, plain_number
+from tui_evals.text.safe import safe_line
+
+
+def rule_words(rule: Rule) -> str:
+    """A rule as a phrase."""
+    if rule.name == "pass rule":
+        return f"a pass rule of {100 * rule.value:.0f} % of the weights"
+    return f"a {rule.name} of {plain_number(rule.value)} for {safe_line(rule.key, 40)}"
+
+
+def rule_entry(rule: Rule) -> tuple[str, str]:
+    """What a rule is called in a list, and its value now."""
+    if rule.name == "pass rule":
+        return "pass rule", f"an answer needs {100 * rule.value:.0f} % of its weights"
+    return f"{rule.name} of {safe_line(rule.key, 40)}", f"now {plain_number(rule.value)}"
+
+
+def rule_text(rule: Rule, now: Rule) -> str:
+    """A rule with the value it has now."""
+    value, before = plain_number(rule.value), plain_number(now.value)
+    if rule.name == "pass rule":
+        return f"an answer passes with {100 * rule.value:.0f} % of its weights, now {100 * now.value:.0f} %"
+    return f"the {rule.name} of {safe_line(rule.key, 40)} is {value}{'' if value == before else f', now {before}'}"
+
+
+def what_if_phrases(found: WhatIf, names: Mapping[Column, str]) -> Sequence[str]:
+    """What changes in a few words each: how many answers, people's verdicts, then the columns whose rate moves."""
+    total = len(found.statuses) + found.open
+    phrases = [f"{len(found.changed):,} of {counted(total, 'judged answer')} change"]
+    if found.contradicted or found.contradicted_before:
+        phrases.append(f"{found.contradicted_before:,} → {found.contradicted:,} contradict people's verdicts")
+    if found.open:
+        phrases.append(f"{found.open:,} have to be judged again to know")
+    moved = ((column, *both) for column, both in found.columns.items() if both[0] != both[1])
+    phrases += [f"{names[column]} {100 * one.share:.0f} → {100 * two.share:.0f} %" for column, one, two in moved]
+    return phrases
 
 
 def what_if_lines(found: WhatIf, names: Mapping[Column, str]) -> Sequence[str]:

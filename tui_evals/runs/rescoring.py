@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.model import Dataset, Item, Turn
-from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
+from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import CheckedDataset, dataset_of, document_of_data, rubric_of
 from tui_evals.evaluators.base import Evaluator, JudgingStopped
 from tui_evals.runs.approving import demand, find_typed, missing_permissions
@@ -41,6 +41,18 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.permissions import Permission
 from tui_evals.text.templates import TemplateError
 
+RuleName = Literal["threshold", "weight", "pass rule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One number by which scores become verdicts."""
+
+    name: RuleName
+    value: float
+    key: str = ""
+    """The evaluator it is of; empty for the pass rule, the share of its weights that an item needs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescoreRequest:
@@ -60,6 +72,8 @@ class RescoreRequest:
     """The evaluators that are to judge, by key or name; the scores of all others stay."""
     answers: frozenset[int] | None = None
     """The answers that are to be judged, by their ids; all others keep their scores."""
+    rules: tuple[Rule, ...] = ()
+    """Thresholds, weights or the pass rule that hold instead; all else is judged as it is now."""
     use_cache: bool = True
     """Whether what is known is kept: scores that hold, and replies in the cache."""
     allow_unjudged: bool = False
@@ -69,7 +83,8 @@ class RescoreRequest:
     @property
     def changes(self) -> bool:
         """Whether something else is to judge than does now."""
-        return self.dataset is not None or self.evaluators is not None or bool(self.judge) or self.without_judges
+        given = self.dataset is not None or self.evaluators is not None or bool(self.rules)
+        return given or bool(self.judge) or self.without_judges
 
 
 def prepare_rescore(run: RunRow, request: RescoreRequest, reader: Reader, project: Project) -> Job:
@@ -81,7 +96,7 @@ def prepare_rescore(run: RunRow, request: RescoreRequest, reader: Reader, projec
             "--dataset, --evaluators, --judge and --without-judges, or --only and --items",
             "arguments",
         )
-    by_what_counts = request.answers is not None or bool(request.named)
+    by_what_counts = request.answers is not None or bool(request.named) or bool(request.rules)
     job = _as_judged_now(job, request, reader) if by_what_counts else job
     plan = _judging_plan(job.plan, request, run, reader, project, by_what_counts)
     if request.named:
@@ -125,6 +140,15 @@ def _judging_plan(
     plan: Plan, request: RescoreRequest, run: RunRow, reader: Reader, project: Project, by_what_counts: bool
 ) -> Plan:
     """The plan with the dataset and the judge of a request."""
+    if request.rules:
+        if request.dataset is not None or request.evaluators is not None:
+            raise CannotPlan(
+                "give rules (--threshold, --weight, --pass-rule) or what judges instead (--dataset, --evaluators), "
+                "not both",
+                "arguments",
+            )
+        _check_named(plan, [rule.key for rule in request.rules if rule.key], run)
+        plan = replace(plan, dataset=with_rules(plan.dataset, request.rules))
     if request.dataset is not None or request.evaluators is not None:
         judging = _judging_dataset(run, reader, plan, request)
         dataset = judging.dataset
@@ -200,6 +224,46 @@ def with_named(before: Dataset, now: Dataset, names: Collection[str]) -> Dataset
             changes = {"turns": [_judged_by(turn, judged_by(turn_before, turn)) for turn_before, turn in pairs]}
         items.append(_judged_by(item, changes))
     return now.model_copy(update={"default_evaluators": defaults, "items": items})
+
+
+def with_rules(dataset: Dataset, rules: Iterable[Rule]) -> Dataset:
+    """A dataset with other thresholds, weights or another pass rule, wherever they are given."""
+    for rule in rules:
+        if rule.name == "pass rule":
+            items = [_judged_by(item, _own(item) | {"threshold": rule.value}) for item in dataset.items]
+            dataset = dataset.model_copy(update={"items": items})
+            continue
+        base = SYSTEM_DEFAULTS if dataset.default_evaluators is None else dataset.default_evaluators
+        items = []
+        for item in dataset.items:
+            changes = _ruled(item, rule)
+            if item.turns is not None:
+                changes["turns"] = [_judged_by(turn, _ruled(turn, rule)) for turn in item.turns]
+            items.append(_judged_by(item, changes))
+        update: dict[str, Any] = {"items": items}
+        if any(_is_of(rule, key, options) for key, options in base.items()):
+            update["default_evaluators"] = _with_rule(base, rule)
+        dataset = dataset.model_copy(update=update)
+    return dataset
+
+
+def _own(unit: Item | Turn) -> dict[str, Any]:
+    return {"evaluators": unit.evaluators, "evaluators_mode": unit.evaluators_mode}
+
+
+def _ruled(unit: Item | Turn, rule: Rule) -> dict[str, Any]:
+    return _own(unit) if unit.evaluators is None else _own(unit) | {"evaluators": _with_rule(unit.evaluators, rule)}
+
+
+def _with_rule(evaluators: Mapping[str, Mapping[str, Any]], rule: Rule) -> dict[str, Any]:
+    return {
+        key: {**options, rule.name: rule.value} if _is_of(rule, key, options) else dict(options)
+        for key, options in evaluators.items()
+    }
+
+
+def _is_of(rule: Rule, key: str, options: Mapping[str, Any]) -> bool:
+    return rule.key in (key, options.get("type"))
 
 
 def _judged_by(unit: Any, changes: Mapping[str, Any]) -> Any:

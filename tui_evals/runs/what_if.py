@@ -6,7 +6,7 @@ A verdict found here is the one that judging again gives. Where a score does not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui_evals.datasets.model import Item
@@ -14,7 +14,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
-from tui_evals.runs.rescoring import RescoreRequest, judging_now, prepare_rescore
+from tui_evals.runs.rescoring import RescoreRequest, Rule, judging_now, prepare_rescore
 from tui_evals.runs.scoring import FORMAT_KEY, Column
 from tui_evals.runs.scoring_passes import at_threshold, deciding_options
 from tui_evals.runs.status import Status, status_of
@@ -130,15 +130,77 @@ def what_if(run: RunRow, request: RescoreRequest, reader: Reader, project: Proje
     """What judging a run again by other rules would change; CannotPlan and the like say why they cannot judge it."""
     after = prepare_rescore(run, replace(request, allow_unjudged=True), reader, project).plan
     rule = StatusRule(judging_now(run, reader, project), after)
-    verdicts = {label.answer: label.verdict for label in reader.labels(run.id) if label.evaluator is None}
-    return summed_up(_statuses(reader, run, rule), verdicts)
+    return summed_up(_statuses(_scored(reader, run), rule), _verdicts(reader, run))
 
 
-def _statuses(reader: Reader, run: RunRow, rule: StatusRule) -> Iterator[tuple[AnswerRow, Status | None]]:
+def _verdicts(reader: Reader, run: RunRow) -> Mapping[int, str]:
+    return {label.answer: label.verdict for label in reader.labels(run.id) if label.evaluator is None}
+
+
+_STEPS = 20
+"""Thresholds that are tried where an evaluator gave more than so many numbers."""
+_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+class StoredScores:
+    """The scores of a run in memory, to try one rule after another on them."""
+
+    def __init__(self, run: RunRow, reader: Reader, project: Project) -> None:
+        self.run = run
+        self._project = project
+        self._before = judging_now(run, reader, project)
+        self._scored = list(_scored(reader, run))
+        self._verdicts = _verdicts(reader, run)
+
+    def rules(self) -> list[Rule]:
+        """What can be moved, as it is now: thresholds and weights in the order of the evaluators, then the pass rule.
+
+        Of an evaluator with different options in several places the first count.
+        """
+        found: dict[tuple[str, str], Rule] = {}
+        for entries, _ in self._before.evaluator_sets:
+            for entry in entries:
+                assigned = self._before.assigned(entry, lambda _: None)
+                threshold = assigned.evaluator.passing_score
+                if assigned.evaluator.compares and threshold is not None:
+                    found.setdefault(("threshold", entry.key), Rule("threshold", threshold, entry.key))
+                found.setdefault(("weight", entry.key), Rule("weight", assigned.weight, entry.key))
+        needed = next((item.threshold for item in self._before.dataset.items if item.threshold is not None), 1.0)
+        return [*found.values(), Rule("pass rule", needed)]
+
+    def steps(self, rule: Rule) -> list[float]:
+        """The values that a rule is moved through: those at which a verdict may change, and the one it has."""
+        if rule.name == "pass rule":
+            return sorted({rule.value, *(step / _STEPS for step in range(1, _STEPS + 1))})
+        if rule.name == "weight":
+            return sorted({rule.value, *_WEIGHTS})
+        own = (one for _, records in self._scored for one in records if one.key == rule.key)
+        scores = sorted({one.score for one in own if one.score is not None})
+        if len(scores) > _STEPS:
+            low, high = scores[0], scores[-1]
+            scores = [float(f"{low + (high - low) * step / _STEPS:.3g}") for step in range(_STEPS + 1)]
+        return sorted({rule.value, *scores})
+
+    def tried(self, rules: Iterable[Rule], reader: Reader) -> WhatIf:
+        """What would change under other rules; CannotPlan says which of them no evaluator takes."""
+        request = RescoreRequest(rules=tuple(rules), allow_unjudged=True)
+        after = prepare_rescore(self.run, request, reader, self._project).plan
+        return summed_up(_statuses(self._scored, StatusRule(self._before, after)), self._verdicts)
+
+
+ScoredAnswer = tuple[AnswerRow, Sequence[ScoreRecord]]
+
+
+def _scored(reader: Reader, run: RunRow) -> Iterator[ScoredAnswer]:
+    """The judged answers of a run with the scores that count."""
     for start in range(0, run.total, _PAGE):
         rows = [row for row in reader.window(run.id, start, _PAGE) if row.code is None and _is_final(row)]
         scores = reader.scores_of([row.id for row in rows], run.scoring_pass)
-        yield from ((row, rule.status(row, scores.get(row.id, ()))) for row in rows)
+        yield from ((row, tuple(scores.get(row.id, ()))) for row in rows)
+
+
+def _statuses(scored: Iterable[ScoredAnswer], rule: StatusRule) -> Iterator[tuple[AnswerRow, Status | None]]:
+    return ((row, rule.status(row, records)) for row, records in scored)
 
 
 def _is_final(row: AnswerRow) -> bool:

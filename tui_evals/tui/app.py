@@ -47,6 +47,7 @@ from tui_evals.tui.messages import (
     CompareRuns,
     CopyText,
     FightBattle,
+    KeepRule,
     LabelRun,
     OpenDataset,
     OpenRun,
@@ -56,6 +57,7 @@ from tui_evals.tui.messages import (
     ShowPane,
     ShowTrend,
     StatusMessage,
+    TryRule,
 )
 from tui_evals.tui.opening import DiskChanges
 from tui_evals.tui.pane import FeatureScreen, Pane
@@ -526,6 +528,18 @@ class Workbench(DeskApp):
         from tui_evals.tui.compare.screen import CompareScreen
 
         self.push_screen(CompareScreen(self.workspace.database, [message.run], columns=message.columns))
+
+    def on_try_rule(self, message: TryRule) -> None:
+        self.bring("results")
+        results = self.query_one(ResultsPane)
+        self.run_worker(results.do_what_if(message.evaluator), group="acts", name="what if", exit_on_error=False)
+
+    def on_keep_rule(self, message: KeepRule) -> None:
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.runs.starting import keep_rule
+
+        keeping = keep_rule(self, message.run, message.rule)
+        self.run_worker(keeping, group="acts", name="keep rule", exit_on_error=False)
 
     def on_fight_battle(self, message: FightBattle) -> None:
         # Imported when it is wanted, as above.

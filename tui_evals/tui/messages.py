@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual.message import Message
 
 from tui_evals.present.runs import Column
+from tui_evals.store.records import RunRow
+
+if TYPE_CHECKING:
+    from tui_evals.runs.rescoring import Rule
 
 Severity = Literal["info", "warn", "error"]
 Place = Literal["tree", "editor", "judges", "results", "detail", "runs"]
@@ -101,6 +105,23 @@ class CompareColumns(Message):
         super().__init__()
         self.run = run
         self.columns = columns
+
+
+class TryRule(Message):
+    """Another threshold or weight of an evaluator is to be tried on the scores of the run on screen."""
+
+    def __init__(self, evaluator: str) -> None:
+        super().__init__()
+        self.evaluator = evaluator
+
+
+class KeepRule(Message):
+    """A run is to be judged by another threshold, weight or pass rule from now on."""
+
+    def __init__(self, run: RunRow, rule: Rule) -> None:
+        super().__init__()
+        self.run = run
+        self.rule = rule
 
 
 class FightBattle(Message):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.present.status import LIVE, OVER
+from tui_evals.runs.status import Status
 from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, FailureCause, RunRow, ScoreRecord, Totals
@@ -161,6 +162,7 @@ def _shown(run: RunRow) -> tuple[object, ...]:
 
 PAGE = 128
 _PAGES = 40
+_UNCHANGED: Mapping[int, Status] = {}
 _UNJUDGED = frozenset(("pending", "running", "answered"))
 _NONE: Mapping[str, ScoreRecord] = {}
 
@@ -268,6 +270,8 @@ class Watch:
         """What takes longer to count: evaluators, endings, causes, verdicts of people."""
         self.marks: frozenset[int] = frozenset()
         """Marked items of the run, by position."""
+        self.tried: Mapping[int, Status] = _UNCHANGED
+        """The statuses that answers would have under a rule that is tried, where they are others."""
         self.cluster: tuple[str, array[int]] | None = None
         """The filter and the answers of the cluster of failures under the cursor."""
         self.crew = RunWorkers()
@@ -310,7 +314,7 @@ class Watch:
     def close_run(self) -> None:
         """Nothing is on screen."""
         self.run, self.ids, self.answer, self.figures, self.cluster = None, None, None, None, None
-        self.totals, self.columns = None, {}
+        self.totals, self.columns, self.tried = None, {}, _UNCHANGED
         self.order, self.marks, self.crew = AnswerOrder(), frozenset(), RunWorkers()
         self.forget()
 

@@ -252,6 +252,11 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
 @click.option("--no-cache", is_flag=True, help="Ask judges again, even where nothing has changed.")
+@click.option(
+    "--threshold", "thresholds", metavar="NAME=SCORE", multiple=True, help="An evaluator passes from this score on."
+)
+@click.option("--weight", "weights", metavar="NAME=WEIGHT", multiple=True, help="An evaluator counts so much.")
+@click.option("--pass-rule", type=click.FloatRange(0, 1), help="The share of its weights that an answer needs to pass.")
 @click.option("--what-if", "only_try", is_flag=True, help="Only say which verdicts change, from stored scores.")
 @_unjudged
 @_plan

@@ -56,6 +56,8 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.rescoring import (
     NotStored,
     RescoreRequest,
+    Rule,
+    RuleName,
     estimate_rescore,
     prepare_rejudging,
     prepare_rescore,
@@ -222,7 +224,10 @@ def _say_what_if(run: RunRow, request: RescoreRequest, reader: Reader, here: Pro
     from tui_evals.runs.what_if import what_if
 
     if request.answers is not None or request.named or not request.changes:
-        raise Stop("--what-if needs the rules to try: --evaluators or --dataset, and neither --only nor --evaluator")
+        raise Stop(
+            "--what-if needs the rules to try: --threshold, --weight, --pass-rule, --evaluators or --dataset, and "
+            "neither --only nor --evaluator"
+        )
     found = what_if(run, request, reader, here)
     if as_json:
         changed = [asdict(one) for one in found.changed]
@@ -231,6 +236,22 @@ def _say_what_if(run: RunRow, request: RescoreRequest, reader: Reader, here: Pro
     for line in what_if_lines(found, line_names(run)):
         say(line)
     return 0
+
+
+def _rules(thresholds: Sequence[str], weights: Sequence[str], pass_rule: float | None) -> tuple[Rule, ...]:
+    """The rules that options give."""
+    given: list[tuple[RuleName, str]] = [*(("threshold", word) for word in thresholds)]
+    given += [("weight", word) for word in weights]
+    rules = []
+    for name, word in given:
+        key, _, value = word.rpartition("=")
+        try:
+            rules.append(Rule(name, float(value), key))
+        except ValueError:
+            raise Stop(f"--{name} {word}: not a number behind the evaluator. Write --{name} Relevance=3") from None
+        if not key:
+            raise Stop(f"--{name} {word}: name the evaluator. Write --{name} Relevance=3")
+    return (*rules, *([Rule("pass rule", pass_rule)] if pass_rule is not None else []))
 
 
 def _words(options: Sequence[str]) -> list[str]:
@@ -273,6 +294,9 @@ def rescore(
     without_judges: bool,
     no_cache: bool,
     allow_unjudged: bool,
+    thresholds: tuple[str, ...] = (),
+    weights: tuple[str, ...] = (),
+    pass_rule: float | None = None,
     only_try: bool = False,
     **options: Any,
 ) -> int:
@@ -290,6 +314,7 @@ def rescore(
             without_judges=without_judges,
             named=frozenset(named),
             answers=frozenset(answers_chosen(reader, run, only, items)) if some else None,
+            rules=_rules(thresholds, weights, pass_rule),
             use_cache=not no_cache,
             allow_unjudged=allow_unjudged or how.plan_only,
         )

@@ -15,7 +15,7 @@ from tui_evals.datasets.steps import DEFAULTS, add_evaluator, remove_evaluator, 
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.editing import step_to_neighbour
 from tui_evals.tui.judges.rows import JudgesHere, judge_rows, judges_here
-from tui_evals.tui.messages import ItemShown, Place
+from tui_evals.tui.messages import ItemShown, Place, TryRule
 from tui_evals.tui.pane import Pane, perform
 from tui_evals.tui.rows import Row, paragraph, row
 from tui_evals.tui.widgets.dialogs import Menu
@@ -98,6 +98,10 @@ class JudgesPane(Pane):
         here = self._here()
         if action in ("next", "previous"):
             return None
+        if action == "what_if":
+            if self.watching.run is None:
+                return "there is no run on screen whose scores could tell; 6 lists the runs"
+            return None if self._entry() is not None else "there is no evaluator under the cursor"
         if action == "level":
             return None if self.workspace.where else "you are at the dataset itself; go to an item first (1)"
         if here.turns is not None:
@@ -222,6 +226,12 @@ class JudgesPane(Pane):
             if not await approve(self.app, problem.permissions, problem.root):
                 raise CannotTry(NOT_AGREED) from None
         return await on_own_loop(lambda: try_evaluator(trial))
+
+    def do_what_if(self) -> None:
+        """Try another threshold of the evaluator on the run on screen."""
+        entry = self._entry()
+        if entry is not None:
+            self.post_message(TryRule(entry.key))
 
     def do_next(self) -> None:
         step_to_neighbour(self, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.events import Click
@@ -18,7 +18,7 @@ from tui_evals.store.baselines import dataset_key
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
-from tui_evals.tui.messages import FightBattle, ShowMatrix, ShowPane, ShowTrend
+from tui_evals.tui.messages import FightBattle, KeepRule, ShowMatrix, ShowPane, ShowTrend
 from tui_evals.tui.results.failure_view import ClusterKey
 from tui_evals.tui.results.rows import column_at
 from tui_evals.tui.results.table import PLAN, ResultsTable, SortColumn, order_after_choice, sort_columns
@@ -27,6 +27,9 @@ from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.inputs import FilterLine, give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection
+
+if TYPE_CHECKING:
+    from tui_evals.tui.results.rule_trial import RuleTrial
 
 _TYPING_PAUSE = 0.1
 _NEED_ANSWER = frozenset(("mark", "mark_all", "rejudge", "verdict", "item", "copy"))
@@ -39,6 +42,8 @@ class ResultsPane(ResultsTable):
     number = 4
     name_ = "Results"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("results")]
+    _trying = False
+    """Whether a rule is being tried just now."""
     _typing: Timer | None = None
     """Runs while you type, until what is in the line is looked for."""
     _before_typing: tuple[str, int | None] = ("", None)
@@ -53,6 +58,8 @@ class ResultsPane(ResultsTable):
             return "nothing failed in this run"
         if action in _NEED_ANSWER and self._answer() is None:
             return "there is no answer under the cursor"
+        if action in ("left", "right") and self._trial is not None:
+            return None
         if action in ("left", "right") and (self._mapped or self._columns is None):
             return "there are no columns here; F shows the answers"
         if action == "left" and not self._at:
@@ -73,7 +80,10 @@ class ResultsPane(ResultsTable):
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
         """Enter shows the whole answer; on the lines above, how the runs before did."""
         event.stop()
-        if event.lines is self._head:
+        if self._trial is not None:
+            self.post_message(KeepRule(self._trial.run, self._trial.rule))
+            self._leave_trial()
+        elif event.lines is self._head:
             self.do_trend()
         elif isinstance(event.key, ClusterKey):
             self._filter_by(event.key.filter)
@@ -158,12 +168,79 @@ class ResultsPane(ResultsTable):
             self._filter_by(chosen, keep=True)
 
     def do_left(self) -> None:
-        self._at -= 1
-        self.sync()
+        self._sideways(-1)
 
     def do_right(self) -> None:
-        self._at += 1
+        self._sideways(1)
+
+    def _sideways(self, way: int) -> None:
+        if self._trial is not None:
+            self._trial.move(way)
+            self._tell()
+            self._try_rule()
+            return
+        self._at += way
         self.sync()
+
+    # -- other rules for the same scores
+
+    async def do_what_if(self, evaluator: str = "") -> None:
+        """Move a threshold, a weight or the pass rule, and see which verdicts change; asks nothing."""
+        # Imported when it is wanted, because what judges would hold up the first picture.
+        from tui_evals.tui.results.rule_trial import KEYS, RuleTrial, read_scores, rule_entry
+
+        run = self.watching.run
+        if run is None:
+            return
+        if self._trial is not None:
+            self._leave_trial()
+            return
+        if self._mapped:
+            self.do_failures()
+        self.say("reading the scores…")
+        scores = await asyncio.to_thread(read_scores, run, self.workspace.project())
+        if isinstance(scores, str):
+            self.say(f"no other rule can be tried: {scores}", "warn")
+            return
+        rules = scores.rules()
+        key = evaluator or (self._columns.chosen.partition(":")[2] if self._columns is not None else "")
+        at = next((number for number, rule in enumerate(rules) if rule.key == key), None)
+        entries = [Entry(number, *rule_entry(rule)) for number, rule in enumerate(rules)]
+        self.say("")
+        number = await self.app.push_screen_wait(Menu("What if…", entries, at=at))
+        if number is not None and self.watching.run is not None and self.watching.run.id == run.id:
+            self._trial = RuleTrial(scores, rules[number])
+            self.say(KEYS)
+            self._tell()
+            self._try_rule()
+
+    def _try_rule(self) -> None:
+        if self._trial is not None and not self._trying:
+            self._later(self._tried_until_current(self._trial), "trying a rule")
+
+    async def _tried_until_current(self, trial: RuleTrial) -> None:
+        """Try the rule where it is now, again while it was moved meanwhile."""
+        self._trying = True
+        try:
+            while trial is self._trial and trial.is_open:
+                problem = await asyncio.to_thread(trial.attempt, self.workspace.project())
+                if problem:
+                    self.say(problem, "warn")
+                    self._leave_trial()
+                self._show_tried(trial)
+        finally:
+            self._trying = False
+
+    def _show_tried(self, trial: RuleTrial) -> None:
+        if trial is self._trial and trial.found is not None:
+            self.watching.tried = {one.answer: one.after for one in trial.found.changed}
+            self.sync()
+            self._tell()
+
+    def _leave_trial(self) -> None:
+        self._trial, self.watching.tried = None, {}
+        self.sync()
+        self._tell()
 
     # -- going about
 
@@ -279,7 +356,9 @@ class ResultsPane(ResultsTable):
     def escape(self) -> bool:
         """Leave the lines above the answers, then typing, then following, then the marks, then the filter."""
         watch = self.watching
-        if self._head.has_focus:
+        if self._trial is not None:
+            self._leave_trial()
+        elif self._head.has_focus:
             self._to_answers()
         elif self._filter.display:
             self._leave_filter()

@@ -20,7 +20,8 @@ from tui_evals.present.columns import (
     short_names,
     told_apart,
 )
-from tui_evals.present.status import result_look, status_counts, waiting_count
+from tui_evals.present.status import ANSWER_LOOKS, result_look, status_counts, waiting_count
+from tui_evals.runs.status import Status
 from tui_evals.store.answer_facts import FACTS, FactColumn
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
@@ -258,6 +259,8 @@ class AnswerSource(Protocol):
 
     run: RunRow | None
     marks: frozenset[int]
+    tried: Mapping[int, Status]
+    """The statuses that answers would have under a rule that is tried."""
 
     @property
     def verdicts(self) -> Mapping[int, str]:
@@ -364,7 +367,9 @@ class AnswerTable(Sequence[Row]):
             return row(("  ! ", "error"), (str(problem), "error"))
         marked, verdict = answer.item in self._answers.marks, self._answers.verdicts.get(answer.id, "")
         asked = self._answers.question(answer)
-        return answer_row(answer, scores, self.layout, now=self._now(), marked=marked, verdict=verdict, question=asked)
+        tried = self._answers.tried.get(answer.id)
+        shown, now = self.layout, self._now()
+        return answer_row(answer, scores, shown, now=now, marked=marked, verdict=verdict, question=asked, tried=tried)
 
     def in_flight(self, numbers: Iterable[int]) -> list[int]:
         """Which of these rows wait for an answer just now."""
@@ -391,14 +396,19 @@ def answer_row(
     marked: bool = False,
     verdict: str = "",
     question: str = "",
+    tried: Status | None = None,
 ) -> Row:
-    """One answer in the columns of a layout."""
+    """One answer in the columns of a layout; `tried` is its status under a rule that is tried."""
     waiting = answer.status in ("pending", "running")
     tint: Style = "dim" if answer.status == "pending" else ""
     pieces = [Piece("▪" if marked else " ", "mark"), Piece(f"{_VERDICTS.get(verdict, ' ')} ", "mark")]
     room = shown.width - _BEFORE
     for column in shown.fixed:
-        pieces += [_fixed_cell(answer, column, shown, tint), Piece(" ")]
+        cell = _fixed_cell(answer, column, shown, tint)
+        if tried is not None and column.by == "status":
+            looks = (ANSWER_LOOKS[answer.status], ANSWER_LOOKS[tried])
+            cell = fit("→".join(look.glyph for look in looks), column.width, tone_style(looks[1].tone))
+        pieces += [cell, Piece(" ")]
         room -= column.width + GAP
         if waiting and column.by == "status":
             break

@@ -45,6 +45,7 @@ from tui_evals.tui.workspace import StoreWriter, Workspace
 
 if TYPE_CHECKING:
     from tui_evals.compare.baseline import AgainstBaseline, BaselineComparison
+    from tui_evals.tui.results.rule_trial import RuleTrial
 
 Result = TypeVar("Result")
 
@@ -269,6 +270,8 @@ class ResultsTable(Pane):
         """Whether more may be found of what the filter lets through."""
         run, totals = self.watching.run, self.watching.totals
         failing = 0 if totals is None else totals.failed + totals.partial + totals.errored
+        self._trial: RuleTrial | None = None
+        """The rule that is tried on the stored scores."""
         self._failures = FailureView(run, failing, run is not None and run.status in OVER)
         self._following: int | None = None
         self._stepped = self._turned = 0.0
@@ -331,7 +334,7 @@ class ResultsTable(Pane):
             )
         run = watch.run.id if watch.run else None
         view = (self._mapped, self._failures.map, self._failures.at) if self._mapped else ()
-        return (run, watch.order, self._several, self._at, watch.marks, watch.verdicts, view)
+        return (run, watch.order, self._several, self._at, watch.marks, watch.verdicts, view, id(watch.tried))
 
     # -- the failure map
 
@@ -440,6 +443,8 @@ class ResultsTable(Pane):
     def _column_rows(self) -> list[Row]:
         """The line about the column under the cursor, with what the answer under the other cursor has in it."""
         columns, watch = self._columns, self.watching
+        if columns is not None and self._trial is not None:
+            return self._trial.rows(columns.width)
         if columns is None or not columns.chosen:
             return []
         key = columns.chosen.partition(":")[2]
@@ -458,7 +463,7 @@ class ResultsTable(Pane):
 
     def _tell_column(self) -> None:
         """Draw the line about the column again, where another answer has something else in it."""
-        made = self._column_rows()
+        made = [] if self._trial is not None else self._column_rows()
         place = len(self._above) - 1 - len(made)
         if made and place > 0 and self._above[place] != made[0]:
             self._above[place] = made[0]

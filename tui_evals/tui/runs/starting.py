@@ -17,6 +17,7 @@ from tui_evals.datasets.prompts import OWN_SUFFIXES, prompt_name
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.estimates import estimate_sentence, why_think_twice
 from tui_evals.present.runs import destination_lines, stop_reason
+from tui_evals.present.what_if import rule_words
 from tui_evals.project_files import resolved
 from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
 from tui_evals.runs.errors import CannotPlan, MissingJudge
@@ -24,7 +25,7 @@ from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.execution import Job
 from tui_evals.runs.project import Project
 from tui_evals.runs.readiness import Obstacle, Unjudgeable, obstacles_of
-from tui_evals.runs.rescoring import RescoreRequest, estimate_rescore, prepare_rescore
+from tui_evals.runs.rescoring import RescoreRequest, Rule, estimate_rescore, prepare_rescore
 from tui_evals.runs.resuming import demand_errors, stored_job
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare, rerun_items
 from tui_evals.store.baselines import dataset_key
@@ -524,6 +525,17 @@ async def rescore(app: Desk) -> None:
     job = await _agreed(app, what, partial(_estimate_judging, run, app, request))
     if job is not None and await _approved(app, job):
         words = ["rescore", run.key, "--allow-unjudged", *(["--dataset", str(dataset)] if dataset is not None else [])]
+        await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
+
+
+async def keep_rule(app: Desk, run: RunRow, rule: Rule) -> None:
+    """Judge a run by another threshold, weight or pass rule, as a scoring pass that keeps all scores it can."""
+    request = RescoreRequest(rules=(rule,), allow_unjudged=True)
+    what = f"judge {counted(run.total, 'answer')} of {run.key} by {rule_words(rule)}"
+    job = await _agreed(app, what, partial(_estimate_judging, run, app, request))
+    if job is not None and await _approved(app, job):
+        value = f"{rule.key}={rule.value!r}" if rule.key else repr(rule.value)
+        words = ["rescore", run.key, "--allow-unjudged", f"--{rule.name.replace(' ', '-')}", value]
         await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
 
 
