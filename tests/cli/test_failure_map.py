@@ -24,4 +24,19 @@ async def test_the_map_names_the_faults_and_its_filter_lists_a_cluster(tmp_path,
 async def test_the_map_of_a_run_without_failures_says_so(tmp_path, monkeypatch, shell):
     await faulty_run(tmp_path, 3, healthy=True)
     monkeypatch.chdir(tmp_path)
-    assert "No failures in 18 answers." in shell("show", "last", "--map").out
+    shown = shell("show", "last", "--map").out
+    assert "No failures in 18 answers." in shown
+    assert "slowest" in shown and "most expensive" in shown
+
+
+def test_what_is_asked_for_the_end_of_a_run_is_done_and_its_failure_changes_nothing(tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.json").write_text('{"items": [{"prompt": "hello"}], "default_evaluators": {}}')
+    asked = ("run", "data.json", "--target", "demo", "--quiet")
+    done = shell(*asked, "--on-finish", 'echo "$TUI_EVALS_RUN $TUI_EVALS_STATUS $TUI_EVALS_EXIT" > ended.txt')
+    key, status, code = (tmp_path / "ended.txt").read_text().split()
+    assert (status, code) == ("finished", str(done.code))
+    assert shell("show", key).code == 0
+    failing = shell(*asked, "--on-finish", "exit 7")
+    assert failing.code == done.code
+    assert "--on-finish ended with exit code 7: exit 7" in failing.err

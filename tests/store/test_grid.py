@@ -84,3 +84,10 @@ def test_the_latency_of_a_column_is_the_median_without_what_was_cached(tmp_path,
     run = past(*answers, Said("z", target=1, record={"latency_ms": 9_000, "from_cache": True}), targets=TWO)
     with Reader(tmp_path / ".evals" / "evals.db") as reader:
         assert reader.column_latencies(run.id) == {(0, 0): 200, (0, 1): 25}
+
+
+def test_only_rows_whose_columns_judge_apart_are_listed(reader):
+    store, run = reader
+    for where, order in ((None, "plan"), (parse_filter("fail"), "disagreement")):
+        rows = store.grid_rows(run.id, where, order, differing=True)
+        assert [line.name for line in store.grid_lines(run.id, rows)] == ["differs"]

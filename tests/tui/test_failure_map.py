@@ -1,11 +1,14 @@
 """A finished run opens with what failed: its faults are named at every size, and each is two keys from an example."""
 
+import asyncio
 import json
+import re
 
 import pytest
 
 from tests.compare.planted_faults import faulty_run, items
 from tests.tui.story import at_the_workbench
+from tests.tui.terminal import workbench
 from tui_evals.tui.results.failure_view import ClusterKey
 from tui_evals.tui.widgets.lines import Lines
 
@@ -83,4 +86,44 @@ async def test_a_run_without_failures_and_a_short_one_open_as_their_answers(tmp_
         await person.press("4")
         await person.until(lambda: isinstance(answers(person).key, int))
         await person.press("F")
-        assert "nothing failed in this run" in person.said()
+        await person.sees("No failures in 180 answers.")
+        screen = person.screen()
+        assert "slowest" in screen and "400 ms" in screen and "most expensive" in screen
+        first = answers(person).key
+        await person.press("down")
+        assert answers(person).key != first
+        assert person.app.watching.answer == answers(person).key.answer
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """One run of 1,800 answers with the four faults, for every size."""
+    folder = tmp_path_factory.mktemp("watching")
+    project(folder)
+    asyncio.run(faulty_run(folder))
+    return folder
+
+
+KEYS_TO_EXAMPLES = {
+    "a dead target": ("", "refuses connections"),
+    "a prompt": ("j", "more than 30"),
+    "a category": ("jj", "is not in the answer"),
+    "the mood of a judge": ("k", "receipt"),
+}
+"""The keys from the first screen to the example of each fault, and words of why that fails."""
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_on_a_terminal_the_first_screen_names_all_four_and_each_example_is_two_keys_away(stored, size):
+    with workbench(stored, "evals.json", size=size) as terminal:
+        terminal.wait("all keys")
+        terminal.press("4")
+        terminal.until(lambda: all(fault in terminal.rows.screen for fault in FAULTS))
+        at = ""
+        for keys, words in KEYS_TO_EXAMPLES.values():
+            assert len(keys) <= 2
+            terminal.press("g" * bool(at) + keys)  # g is back where the first screen has the cursor
+            terminal.until(lambda words=words: re.search(rf"why .*{words}", " ".join(terminal.rows.screen.split())))
+            at = keys
+        terminal.press("q")
+        assert terminal.end() == 0

@@ -288,7 +288,7 @@ def test_an_empty_pane_says_what_belongs_there_and_the_key_that_makes_one():
 class Held:
     """Answers of which the store may refuse to tell."""
 
-    run, marks, verdicts = a_run(), frozenset(), {}
+    run, marks, verdicts, tried = a_run(), frozenset(), {}, {}
     problem = False
 
     def __len__(self):

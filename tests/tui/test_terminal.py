@@ -17,6 +17,7 @@ from tests.tui.hostile import FORBIDDEN, LITERAL, hostile_project
 from tests.tui.terminal import OURS, Terminal, workbench
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
+from tui_evals.tui.terminal import notification_bytes
 
 PANES = {"1": "1 Dataset", "2": "2 Item", "3": "3 Evaluators", "4": "4 Results", "5": "5 Answer", "6": "6 Runs"}
 
@@ -257,3 +258,12 @@ def test_without_a_terminal_each_door_says_what_to_run_instead(tmp_path):
             command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
         )
         assert done.returncode == 2 and instead in done.stderr and "Traceback" not in done.stderr, words
+
+
+@pytest.mark.parametrize(
+    ("way", "sent"),
+    [("9", b"\x1b]9;tui-evals: a,b finished\x07"), ("777", b"\x1b]777;notify;tui-evals;a,b finished\x07")],
+)
+def test_the_end_of_a_run_is_one_notification_that_no_name_can_break_out_of(way, sent):
+    assert notification_bytes("a;b finished", way) == sent
+    assert notification_bytes("a\x07\x1b]52;c;aGk=", way).count(b"\x1b") == 1

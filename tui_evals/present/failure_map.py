@@ -9,10 +9,11 @@ from typing import Any
 from tui_evals.compare.failure_map import Cluster, FailureMap, read_failure_map
 from tui_evals.present.answers import answer_name, complaints, expected_text, plain_reason, prompt_text
 from tui_evals.present.columns import fit, table, wrap
+from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.rows import Told, expected_item
-from tui_evals.text.measures import counted, money
+from tui_evals.text.measures import counted, duration, money, plain_number
 from tui_evals.text.safe import safe_line
 
 SHOWN = 8
@@ -181,6 +182,56 @@ def example_lines(example: Example, room: int | None) -> Iterator[str]:
             yield f"    {fit('' if number else word, _LABEL)}{line}{more}".rstrip()
 
 
+_HIGHLIGHTS = 3
+"""Answers of each kind that a run without failures is shown with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """An answer of a run without failures that deserves a look."""
+
+    kind: str
+    answer: int
+    name: str
+    column: str
+    figure: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells of its row."""
+        return self.kind, self.figure, safe_line(self.name, 40), safe_line(self.column, 60)
+
+
+def read_highlights(reader: Reader, run: RunRow) -> list[Highlight]:
+    """The slowest and the most expensive answers, those nearest to a threshold, and flaky ones."""
+    found: list[tuple[str, int, str]] = []
+    ranked: tuple[tuple[str, str], ...] = (("slowest", "latency_ms"), ("most expensive", "cost"))
+    for kind, column in ranked:
+        ids = reader.ids(run.id, None, column, True)[:_HIGHLIGHTS]
+        values = {row.id: getattr(row, column) for row in reader.rows(ids)}
+        texts = {
+            one: duration(value / 1000) if column == "latency_ms" else money(value)
+            for one, value in values.items()
+            if value
+        }
+        found += [(kind, one, texts[one]) for one in ids if one in texts]
+    for answer, key, score, threshold in reader.nearest(run, _HIGHLIGHTS):
+        figure = f"{safe_line(key, 30)} {plain_number(score)}, threshold {plain_number(threshold)}"
+        found.append(("nearest to its threshold", answer, figure))
+    flaky = reader.ids(run.id, parse_filter("flaky"))[:_HIGHLIGHTS]
+    found += [("flaky", one, "some repeats pass and others fail") for one in flaky]
+    rows = {row.id: row for row in reader.rows({answer for _, answer, _ in found})}
+    made = []
+    for kind, answer, figure in found:
+        if (row := rows.get(answer)) is not None:
+            places = [run.prompts[row.prompt]] * (len(run.prompts) > 1)
+            places += [run.targets[row.target]] * (len(run.targets) > 1)
+            made.append(
+                Highlight(kind, answer, answer_name(row, row.turn > 0, row.repeat > 0), " · ".join(places), figure)
+            )
+    return made
+
+
 def map_rows(clusters: Sequence[Cluster]) -> list[tuple[str, ...]]:
     """The heading and a row for each cluster."""
     return [HEAD, *(cluster_text(cluster).cells for cluster in clusters)]
@@ -215,6 +266,13 @@ def map_lines(reader: Reader, failures: FailureMap, *, room: int | None = None, 
         lines += ["", f"One of the {shown[0].count:,}:" if shown[0].count > 1 else "It is:"]
         lines += example_lines(example, room)
     return lines
+
+
+def green_lines(reader: Reader, failures: FailureMap, *, room: int | None = None) -> list[str]:
+    """That nothing failed, and the answers that deserve a look all the same, as lines for a terminal."""
+    highlights = read_highlights(reader, failures.run)
+    lines = table([one.cells for one in highlights], elastic=(1, 2, 3), room=room) if highlights else []
+    return [headline(failures), *lines]
 
 
 def map_data(reader: Reader, failures: FailureMap) -> dict[str, Any]:

@@ -262,6 +262,16 @@ def score_spread(ask: Ask, run: int, number: int, means: Iterable[EvaluatorMean]
     return {key: ScoreSpread(low, high, tuple(counts[key])) for key, (low, high, _) in ranges.items()}
 
 
+def nearest(ask: Ask, run: int, number: int, count: int) -> list[tuple[int, str, float, float]]:
+    """The passing answers whose score is nearest to its threshold: answer, evaluator, score and threshold."""
+    query = (
+        "SELECT s.answer, s.key, s.score, s.threshold FROM answers a JOIN scores s ON s.answer = a.id AND s.pass = ?2 "
+        "WHERE a.run = ?1 AND s.result = 'pass' AND s.score IS NOT NULL AND s.threshold > 0 AND s.score NOT IN (0, 1) "
+        "ORDER BY abs(s.score - s.threshold) / s.threshold, a.pos LIMIT ?3"
+    )
+    return cast("list[tuple[int, str, float, float]]", ask(query, [run, number, count]))
+
+
 _ASKED = (
     "substr(coalesce({0} ->> '$.prompt', {0} ->> '$.messages[#-1].content', {0} ->> '$.user.goal', "
     "(SELECT group_concat(v.value, ' · ') FROM json_each({0}, '$.variables') v), ''), 1, 240)"
@@ -484,14 +494,22 @@ GRID_ORDERS: tuple[GridOrder, ...] = tuple(_ORDERS)
 
 
 def grid_rows(
-    ask: Ask, run: int, order: GridOrder = "plan", condition: str = "TRUE", values: Sequence[Any] = ()
+    ask: Ask,
+    run: int,
+    order: GridOrder = "plan",
+    condition: str = "TRUE",
+    values: Sequence[Any] = (),
+    *,
+    differing: bool = False,
 ) -> list[GridRow]:
-    """The rows of a run that have an answer of which a condition holds."""
+    """The rows of a run that have an answer of which a condition holds; only those whose columns judge apart."""
     among = ""
+    having = f"HAVING min({_SHARE}) < max({_SHARE}) OR (count({_SHARE}) < count(*) AND count({_SHARE}) > 0) "
+    having = having if differing else ""
     if condition != "TRUE":
         among = f"AND (item, turn) IN (SELECT item, turn FROM answers WHERE answers.run = ? AND {condition})"
         values = [run, *values]
-    if order == "plan":
+    if order == "plan" and not differing:
         query = (
             f"SELECT item, turn, group_concat(id) FROM answers WHERE run = ? {among} "
             "GROUP BY item, turn ORDER BY item, turn"
@@ -502,7 +520,8 @@ def grid_rows(
             "total(status IN ('pass', 'fail')) AS judged, avg(score) AS score, "
             f"total({_BAD}) AS bad FROM answers WHERE run = ? {among} "
             "GROUP BY item, turn, prompt, target) "
-            f"SELECT item, turn, group_concat(ids) FROM cells GROUP BY item, turn ORDER BY {_ORDERS[order]}item, turn"
+            f"SELECT item, turn, group_concat(ids) FROM cells GROUP BY item, turn {having}"
+            f"ORDER BY {_ORDERS[order]}item, turn"
         )
     return list(map(GridRow._make, ask(query, [run, *values])))
 

@@ -466,11 +466,15 @@ class Reader:
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE {condition} ORDER BY answers.id DESC LIMIT ?"
         return self._answers(query, [*values, limit])
 
-    def grid_rows(self, run: int, where: Filter | None = None, order: grid.GridOrder = "plan") -> list[grid.GridRow]:
-        """The rows of a run's grid: each turn of an item with an answer that a filter lets through."""
-        if where is None:
-            return grid.grid_rows(self.query, run, order)
-        return grid.grid_rows(self.query, run, order, *self._condition(where, run))
+    def grid_rows(
+        self, run: int, where: Filter | None = None, order: grid.GridOrder = "plan", *, differing: bool = False
+    ) -> list[grid.GridRow]:
+        """The rows of a run's grid: each turn of an item with an answer that a filter lets through.
+
+        With `differing` only those whose columns judge apart.
+        """
+        condition = () if where is None else self._condition(where, run)
+        return grid.grid_rows(self.query, run, order, *condition, differing=differing)
 
     def grid_lines(self, run: int, rows: Iterable[grid.GridRow]) -> Iterator[grid.GridLine]:
         """What is in the cells of some rows of a run's grid, read in pages."""
@@ -624,6 +628,10 @@ class Reader:
     def variables(self, run: RunRow) -> list[str]:
         """The variables that the items of a run give values to."""
         return figures.variables(self.query, run.snapshot)
+
+    def nearest(self, run: RunRow, count: int) -> list[tuple[int, str, float, float]]:
+        """The passing answers whose score is nearest to its threshold: answer, evaluator, score and threshold."""
+        return figures.nearest(self.query, run.id, run.scoring_pass, count)
 
     def questions(self, snapshot: str) -> dict[tuple[int, int], str]:
         """The beginning of what each turn of each item of a dataset asks, by the numbers of item and turn."""

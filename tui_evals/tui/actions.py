@@ -313,6 +313,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("matrix", "compare", "equals_sign", "compare", "Compare this column with the marked one.", True),
     Action("matrix", "battle", "B", "battle", "Let a judge choose between this column and the marked one."),
     Action("matrix", "sort", "S", "sort", "By the plan, by how far the columns disagree, or by failures.", True),
+    Action("matrix", "failures", "f", "failures", "Show only rows in which a column did not pass, or all again."),
+    Action("matrix", "differing", "d", "different", "Show only rows whose columns do not agree, or all again."),
     Action("matrix", "filter", "slash", "filter", "Show only rows with an answer that fits, such as failed.", True),
     Action("matrix", "read", "enter", "answer", "Go to this answer in pane 5.", True),
     Action("matrix", "wide", "w", "wide", "Show the answers over the whole screen, or not."),

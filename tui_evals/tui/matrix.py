@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from tui_evals.present.answers import answer_reason, error_text, missing_text, shortened
+from tui_evals.present.answers import (
+    FAILING,
+    answer_reason,
+    error_text,
+    expected_text,
+    missing_text,
+    plain_reason,
+    preview_text,
+    prompt_text,
+    shortened,
+)
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of, told_apart
 from tui_evals.present.grid import GridColumn, cell_look, cell_score, grid_columns, line_name, named_columns
 from tui_evals.present.runs import Column, rejudged_sentence
@@ -46,18 +56,30 @@ class GridView:
 
     order: GridOrder = "plan"
     text: str = ""
+    differing: bool = False
+    """Only rows whose columns do not agree."""
 
     @property
     def words(self) -> str:
         """The order and the filter, for the title."""
         named = {"plan": "", "disagreement": "disagreement first", "failures": "failures first"}
-        return " · ".join(part for part in (named[self.order], self.text) if part)
+        only = "only where columns differ" if self.differing else ""
+        return " · ".join(part for part in (named[self.order], only, self.text) if part)
 
 
 def read_rows(database: Path, run: int, view: GridView) -> list[GridRow]:
     """The rows of a run; FilterError says what is wrong with the filter."""
     with Reader(database) as reader:
-        return reader.grid_rows(run, parse_filter(view.text) if view.text else None, view.order)
+        return reader.grid_rows(
+            run, parse_filter(view.text) if view.text else None, view.order, differing=view.differing
+        )
+
+
+def read_items(database: Path, run: int) -> Sequence[Mapping[str, Any]]:
+    """The items of the dataset of a run."""
+    with Reader(database) as reader:
+        found = reader.run(run)
+        return reader.dataset(found).items if found.snapshot else ()
 
 
 def read_names(database: Path, run: int) -> Names:
@@ -75,11 +97,13 @@ def read_columns(database: Path, run: RunRow) -> tuple[GridColumn, ...]:
 class CellPages:
     """What is in the rows, fetched when they come into view; the latest forty pages are kept."""
 
-    def __init__(self, reader: Reader, run: int, rows: Sequence[GridRow]) -> None:
+    def __init__(self, reader: Reader, run: int, rows: Sequence[GridRow], scoring_pass: int = 1) -> None:
         self._reader = reader
         self._run = run
+        self._pass = scoring_pass
         self.rows = rows
         self._pages: dict[int, list[GridLine]] = {}
+        self._texts: dict[int, dict[int, str]] = {}
 
     def line(self, number: int) -> GridLine:
         """A row with what is in it."""
@@ -92,9 +116,29 @@ class CellPages:
             self._pages[number // _PAGE] = page
         return page[number % _PAGE]
 
+    def text(self, number: int, answer: int) -> str:
+        """The beginning of an answer in a row, or why it did not pass."""
+        place = number // _PAGE
+        if place not in self._texts:
+            lines = self._pages.get(place, ())
+            if len(self._texts) >= _PAGES:
+                self._texts.pop(next(iter(self._texts)))
+            self._texts[place] = self._read_texts([cell.answer for line in lines for cell in line.cells.values()])
+        return self._texts[place].get(answer, "")
+
+    def _read_texts(self, answers: Sequence[int]) -> dict[int, str]:
+        scores = self._reader.scores_of(answers, self._pass)
+        texts = {}
+        for one in self._reader.rows(answers):
+            failing = [record for record in scores.get(one.id, ()) if record.result in FAILING]
+            error = plain_reason(one.preview) if one.code else ""
+            texts[one.id] = answer_reason(error, failing) if one.code or failing else preview_text(one)
+        return texts
+
     def forget(self) -> None:
         """Fetch again what is shown."""
         self._pages.clear()
+        self._texts.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +166,10 @@ def read_texts(reader: Reader, run: RunRow, answers: Iterable[int]) -> dict[int,
     return texts
 
 
-_LEAST, _MOST = 15, 26
+_LEAST, _MOST = 15, 70
 """Cells of a column."""
+_SCORE, _WITH_TEXT = 5, 16
+"""Cells of a score, and those behind the status from which the answer or its reason is shown there."""
 _BESIDE = 50
 """Cells that an answer needs next to another one."""
 _WORDS = len("95 % interval")
@@ -231,7 +277,8 @@ class MatrixRows(LazyRows):
     def row_at(self, number: int) -> Row:
         found = self._pages.rows[number]
         try:
-            return _line_row(self._pages.line(number), self._shown)
+            line = self._pages.line(number)
+            return _line_row(line, self._shown, lambda answer: self._pages.text(number, answer))
         except StoreError as problem:
             return row(("! ", "error"), (str(problem), "error"), key=(found.item, found.turn))
 
@@ -240,7 +287,7 @@ class MatrixRows(LazyRows):
         return next((number for number, one in enumerate(self._pages.rows) if (one.item, one.turn) == key), None)
 
 
-def _line_row(line: GridLine, shown: Layout) -> Row:
+def _line_row(line: GridLine, shown: Layout, text_of: Callable[[int], str]) -> Row:
     verdict = min(_VERDICT, shown.cell)
     pieces = [Piece(shown.names.fit(line_name(line) or "deleted", shown.name))]
     for number in shown.seen:
@@ -250,10 +297,9 @@ def _line_row(line: GridLine, shown: Layout) -> Row:
             pieces.append(Piece(" " * shown.cell))
             continue
         look, score = cell_look(cell), cell_score(cell)
-        pieces += [
-            fit(look.text, verdict, tone_style(look.tone)),
-            fit(f" {score}", shown.cell - verdict, "dim"),
-        ]
+        room = shown.cell - verdict
+        words = f" {score}".ljust(_SCORE) + f" {text_of(cell.answer)}" if room >= _WITH_TEXT else f" {score}"
+        pieces += [fit(look.text, verdict, tone_style(look.tone)), fit(words, room, "dim")]
     return Row((*pieces, shown.edge(shown.seen.stop)), (line.item, line.turn))
 
 
@@ -279,6 +325,20 @@ def text_rows(
     return rows
 
 
+_ASKED_LINES = 2
+_ASKED = 10
+"""Cells of the word before what was asked and expected."""
+
+
+def asked_rows(unit: Mapping[str, Any], width: int) -> Iterator[Row]:
+    """What a row asks and expects, which stays above its answers."""
+    for word, text in (("asked", prompt_text(unit, None)), ("expected", expected_text(unit))):
+        lines = wrapped(" ".join(text.split()), max(width - _ASKED, 10)) if text.strip() else []
+        for number, line in enumerate(lines[:_ASKED_LINES]):
+            more = "…" if number == _ASKED_LINES - 1 and len(lines) > _ASKED_LINES else ""
+            yield row((("" if number else word).ljust(_ASKED), "dim"), line + more)
+
+
 def _block(line: GridLine, column: GridColumn, here: bool, texts: Mapping[int, AnswerText], room: int) -> list[Piece]:
     """One answer: whose it is, what it came to and why, what was said."""
     pieces = [Piece(column.name, "accent" if here else "strong")]
@@ -301,6 +361,8 @@ _AGAIN = 2.0
 """Seconds between two looks at a running run."""
 _TYPING_PAUSE = 0.1
 _HEAD = 5
+_FAILED = "!status:pass !status:pending !status:running !status:answered"
+"""The filter of what did not pass."""
 _NEED_CELL = frozenset(("read", "wide"))
 _ORDERS: Mapping[GridOrder, str] = {
     "plan": "in the order of the plan",
@@ -333,6 +395,8 @@ class MatrixScreen(FeatureScreen):
         self._columns: tuple[GridColumn, ...] = ()
         self._names, self._named = names or AS_THEY_ARE, names is not None
         self._pages: CellPages | None = None
+        self._items: Sequence[Mapping[str, Any]] = ()
+        """The items of the dataset, as they were asked."""
         self._view = self._wanted = GridView()
         """What is shown, and what is to be: it may still be read while the next key comes."""
         self._cursor, self._first = 0, 0
@@ -378,6 +442,7 @@ class MatrixScreen(FeatureScreen):
         try:
             if self._reader is None:
                 self._open()
+                self._items = await asyncio.to_thread(read_items, self.database, self._number)
             reading = asyncio.to_thread(read_rows, self.database, self._number, view)
             if self._named:
                 rows = await reading
@@ -393,12 +458,17 @@ class MatrixScreen(FeatureScreen):
             return
         if self._reader is None:  # the screen was left meanwhile
             return
-        first = self._pages is None
-        self._pages, self._view = CellPages(self._reader, self._number, rows), view
+        first, another = self._pages is None, replace(view, text="") != replace(self._view, text="")
+        self._pages, self._view = CellPages(self._reader, self._number, rows, self._scoring_pass()), view
         self._draw(to_answer=first)
+        if another and not first:
+            self.lines.action_edge(-1)  # what was asked for is at the top
         self.offer_keys()
         if first:
             self._count_soon()
+
+    def _scoring_pass(self) -> int:
+        return self._run.scoring_pass if self._run is not None else 1
 
     def _open(self) -> None:
         self._reader = Reader(self.database)
@@ -514,7 +584,15 @@ class MatrixScreen(FeatureScreen):
             texts = read_texts(reader, run, [cell.answer for cell in cells if cell])
         except StoreError as problem:
             return [Row(), row((str(problem), "error"))]
-        return text_rows(line, columns, numbers.index(self._cursor), texts, width)
+        asked = asked_rows(self._unit(line), width)
+        return [*asked, *text_rows(line, columns, numbers.index(self._cursor), texts, width)]
+
+    def _unit(self, line: GridLine) -> Mapping[str, Any]:
+        """The item or turn of a row, as it was asked."""
+        items = self._items
+        item = items[line.item] if line.item < len(items) else {}
+        turns = item.get("turns")
+        return turns[line.turn] if isinstance(turns, list) and line.turn < len(turns) else item
 
     # -- messages
 
@@ -602,6 +680,14 @@ class MatrixScreen(FeatureScreen):
         if order is not None:
             self._read(replace(self._wanted, order=order))
 
+    def do_failures(self) -> None:
+        """Show only rows in which a column failed, or all again."""
+        self._read(replace(self._wanted, text="" if self._wanted.text == _FAILED else _FAILED))
+
+    def do_differing(self) -> None:
+        """Show only rows whose columns do not agree, or all again."""
+        self._read(replace(self._wanted, differing=not self._wanted.differing))
+
     def do_filter(self) -> None:
         self._text_before = self._wanted.text
         self.entry.begin(self._text_before)
@@ -641,7 +727,7 @@ class MatrixScreen(FeatureScreen):
             self._read(replace(self._wanted, text=self._text_before))
         elif self.has_class("full"):
             self.do_wide()
-        elif self._wanted.text:
-            self._read(replace(self._wanted, text=""))
+        elif self._wanted.text or self._wanted.differing:
+            self._read(replace(self._wanted, text="", differing=False))
         else:
             self.dismiss(None)

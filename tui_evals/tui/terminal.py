@@ -27,6 +27,20 @@ SAVE_TITLE = b"\x1b[22;2t"
 RESTORE_TITLE = b"\x1b[23;2t"
 
 
+NOTIFY_WAYS = ("9", "777")
+"""The sequences for a notification, by their numbers."""
+
+
+def notification_bytes(text: str, way: str) -> bytes:
+    """The sequence by which a terminal shows a notification of the desktop; others ignore it.
+
+    `way` is the number of the sequence: 9 (iTerm2, WezTerm, Ghostty, kitty) or 777 (foot, urxvt, VTE).
+    """
+    line = safe_line(text, 120).replace(";", ",")
+    told = f"777;notify;tui-evals;{line}" if way == "777" else f"9;tui-evals: {line}"
+    return f"\x1b]{told}\x07".encode(errors="replace")
+
+
 def write_to_terminal(written: bytes) -> bool:
     """Write to the controlling terminal, if there is one."""
     try:

@@ -195,14 +195,15 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
 def _show_map(reader: Reader, run: RunRow, limit: int, as_json: bool) -> None:
     # Imported when it is wanted: no other view of a run compares it.
     from tui_evals.compare.failure_map import read_failure_map
-    from tui_evals.present.failure_map import headline, map_data, map_lines
+    from tui_evals.present.failure_map import green_lines, map_data, map_lines
 
     failures = read_failure_map(reader, run, dataset_key(run.source, project_root(Path.cwd())))
     if as_json:
         say_json({"run": run.key, "name": run.name, **map_data(reader, failures)})
         return
     say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
-    for line in map_lines(reader, failures, room=columns(), most=limit) or [headline(failures)]:
+    room = columns()
+    for line in map_lines(reader, failures, room=room, most=limit) or green_lines(reader, failures, room=room):
         say(line)
 
 

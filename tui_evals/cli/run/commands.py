@@ -15,6 +15,11 @@ _as_events = click.option("--json", "as_json", is_flag=True, help="Print one eve
 _evaluators = click.option(
     "-e", "--evaluators", help="Evaluators instead of the dataset's defaults: names by commas, or a JSON object."
 )
+_on_finish = click.option(
+    "--on-finish",
+    metavar="COMMAND",
+    help="Run this in a shell when the run is over, with TUI_EVALS_RUN, TUI_EVALS_STATUS and TUI_EVALS_EXIT set.",
+)
 _detach = click.option("--detach", is_flag=True, help="Run in the background; prints the id of the run.")
 _unjudged = click.option(
     "--allow-unjudged", is_flag=True, help="Go on though an evaluator lacks here what it needs to judge."
@@ -151,6 +156,7 @@ def _cluster(command: Any) -> Any:
 @_unjudged
 @_plan
 @_detach
+@_on_finish
 @click.option("--no-cache", is_flag=True, help="Ask even where the answer is known.")
 @click.option(
     "--summary/--no-summary", default=None, help="Say at the end what changed and what fails; on a terminal it is said."
@@ -194,6 +200,7 @@ def run_command(**options: Any) -> int:
 )
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="A new limit in US dollars.")
 @_detach
+@_on_finish
 @_cluster
 @_gates
 @environment
@@ -224,6 +231,7 @@ def resume_command(run: str, **options: Any) -> int:
 @_unjudged
 @_plan
 @_detach
+@_on_finish
 @_cluster
 @_gates
 @environment
@@ -261,6 +269,7 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @_unjudged
 @_plan
 @_detach
+@_on_finish
 @_cluster
 @_gates
 @environment

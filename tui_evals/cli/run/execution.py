@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -65,6 +67,9 @@ _SWITCH = 0.0005
 _MOST_CAUSES = 5
 
 
+_STDERR = 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionOptions:
     """How a command executes a run: only the plan, here or in the background, and the kind of output."""
@@ -77,6 +82,8 @@ class ExecutionOptions:
     trusting: bool = False
     gates: Gates = field(default_factory=Gates)
     outputs: tuple[Path, ...] = ()
+    on_finish: str | None = None
+    """What a shell does when the run is over."""
     summary: bool | None = None
     """Whether to print what changed and what fails at the end; None is on a terminal."""
 
@@ -108,6 +115,7 @@ def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
         gates=gates,
         outputs=outputs,
         summary=options.get("summary"),
+        on_finish=options.get("on_finish"),
     )
 
 
@@ -297,6 +305,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
                     root = job.project.root
                     summary = summary_lines(reader, outcome.run, dataset_key(outcome.run.source, root, root), columns())
     code = 130 if presses and not outcome.finished else outcome.exit_code
+    if how.on_finish:
+        _finish(how.on_finish, outcome.run, code)
     _say_end(outcome, how, code, measures, skipped, kept)
     for line in summary:
         say(line)
@@ -315,6 +325,15 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     if not outcome.gates.met:
         warn(outcome.gates.line)
     return code
+
+
+def _finish(command: str, run: RunRow, code: int) -> None:
+    """Do what was asked for the end of a run; a failure is said, and changes nothing about the run."""
+    about = {"TUI_EVALS_RUN": run.key, "TUI_EVALS_STATUS": run.status, "TUI_EVALS_EXIT": str(code)}
+    # The user typed the command for this shell; nothing of a project gets into it. What it prints is no result.
+    done = subprocess.run(command, shell=True, env={**os.environ, **about}, stdout=_STDERR, check=False)
+    if done.returncode:
+        warn(f"--on-finish ended with exit code {done.returncode}: {command}")
 
 
 @contextmanager
@@ -373,6 +392,7 @@ def run_detached(
     words += ["--env", how.env_name] if how.env_name else []
     words += ["--trust"] if how.trusting else []
     words += [word for file in how.outputs for word in ("--output", str(file))]
+    words += ["--on-finish", how.on_finish] if how.on_finish else []
     start_apart(run, words, begun)
     say_key(run, how.as_json)
     return 0

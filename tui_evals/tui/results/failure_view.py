@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tui_evals.compare.failure_map import Cluster, FailureMap, cluster_of, read_failure_map
 from tui_evals.present.columns import table
-from tui_evals.present.failure_map import Example, cost_text, headline, map_rows, read_examples, share_text, since_text
+from tui_evals.present.failure_map import (
+    Example,
+    Highlight,
+    cost_text,
+    headline,
+    map_rows,
+    read_examples,
+    read_highlights,
+    share_text,
+    since_text,
+)
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -34,11 +44,27 @@ class ClusterKey(NamedTuple):
         return f"cluster:{self.cluster[:_KEY]}"
 
 
-def read_map(database: Path, root: Path, run: RunRow) -> tuple[FailureMap, dict[str, Example]]:
-    """The failure map of a run, with an example of each cluster."""
+class HighlightKey(NamedTuple):
+    """The key of the row of an answer that deserves a look; one answer may have several."""
+
+    number: int
+    answer: int
+
+
+class FailuresRead(NamedTuple):
+    """The failure map of a run with an example of each cluster; without failures, what else deserves a look."""
+
+    map: FailureMap
+    examples: dict[str, Example]
+    highlights: Sequence[Highlight]
+
+
+def read_map(database: Path, root: Path, run: RunRow) -> FailuresRead:
+    """What failed in a run."""
     with Reader(database) as reader:
         failures = read_failure_map(reader, run, dataset_key(run.source, root, root))
-        return failures, read_examples(reader, run, failures.clusters)
+        highlights = () if failures.clusters else read_highlights(reader, run)
+        return FailuresRead(failures, read_examples(reader, run, failures.clusters), highlights)
 
 
 class FailureView:
@@ -50,14 +76,19 @@ class FailureView:
         self.map: FailureMap | None = None
         self.at: Hashable = None
         """The row the cursor was on last."""
+        self.asked = False
+        """Whether it was asked for by its key."""
         self._examples: dict[str, Example] = {}
+        self._highlights: Sequence[Highlight] = ()
 
-    def take(self, failures: FailureMap, examples: dict[str, Example]) -> None:
-        """Show what was read; a run without failures is shown as its answers."""
-        self.map, self._examples = failures, examples
-        self.open &= bool(failures.clusters)
-        if self.at is None and failures.clusters:
-            self.at = ClusterKey(failures.clusters[0].key)
+    def take(self, read: FailuresRead) -> None:
+        """Show what was read; a run without failures opens as its answers, and shows this only where it was asked."""
+        self.map, self._examples, self._highlights = read
+        self.open &= bool(read.map.clusters) or self.asked
+        if self.at is None and read.map.clusters:
+            self.at = ClusterKey(read.map.clusters[0].key)
+        elif self.at is None and read.highlights:
+            self.at = HighlightKey(0, read.highlights[0].answer)
 
     def cluster(self) -> Cluster | None:
         """The cluster under the cursor."""
@@ -67,6 +98,8 @@ class FailureView:
 
     def answers(self) -> array[int]:
         """The answers of the cluster under the cursor."""
+        if isinstance(self.at, HighlightKey):
+            return array("q", [self.at.answer])
         cluster = self.cluster()
         return array("q", cluster.answers if cluster is not None else ())
 
@@ -75,6 +108,8 @@ class FailureView:
         if self.map is None:
             return [row(("Reading what failed…", "dim"))]
         clusters = self.map.clusters
+        if not clusters:
+            return self._green_rows(self.map, width)
         heading, *lines = table(map_rows(clusters), right=(0, 1, 2), elastic=(3, 4), headed=True, room=max(width, 1))
         made = [row((line, "dim")) for line in wrapped(headline(self.map), width)]
         if since := since_text(self.map):
@@ -82,6 +117,18 @@ class FailureView:
         made.append(row((heading, "strong"), ground="title"))
         made += [row(line, key=ClusterKey(one.key)) for line, one in zip(lines, clusters, strict=True)]
         made += [Row(), *self._example_rows(width)]
+        return made
+
+    def _green_rows(self, failures: FailureMap, width: int) -> Rows:
+        """That nothing failed, and what deserves a look all the same."""
+        made = [row((headline(failures), "pass")), Row()]
+        if self._highlights:
+            cells = [("", "", "item", ""), *(one.cells for one in self._highlights)]
+            heading, *lines = table(cells, elastic=(1, 2, 3), headed=True, room=max(width, 1))
+            made.append(row((heading, "strong"), ground="title"))
+            keyed = enumerate(zip(lines, self._highlights, strict=True))
+            made += [row(line, key=HighlightKey(number, one.answer)) for number, (line, one) in keyed]
+            made += [Row(), row(("enter shows the answer · F all answers", "dim"))]
         return made
 
     def _example_rows(self, width: int) -> Iterator[Row]:

@@ -53,9 +53,6 @@ class ResultsPane(ResultsTable):
         run = self.watching.run
         if run is None:
             return "there is no run on screen; r runs the dataset, 6 lists the runs"
-        totals = self.watching.totals
-        if action == "failures" and totals is not None and not totals.failed + totals.partial + totals.errored:
-            return "nothing failed in this run"
         if action in _NEED_ANSWER and self._answer() is None:
             return "there is no answer under the cursor"
         if action in ("left", "right") and self._trial is not None:
@@ -245,12 +242,12 @@ class ResultsPane(ResultsTable):
     # -- going about
 
     def do_failures(self) -> None:
-        """Show what failed in clusters, or the answers again."""
+        """Show what failed in clusters, or the answers again; where nothing failed, what deserves a look."""
         if self._mapped:
             self._failures.open = False
             self._redraw(self.watching.answer or self._first())
             return
-        self._failures.open = True
+        self._failures.open = self._failures.asked = True
         if self.watching.order.plain:
             self._redraw()
         else:

@@ -355,7 +355,7 @@ class ResultsTable(Pane):
             view.open = False
             self.say(str(problem), "warn")
         else:
-            view.take(*found)
+            view.take(found)
         if view is self._failures:
             self._redraw(view.at if self._mapped else self.watching.answer or self._first())
 
@@ -619,7 +619,12 @@ class ResultsTable(Pane):
     # -- the current place
 
     def _to_head(self, way: int) -> None:
-        """Above the first answer are the lines of the targets."""
+        """Above the first answer are the lines of the targets; of the map, the other end."""
+        if self._mapped:
+            keys = [line.key for line in self._lines.rows if line.key is not None]
+            if len(keys) > 1:
+                self._lines.to_key(keys[-1 if way < 0 else 0])
+            return
         openable = [number for number, line in enumerate(self._above) if line.key is not None]
         if way < 0 and openable:
             self._head.cursor = openable[-1]  # the lines change in their places, and the cursor may be on any of them

@@ -16,7 +16,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow, Totals
 from tui_evals.tui.desk import Desk
-from tui_evals.tui.terminal import title_bytes, write_to_terminal
+from tui_evals.tui.terminal import NOTIFY_WAYS, notification_bytes, title_bytes, write_to_terminal
 
 
 class Ending(NamedTuple):
@@ -73,6 +73,9 @@ def notice(app: Desk) -> None:
         entitle(app, f"{run.name} {run.status}")
         if app.workspace.settings.ui.get("bell") is not False:
             app.bell()
+        way = app.workspace.settings.ui.get("notify", "9")
+        if way in NOTIFY_WAYS and not app.is_headless:
+            write_to_terminal(notification_bytes(f"{run.name} {run.status}", way))
         app.run_worker(_tell(app, run), group="ending", name="counting the run", exclusive=True, exit_on_error=False)
 
 
