@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.datasets.discover import dataset_named, find_dataset, is_generation_file, project_of
+from tui_evals.datasets.discover import dataset_named, find_dataset, is_generation_file, may_hold_items, project_of
 from tui_evals.datasets.paths import DatasetError
 
 
@@ -45,3 +45,9 @@ def test_a_dataset_is_found_by_its_name_alone_wherever_it_lies_in_the_project(tm
     assert dataset_named(Path("support.json"), tmp_path) == Path("support.json")
     with pytest.raises(DatasetError, match=r"could be evals/support\.json or support\.json; name the file itself"):
         dataset_named(Path("support"), tmp_path)
+
+
+def test_traces_are_no_dataset_though_they_speak_of_items(tmp_path):
+    traces = tmp_path / "traces.json"
+    traces.write_text('{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "execute_tool", "items": []}]}]}]}')
+    assert not may_hold_items(traces)

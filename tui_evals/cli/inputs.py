@@ -13,10 +13,10 @@ from tui_evals.cli import project
 from tui_evals.cli.opening import dataset_of_word
 from tui_evals.cli.output import Stop, confirmed, say, warn
 from tui_evals.datasets.discover import (
-    BASELINE,
     ENDINGS,
     STARTER,
     find_dataset,
+    is_foreign,
     is_generation_file,
     make_project,
     may_hold_items,
@@ -72,7 +72,7 @@ def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 def _is_checked(file: Path) -> bool:
     """Whether a file of a folder is meant as input; of YAML files many are something else."""
-    if file.suffix == ".json" and BASELINE in read_head(file, 200, follow_out=True):
+    if file.suffix == ".json" and is_foreign(read_head(file, 200, follow_out=True)):
         return False
     is_other = file.suffix in (".yaml", ".yml") and not file.name.lower().endswith(OWN_SUFFIXES)
     return not is_other or is_experiment(file) or may_hold_items(file)

@@ -111,8 +111,15 @@ def prompt_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 BASELINE = b'"format": "tui-evals baseline'
 """How the file of a baseline begins, which has items too."""
+_NO_DATASETS = (b'"evalId"', b'"resourceSpans"', BASELINE)
+"""What results of promptfoo, traces and baselines begin with, in which items and prompts come up too."""
 _YAML_ITEMS = re.compile(rb"(?m)^items:\s*$|\A(\s*#.*\n|\s*\n|---\s*\n)*- +\{?(testId|prompt|turns|messages):")
 """How YAML begins that holds items."""
+
+
+def is_foreign(start: bytes) -> bool:
+    """Whether a JSON file that begins like this is results of promptfoo, traces or a baseline and no dataset."""
+    return any(mark in start for mark in _NO_DATASETS)
 
 
 def may_hold_items(file: Path) -> bool:
@@ -127,7 +134,7 @@ def may_hold_items(file: Path) -> bool:
         return False
     if file.suffix in _YAML:
         return _YAML_ITEMS.search(start) is not None
-    if b'"evalId"' in start or BASELINE in start:  # results of promptfoo, which begin with the prompts they are of
+    if is_foreign(start):
         return False
     return start.startswith(b"[") or (start.startswith(b"{") and (b'"items"' in start or b'"prompts"' in start))
 
