@@ -38,7 +38,10 @@ def test_each_kind_is_written_to_its_place_and_the_place_is_said(shell, project,
     done = shell("report", ",".join(keys) if several else keys[1], "--to", kind)
     name = "-".join(keys) if several else keys[1]
     file = project / ".evals" / "results" / (name + report_kind(kind).endings[0])
-    assert (done.code, done.out) == (0, f"wrote {file}\n")
+    assert done.code == 0 and done.out.startswith(f"wrote {file}\n")
+    companion = file.with_name(file.name + ".tui-evals")
+    assert companion.exists() == (report_kind(kind).has_companion and not several)
+    assert done.out.count("wrote ") == (2 if companion.exists() else 1)
     assert file.read_text().lower().startswith(STARTS[kind])
 
 
