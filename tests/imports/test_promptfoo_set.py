@@ -46,14 +46,14 @@ def test_every_configuration_of_the_set_was_recorded() -> None:
 
 def test_the_share_line_counts_what_is_left_out_or_changed() -> None:
     shares = {}
-    for name in ("assert-sets", "assert-sets-code", "code-transform", "no-equal", "weights"):
+    for name in ("assert-sets", "assert-sets-code", "code-transform", "markup", "weights"):
         judged = imported(SET / f"{name}.yaml")[1].assertions
         shares[name] = f"{sum(judged.values())} of {len(judged)}"
     assert shares == {
         "assert-sets": "13 of 13",
         "assert-sets-code": "5 of 5",
         "code-transform": "1 of 2",
-        "no-equal": "2 of 4",
+        "markup": "4 of 4",
         "weights": "6 of 6",
     }
 

@@ -44,6 +44,8 @@ _MADE = {
     "regex": ("Regex", "JavaScript"),
     "is-json": ("JsonValid", "JsonSchema"),
     "contains-json": ("ContainsJson",),
+    "is-xml": ("Xml",),
+    "is-html": ("Html",),
     "levenshtein": ("Levenshtein",),
     "rouge-n": ("RougeN",),
     "latency": ("Latency",),

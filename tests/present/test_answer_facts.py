@@ -29,7 +29,7 @@ answer_facts.FACTS += (
 
 import tui_evals
 from tui_evals.cli.main import run
-from tui_evals.present.columns import PAGES, with_tables
+from tui_evals.present.manual_tables import PAGES, with_tables
 from tui_evals.store.reader import Reader
 from tui_evals.tui.results.rows import answer_row, counted_extent, heading, layout
 from tui_evals.tui.results.table import sort_columns
