@@ -50,7 +50,7 @@ def test_ctrl_c_once_lets_what_is_in_flight_finish_and_the_next_command_goes_on(
     shop.server.held = False
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert "the same command goes on" in err
+    assert "the same command continues" in err
     assert shop.server.asked("groundtruth") == 2
     shop.generate(*options)
     assert shop.server.repeated() == [] and shop.server.asked("groundtruth") == 18
@@ -59,7 +59,7 @@ def test_ctrl_c_once_lets_what_is_in_flight_finish_and_the_next_command_goes_on(
 def test_a_wrong_key_ends_with_a_sentence_and_exit_3(shop, monkeypatch):
     monkeypatch.setenv("SHOP_KEY", "sk-of-somebody-else")
     told = shop.generate(code=3).err
-    assert "stopped: writer cannot be asked: " in told and "API key" in told and "same command goes on" in told
+    assert "stopped: writer cannot be asked: " in told and "API key" in told and "same command continues" in told
 
 
 def test_a_server_that_is_not_there_is_named_in_a_sentence(shop):
@@ -70,7 +70,7 @@ def test_a_server_that_is_not_there_is_named_in_a_sentence(shop):
     shop.configure()
     shop.server.port = real
     told = shop.generate(code=3).err
-    assert "stopped: writer cannot be asked: " in told and "same command goes on" in told
+    assert "stopped: writer cannot be asked: " in told and "same command continues" in told
 
 
 def test_a_server_that_fails_twice_is_asked_again(shop):

@@ -62,13 +62,13 @@ def test_a_full_disk_stops_the_asking_until_there_is_room(shop, monkeypatch, dis
     course.answer()
     said = warning(process, "asking waits")
     assert f"because the disk is full: make room for {course.database}; in " in said
-    assert "this ends, and the same command goes on" in said
+    assert "this ends, and the same command continues" in said
     assert course.server.asked("groundtruth") == 2
     with Reader(course.database) as reader:
         (run,) = reader.runs()
         assert run.status == "running" and run.waiting.code == "full"  # for whoever watches from elsewhere
     free(disk)
-    warning(process, f"{course.database} can be written again, and asking goes on")
+    warning(process, f"{course.database} can be written again, and asking continues")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, out + err
     course.assert_whole()

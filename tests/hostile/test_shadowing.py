@@ -31,7 +31,9 @@ SHADOWS = (
 )
 ITEM = {"prompt": "hello", "expected_response": "hello", "evaluators": {"Includes": {}}, "evaluators_mode": "replace"}
 STARTERS = {
+    "api/recording.py": "Popen",
     "cli/doctor.py": "run",
+    "cli/run/execution.py": "run",
     "evaluators/child/main.py": "fork",
     "evaluators/isolation.py": "run",
     "evaluators/javascript_engine.py": "Popen",

@@ -184,7 +184,7 @@ def play(project, case):
     assert "Traceback" not in err and code in ends(case), out + err
     assert statuses(project) <= {"pass", "pending", "answered"}, "a fault is no row"
     if not case.passes:
-        assert "goes on" in err or "judges again" in err, err
+        assert "continues" in err or "judges again" in err, err
         behave(project, case)
         project.do(*after)
     assert statuses(project) == {"pass"}
@@ -221,7 +221,7 @@ def generated(folder, server, case=None, calls=0):
     code, out, err = Project(folder, server).as_call(*GENERATION, SHOP_KEY=KEY)
     assert "Traceback" not in err and code in codes, out + err
     if code:
-        assert TRUTH in err and "the same command goes on" in err
+        assert TRUTH in err and "the same command continues" in err
         assert server.breaks.questions <= AT_ONCE, "only what was in flight is asked again"
         server.breaks = None
         code, out, err = Project(folder, server).as_call(*GENERATION, SHOP_KEY=KEY)
@@ -333,7 +333,7 @@ def test_targets_in_other_roles_keep_the_law_too(write_role, state, project):
     project.server.behave("test-model", markers=True)
     project.server.behave(model, markers=True, after=ITEMS // 2, **STATES[state])
     code, out, err = project.as_call("run", "data.json", "--target", target, "--quiet", "--no-cache", "--trust")
-    assert code == 4 and "Traceback" not in err and "goes on" in err, out + err
+    assert code == 4 and "Traceback" not in err and "continues" in err, out + err
     assert statuses(project) <= {"pass", "fail", "pending", "answered"} and {"pending", "answered"} & statuses(project)
     project.server.behave(model, markers=True)
     project.do("resume", "last", "--quiet", "--trust")

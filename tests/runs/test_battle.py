@@ -236,7 +236,7 @@ def test_a_judge_that_refuses_at_once_is_not_asked_for_every_bout(arena, kind, t
     runs = two_runs(30)
     arena.server.behave("judge-model", always=kind)
     done = shell("battle", *runs, "--judge", "judge", "-c", 2)
-    assert done.code == 3 and "stopped: judge cannot be asked: " in done.err and "the same command goes on" in done.err
+    assert done.code == 3 and "stopped: judge cannot be asked: " in done.err and "the same command continues" in done.err
     assert sum(one["asked"] for one in judged(arena)) <= 4
 
 
@@ -291,7 +291,7 @@ def test_ctrl_c_ends_a_battle_so_that_it_can_go_on(arena, presses, two_runs, tol
         os.kill(terminal.pid, signal.SIGINT)
         terminal.read("Ctrl-C again stops now")
     assert terminal.code() == 130
-    assert "The same command goes on later" in terminal.shown and "Traceback" not in terminal.shown
+    assert "The same command continues later" in terminal.shown and "Traceback" not in terminal.shown
     assert "not asked yet" in terminal.shown
     arena.server.behave("judge-model", say=FIRST, markers=False)
     assert told(*runs, "--judge", "judge")["duels"][0]["ties"] == 30

@@ -64,10 +64,10 @@ def test_a_full_disk_stops_the_judge_until_there_is_room(arena, monkeypatch, dis
     fill(disk)
     said = warning(process, "asking waits")
     assert f"because the disk is full: make room for {course.database}; in " in said
-    assert "this ends, and the same command goes on" in said
+    assert "this ends, and the same command continues" in said
     course.assert_nothing_more_is_asked()
     free(disk)
-    warning(process, f"{course.database} can be written again, and asking goes on")
+    warning(process, f"{course.database} can be written again, and asking continues")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, out + err
     course.assert_whole(json.loads(out))

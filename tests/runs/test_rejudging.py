@@ -161,7 +161,7 @@ def test_a_verdict_that_cannot_be_stored_in_the_end_is_paid_for_once(project, mo
     with monkeypatch.context() as patch:
         full_for_a_while(patch, 1_000)
         said = project.do(*again, code=4)
-        assert "because the disk is full" in said and "The same command goes on" in said
+        assert "because the disk is full" in said and "The same command continues" in said
     assert "→ ✓ pass" in project.do(*again)
     assert project.server.counts()["asked"] == asked + 1
     with project.reader() as reader:

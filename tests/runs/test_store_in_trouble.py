@@ -77,7 +77,7 @@ def test_a_full_disk_stops_the_asking_until_there_is_room(project, disk):
     until(lambda: project.server.counts()["in_flight"] == 0)
     assert project.server.counts()["asked"] == asked <= heard.total - heard.pending + 4 < MANY
     free(disk)
-    assert event(process, "goes_on")["message"] == f"{course.database} can be written again, and asking goes on"
+    assert event(process, "goes_on")["message"] == f"{course.database} can be written again, and asking continues"
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, out + err
     course.assert_whole()

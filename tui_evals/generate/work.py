@@ -440,7 +440,7 @@ class Generation:
     def _way_out(self, file: str) -> str:
         return (
             f"Name another model with --target, say more about what you want in the prompt's `instructions`, or write "
-            f"{self._place(file)} yourself; the same command then goes on from there"
+            f"{self._place(file)} yourself; the same command then continues from there"
         )
 
 

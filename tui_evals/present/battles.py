@@ -102,7 +102,7 @@ def progress_line(judge: str, done: int, total: int, undecided: int, pace: Seque
 
 def stopped_sentence(message: str) -> str:
     """Why a battle ended early, and that it can continue."""
-    return f"stopped: {message.rstrip('.')}. What was decided is kept; the same command goes on"
+    return f"stopped: {message.rstrip('.')}. What was decided is kept; the same command continues"
 
 
 def activity_line(judge: str, now: ActivityRow, rate: float | None) -> str:

@@ -40,8 +40,8 @@ def step_message(step: str, state: str, result: str, *, has_file: bool) -> str:
 def stopped_sentence(reason: str) -> str:
     """Why a generation ended early, and that it can continue."""
     if not reason:
-        return "stopped before the end. What was made is kept; the same command goes on"
-    return f"stopped: {reason.rstrip('.')}. What was made is kept; the same command goes on"
+        return "stopped before the end. What was made is kept; the same command continues"
+    return f"stopped: {reason.rstrip('.')}. What was made is kept; the same command continues"
 
 
 def outdated_note(files: Sequence[str], sources: Sequence[str], steps: Sequence[str]) -> str:

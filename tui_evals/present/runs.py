@@ -414,10 +414,10 @@ def store_wait_sentence(wait: StoreWait, now: float, ends: str = "the run ends, 
 
 def stored_again_sentence(wait: StoreWait) -> str:
     """Text shown when the store is writable again."""
-    return f"{wait.path} can be written again, and asking goes on"
+    return f"{wait.path} can be written again, and asking continues"
 
 
 def command_wait_sentence(wait: StoreWait, now: float, *, is_over: bool) -> str:
     """Text for a command that waits for the store, or that continues after waiting."""
-    again = "this ends, and the same command goes on"
+    again = "this ends, and the same command continues"
     return stored_again_sentence(wait) if is_over else store_wait_sentence(wait, now, again)

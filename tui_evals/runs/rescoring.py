@@ -397,7 +397,7 @@ def _expectation(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class NotStored(StoreError):
-    """Nothing more could be stored; what was paid for is kept, and the same command goes on."""
+    """Nothing more could be stored; what was paid for is kept, and the same command continues."""
 
 
 class _Questions:

@@ -156,7 +156,7 @@ def test_stopped_from_elsewhere_and_interrupted_twice_a_run_goes_on_where_it_was
     leisurely(project)
     run = begun(project, "run", "data.json", "--target", "main", *cluster.options)
     project.do("stop", "last")
-    assert "goes on" in ended(run, 130)
+    assert "continues" in ended(run, 130)
     assert project.server.counts()["in_flight"] == 0
     project.server.behave(latency=2)
     run = begun(project, "resume", "last", more=2)

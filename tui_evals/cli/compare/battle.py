@@ -149,7 +149,7 @@ def _execute(
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     except StoreError as problem:
-        raise Stop(f"{problem}\nNothing that was decided is lost: the same command goes on", 1) from None
+        raise Stop(f"{problem}\nNothing that was decided is lost: the same command continues", 1) from None
     except LookupError as problem:
         raise Stop(f"{problem.args[0]}: another program deleted a run. Decided battles are kept", 1) from None
 
@@ -164,7 +164,7 @@ async def _run_interruptible(execution: BattleExecution, judge: str, *, quiet: b
         nonlocal presses
         presses += 1
         if presses == 1:
-            warn("\nfinishing what is in flight; Ctrl-C again stops now. The same command goes on later")
+            warn("\nfinishing what is in flight; Ctrl-C again stops now. The same command continues later")
             live.leave()
             execution.stop()
         else:

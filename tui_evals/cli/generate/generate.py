@@ -104,7 +104,7 @@ def generate(**given: Any) -> int:
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     except StoreError as problem:
-        raise Stop(f"{problem}\nNothing that was made is lost: the same command goes on", 1) from None
+        raise Stop(f"{problem}\nNothing that was made is lost: the same command continues", 1) from None
     except CannotSave as problem:
         raise Stop(str(problem), 1) from None
 
@@ -162,7 +162,7 @@ async def _run_interruptible(
         presses += 1
         if presses == 1:
             board.leave()
-            warn("finishing what is in flight; Ctrl-C again stops now. The same command goes on later")
+            warn("finishing what is in flight; Ctrl-C again stops now. The same command continues later")
             execution.stop()
             question.interrupt()
         else:
@@ -394,7 +394,7 @@ def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
     rules = len(rule_lines(work.folder.read("rules.txt")))
     used = {test.ruleid for test in tests if test.ruleid}
     if not any(step.name == "dataset" for step in steps):
-        say(f"{work.folder.path}: {steps[-1].file} is there; the same command without --until goes on")
+        say(f"{work.folder.path}: {steps[-1].file} is there; the same command without --until continues")
         return
     baseline = sum(1 for test in tests if test.baseline)
     more = f", {baseline} baseline tests" if baseline else ""

@@ -253,7 +253,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     """
     keep_output_to_ourselves()
     progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json)
-    go_on = f"`tui-evals resume {job.run.key}` goes on"
+    go_on = f"`tui-evals resume {job.run.key}` continues it"
     sys.setswitchinterval(_SWITCH)
     gc.freeze()  # what was imported and planned stays to the end, and need not be looked through for garbage
     cluster = job.terms.cluster

@@ -376,7 +376,7 @@ def rescore_item(word: str, item: str, dataset: Path | None, options: Mapping[st
         try:
             after = asyncio.run(rejudge(work, writer, say_wait))
         except NotStored as problem:
-            raise Stop(f"stopped: {problem} The same command goes on", 4) from None
+            raise Stop(f"stopped: {problem} The same command continues", 4) from None
         except StoreError as problem:
             raise Stop(str(problem), 1) from None
     with project.reader() as reader:
