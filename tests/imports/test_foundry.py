@@ -46,7 +46,7 @@ def options_of(assertion, response_format=None):
 @pytest.mark.parametrize("name", ["travel", "answers-in-json", "early"])
 def test_a_file_becomes_a_valid_dataset_and_comes_back_as_it_was(name):
     data, losses = read(text_of(name), f"{name}.json")
-    document = SimpleNamespace(data=data, dialect="document", needs_upgrade=False, line=lambda path: None)
+    document = SimpleNamespace(data=data, dialect="document", is_json=True, needs_upgrade=False, line=lambda path: None)
     assert validate(document, REGISTRY.catalogue).valid
     style = "snake" if name == "answers-in-json" else "camel"
     assert json.loads(write(data, style)[0]) == json.loads(text_of(name))

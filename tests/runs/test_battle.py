@@ -236,7 +236,9 @@ def test_a_judge_that_refuses_at_once_is_not_asked_for_every_bout(arena, kind, t
     runs = two_runs(30)
     arena.server.behave("judge-model", always=kind)
     done = shell("battle", *runs, "--judge", "judge", "-c", 2)
-    assert done.code == 3 and "stopped: judge cannot be asked: " in done.err and "the same command continues" in done.err
+    assert (
+        done.code == 3 and "stopped: judge cannot be asked: " in done.err and "the same command continues" in done.err
+    )
     assert sum(one["asked"] for one in judged(arena)) <= 4
 
 

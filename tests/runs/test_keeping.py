@@ -29,7 +29,7 @@ GRADED = {
 def judged(kind: type[Evaluator], options: dict[str, Any], reply: str) -> ScoreRecord:
     evidence = {name: value for name, value in kind.example.items() if name not in ("options", "judge_reply")}
     found = score(kind, options, Judge(reply), **evidence)
-    values = {one.name: getattr(found, one.name) for one in fields(found)}
+    values = {one.name: getattr(found, one.name) for one in fields(found) if one.name != "parts"}
     return ScoreRecord(key=kind.name, evaluator=kind.name, **values)
 
 

@@ -450,7 +450,8 @@ async def test_a_run_shows_its_answers_the_totals_and_where_one_is(world):
         await world.idle(pilot)
         assert world.title == "4 Results · nightly"
         assert world.head()[1].startswith("demo  50.0 % (1–99)  ✓ 1 pass  ✗ 1 fail")
-        assert world.head()[2].split() == ["item", "status", "answer", "why", "it", "failed", "Match›"]
+        assert world.head()[2].split()[0] == "Match"
+        assert world.head()[3].split()[:2] == ["item", "status"]
         assert world.lines()[0].split() == ["#1", "✓", "pass", "yes", "✓"]
         assert world.lines()[2].split() == ["#3", "·", "pending"]
         assert world.watch.answer == world.ids[0]

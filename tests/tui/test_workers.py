@@ -201,7 +201,9 @@ async def test_the_line_comes_when_the_first_worker_does_and_goes_with_the_run(t
         writer.workers(run.id, [worker("tcp://a:1")])
         await person.sees("● 1 worker  7 cells")
         await person.until(lambda: person.app.query_one("#totals").size.height == height + 1)
-        assert "item" in person.screen().splitlines()[4] and "#1" in person.screen().splitlines()[5]
+        lines = person.screen().splitlines()
+        heading = next(number for number, line in enumerate(lines) if "item" in line and "status" in line)
+        assert "#1" in lines[heading + 1]
         person.app.watching.open_run(alone.id)
         person.app.sync()
         await person.until(lambda: person.app.query_one("#totals").size.height == height)

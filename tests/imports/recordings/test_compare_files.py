@@ -81,6 +81,6 @@ def test_what_holds_several_runs_or_none_is_said_with_the_way_on(shell, database
 
 
 def test_every_door_of_recordings_is_among_them() -> None:
-    ours = {"results", "results-jsonl", "results-csv", "junit", "oaieval-log", "report"}
+    ours = {"baseline", "results", "results-jsonl", "results-csv", "junit", "oaieval-log", "report"}
     others = {"promptfoo-results", "inspect", "bench", "promptpex"}
     assert {kind for kind, one in built_in().items() if one.recordings is not None} == ours | others
