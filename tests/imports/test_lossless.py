@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.helpers import Shell
@@ -262,6 +262,8 @@ def test_without_the_file_next_to_it_every_loss_of_a_run_is_named(project, shell
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None)
     @given(ran=runs())
     def is_named(ran):
+        # These logs tell turns by the turns before in their requests, which requests drawn one by one do not hold.
+        assume(kind not in ("oaieval-log", "inspect") or not any("turns" in item for item in ran[0]))
         file, expected = exported(project, shell, ran, kind, "--bare")
         assert not file.with_name(file.name + ".tui-evals").exists()
         done = shell("import", file, "--from", FROM[kind])

@@ -68,7 +68,7 @@ def test_a_threshold_applied_later_gives_the_verdict_of_judging_with_it(name: st
 
 
 def test_all_that_compares_can_be_tried_without_running_anything_else() -> None:
-    assert all(only_asks(built_in()[name]) for name in COMPARING)
+    assert [name for name in COMPARING if not only_asks(built_in()[name])] == ["PartialMatch"]  # which asks nobody
     assert not only_asks(built_in()["AtLeast"]) and not only_asks(built_in()["PythonUnitTests"])
     assert not built_in()["Refusal"].compares and not built_in()["GoalReached"].compares
 

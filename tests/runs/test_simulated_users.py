@@ -127,7 +127,10 @@ def test_who_plays_the_user_is_asked_for_before_anything_is(project):
     project.configure(FREE)
     assert "the user of T1 is played by a model and no judge is named" in run(project, "--without-judges", code=None)
     talk(project, says("Hi"), user={"target": "nobody"})
-    assert "no target is named that plays" in run(project, code=3) and not project.server.counts()["asked"]
+    assert (
+        "there is no target nobody in .evals/config.toml" in run(project, code=3)
+        and not project.server.counts()["asked"]
+    )
     talk(project, says("Hi"), says("ok", "reached"))
     run(project, "--without-judges")
     assert detail(project).row.ending == "goal_reached"

@@ -42,6 +42,8 @@ def show_page(topic: str | None) -> None:
     if first == _PROVIDERS_PAGE and provider and (found := find_guide(provider)):
         title, *lines = guide_lines(*found)
         say_paged([(title, True), *((line, False) for line in lines)])
+    elif first == _PROVIDERS_PAGE and " " not in provider and (hint := provider and did_you_mean(provider, GUIDES)):
+        raise Stop(f"there is no provider '{provider}' in the manual{hint}; these are {', '.join(GUIDES)}")
     elif topic in manual:
         say_paged(laid_out(manual[topic], columns()))
     elif meaning := _meaning(topic):
