@@ -290,6 +290,8 @@ def _rows_of_item(number: int, item: Mapping[str, Any], lost: list[str]) -> Iter
             row[COLUMNS["expected_response"]] = str(ideal[0])
         if len(ideal) > 1:
             lost.append(f"items[{number}]: only the first of {len(ideal)} acceptable references fits into a table")
+        elif ideal and "expected_response" in unit:
+            lost.append(f"items[{number}]: a table has no place for ideal next to expected_response")
         yield row
 
 
