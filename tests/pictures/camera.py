@@ -73,7 +73,7 @@ async def _goes_on(person: Person, run: UnderWay) -> None:
     run.project.clock.now += 1.0  # the run is counted again no sooner
     run.writer.heartbeat(run.rows[0].run)
     await person.until(lambda: person.app.watching.totals and person.app.watching.totals.running == 3)
-    await person.sees("›6 s")
+    await person.sees("▸ running")
 
 
 async def _taken(
