@@ -100,6 +100,16 @@ def one_server() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def forgotten_modules() -> Iterator[None]:
+    """Forget the modules of a test's project, whose names the project of the next test may have too."""
+    before = {*sys.modules}
+    yield
+    for name in {*sys.modules} - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(tempfile.gettempdir()):
+            del sys.modules[name]
+
+
 class _Homes:
     """A home for each test; one that nothing was written to serves the next test too."""
 
