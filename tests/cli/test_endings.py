@@ -79,7 +79,7 @@ def test_the_workbench_has_them_as_a_column_and_as_filters(shell, tmp_path):
             await person.press("slash")
             await person.type("length\n")
             await person.until(lambda: len(person.app.watching) == 1)
-            await person.until(lambda: re.search("✗ fail +0 length", person.screen()))
+            await person.until(lambda: re.search("✗ fail .*length", person.screen()))
 
     asyncio.run(look())
 
