@@ -237,7 +237,7 @@ Place: TypeAlias = tuple[int, int]
 
 
 def outcome_places(messages: Iterable[Message]) -> dict[Place, Place | None]:
-    """Where each call has what the tool gave, None where nobody knows; an id that comes again is another call."""
+    """Where each call has what the tool gave, None where it is unknown; an id that comes again is another call."""
     places: dict[Place, Place | None] = {}
     waiting: dict[str, list[Place]] = {}
     for number, message in enumerate(messages):
@@ -251,7 +251,7 @@ def outcome_places(messages: Iterable[Message]) -> dict[Place, Place | None]:
 
 
 def calls_with_results(transcript: Transcript) -> tuple[tuple[Call, Result | None], ...]:
-    """Each call with what the tool gave, None where nobody knows."""
+    """Each call with what the tool gave, None where it is unknown."""
     places = outcome_places(transcript.messages)
     wanted = {place for place in (*places, *places.values()) if place is not None}
     parts = {

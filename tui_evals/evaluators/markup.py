@@ -228,7 +228,7 @@ class _Page(HTMLParser):
                 pass
 
     def handle_data(self, data: str) -> None:
-        """Note text outside of every element; in a body that is written it may stand alone."""
+        """Note text outside of every element, which a written body may consist of."""
         if data.strip() and not self.loose and (not self._open or self._open in (["html"],)):
             self.loose = data.strip()
 

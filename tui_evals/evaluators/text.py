@@ -339,7 +339,7 @@ class RougeN(Evaluator):
     """Passes when the answer shares enough words, or runs of `n` words, with a reference (ROUGE-N).
 
     Words are runs of letters, digits and underscores of any script, in lower case and not stemmed; each n-gram counts
-    as often as it stands in both. With several references the best one counts. On texts of ASCII letters and digits it
+    as often as it is in both. With several references the best one counts. On texts of ASCII letters and digits it
     is what the library rouge-score gives without its stemmer.
     """
 

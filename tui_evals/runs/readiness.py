@@ -103,7 +103,7 @@ def without_none(annotation: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """An evaluator that can judge nothing here, why and what mends it, and how many answers it was to judge."""
+    """An evaluator that can judge nothing here, why, how to fix it, and how many answers it was to judge."""
 
     key: str
     reason: str

@@ -19,7 +19,7 @@ from tui_evals.store.errors import StoreTrouble as StoreTrouble
 from tui_evals.store.records import StoreWait
 
 _ROOM = 4_000  # bytes; less than the smallest block of a disk
-_PATIENCE = 1.0  # seconds; somebody who only looks holds the lock for a microsecond
+_PATIENCE = 1.0  # seconds; a reader holds the lock for a microsecond
 
 
 def run_lock(store: Path, key: str) -> Path:
@@ -30,7 +30,7 @@ def run_lock(store: Path, key: str) -> Path:
 def executed_runs(store: Path) -> tuple[str, ...]:
     """The runs that were executed into a store, by the lock files they leave, which outlive it.
 
-    None where several stores share a folder, for then nobody knows whose they were.
+    None where several stores share a folder, because they could belong to any of them.
     """
     if any(file.name != f"{store.name}.lock" for file in store.parent.glob("*.lock")):
         return ()
@@ -38,14 +38,14 @@ def executed_runs(store: Path) -> tuple[str, ...]:
 
 
 class RunLock:
-    """The lock of a run while it is held; it carries what the store cannot, for whoever watches from elsewhere."""
+    """The lock of a run while it is held; it carries what the store cannot, for processes that watch."""
 
     def __init__(self, file: int) -> None:
         self._file = file
         self.note(None)
 
     def note(self, wait: StoreWait | None) -> None:
-        """Say that the run waits until it can store something; written over what stands there, it needs no room."""
+        """Say that the run waits until it can store something; it overwrites what is there and so needs no room."""
         text = "" if wait is None else json.dumps(asdict(wait))
         os.pwrite(self._file, f"{os.getpid()}\n{text}".encode()[:_ROOM].ljust(_ROOM), 0)
 

@@ -413,7 +413,7 @@ def _long_rest(text: str) -> dict[str, Any]:
         return end
 
     if read_object(text, 0, value) != len(text):
-        raise ValueError("something stands behind the JSON object")
+        raise ValueError("something follows the JSON object")
     return values
 
 

@@ -494,7 +494,7 @@ PROSE: Mapping[Where, str] = {
     ),
     "matrix": (
         "Each turn of an item is a row, each prompt and target a column, with k of n where items are repeated. Above "
-        "a column stand its pass rate with its interval, its cost and the median time to an answer; below "
+        "a column are its pass rate with its interval, its cost and the median time to an answer; below "
         "the grid the answers under the cursor, those of several columns where there is room."
     ),
     "labelling": (

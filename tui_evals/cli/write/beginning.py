@@ -70,7 +70,7 @@ class _NotLetIn(Stop):
 
 
 def _said(question: Question, given: str | None) -> str:
-    """The answer to a question; a guess is no answer where nobody can agree to it."""
+    """The answer to a question; without a person to confirm it, a guess is no answer."""
     if not question.text:
         return given or ""
     default = None if question.guessed and not sys.stdin.isatty() else question.default

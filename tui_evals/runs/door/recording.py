@@ -108,7 +108,7 @@ class Recording:
         )
 
     def _took(self) -> tuple[Usage | None, float | None]:
-        """The tokens and the cost of all calls together; None where nobody knows."""
+        """The tokens and the cost of all calls together; None where it is unknown."""
         answers = [call.answer for call in self.calls if call.answer is not None]
         if not answers:
             return None, None
