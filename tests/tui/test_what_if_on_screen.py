@@ -68,6 +68,22 @@ async def test_a_threshold_is_moved_verdicts_flip_and_enter_keeps_it_without_a_c
     assert project.server.counts()["asked"] == asked
 
 
+async def test_leaving_shows_the_stored_verdicts_again_and_says_so(project):
+    with project.reader() as reader:
+        run = reader.find_run("last")
+    async with at_the_workbench(project.folder, size=(120, 40), dataset="data.json", run=run.key) as person:
+        await person.press("4", "w")
+        await person.until(lambda: isinstance(person.app.screen, Menu))
+        await person.type("threshold partial\n")
+        await person.until(lambda: f"0 of {ITEMS} judged answers change" in head(person))
+        await person.press(*["right"] * 3)
+        await person.until(lambda: person.app.watching.tried)
+        await person.press("escape")
+        await person.until(lambda: not person.app.watching.tried)
+        assert person.said() == "these are the stored verdicts again"
+        assert "✓→✗" not in person.screen()
+
+
 def reader_pass(project):
     with project.reader() as reader:
         return reader.find_run("last").scoring_pass

@@ -224,7 +224,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("results", "follow", "f", "follow", "Stay with the latest answers while the run goes on."),
     Action("results", "left", "left,h", "left", "The column further left; a line above says what it holds."),
-    Action("results", "right", "right,l", "right", "The column further right."),
+    Action("results", "right", "right,l", "column", "The column further right."),
     Action("results", "mark", "space", "mark", "Mark the answer's item, to run marked items again."),
     Action("results", "mark_all", "A", "mark all", "Mark all that is shown, or take the marks away."),
     Action(

@@ -190,7 +190,7 @@ class ResultsPane(ResultsTable):
         if run is None:
             return
         if self._trial is not None:
-            self._leave_trial()
+            self._drop_trial()
             return
         if self._mapped:
             self.do_failures()
@@ -238,6 +238,10 @@ class ResultsPane(ResultsTable):
         self._trial, self.watching.tried = None, {}
         self.sync()
         self._tell()
+
+    def _drop_trial(self) -> None:
+        self._leave_trial()
+        self.say("these are the stored verdicts again")
 
     # -- going about
 
@@ -354,7 +358,7 @@ class ResultsPane(ResultsTable):
         """Leave the lines above the answers, then typing, then following, then the marks, then the filter."""
         watch = self.watching
         if self._trial is not None:
-            self._leave_trial()
+            self._drop_trial()
         elif self._head.has_focus:
             self._to_answers()
         elif self._filter.display:
