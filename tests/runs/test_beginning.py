@@ -209,7 +209,7 @@ async def test_the_workbench_says_why_a_dead_address_started_nothing(project, no
     configure(project, f'[targets.main]\nmodel = "openai/m"\nbase_url = "http://127.0.0.1:{nobody}/v1"\n')
     async with at_the_workbench(project.folder, dataset="data.json", size=(80, 24)) as person:
         await person.press("r")
-        await person.sees("the price of main is unknown")
+        await person.sees("cost unknown: the price of main is not known")
         await person.press("k", "enter")
         await person.sees("why nothing was started")
         assert "it refuses connections" in " ".join(person.screen().replace("│", " ").split())

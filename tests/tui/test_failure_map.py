@@ -10,6 +10,7 @@ from tests.compare.planted_faults import faulty_run, items
 from tests.tui.story import at_the_workbench
 from tests.tui.terminal import workbench
 from tui_evals.tui.results.failure_view import ClusterKey
+from tui_evals.tui.results.table import ResultsTable
 from tui_evals.tui.widgets.lines import Lines
 
 SIZES = [(80, 24), (120, 40), (160, 45), (220, 60)]
@@ -49,6 +50,19 @@ async def test_four_planted_faults_are_on_the_first_screen_and_two_keys_from_an_
         await person.press("escape")
         await person.until(lambda: isinstance(answers(person).key, ClusterKey))
         assert "Relevance" in person.screen()
+
+
+async def test_a_redraw_between_a_key_and_its_message_leaves_the_cursor_where_the_key_put_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, run = await faulty_run(tmp_path)
+    async with at_the_workbench(tmp_path, size=(160, 45), dataset=project(tmp_path), run=run.key) as person:
+        await opened(person)
+        lines = answers(person)
+        first = lines.key
+        lines.step(1)
+        second = lines.key
+        person.app.query_one(ResultsTable)._redraw()
+        assert lines.key == second != first
 
 
 async def test_actions_on_several_answers_take_the_cluster_under_the_cursor(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.project_files import read_head
+from tui_evals.reports.oaieval import AUTHOR
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
 from tui_evals.text.measures import counted
@@ -44,6 +45,7 @@ class _Spec(BaseModel):
     eval_name: str
     completion_fns: list[str] = []
     run_id: str | None = None
+    created_by: str | None = None
     created_at: str | None = None
 
 
@@ -90,7 +92,8 @@ def read(path: Path) -> tuple[Recording, Losses]:
             continue
         named = event.data.get("model")
         target = named if named in spec.completion_fns else [*spec.completion_fns, "unknown model"][0]
-        _take(samples[event.sample_id], event, target, losses)
+        ours = spec.created_by == AUTHOR
+        _take(samples[event.sample_id], event, target, losses, ours=ours)
     return _recording(path, spec, samples, losses), losses
 
 
@@ -120,14 +123,14 @@ def _log(path: Path) -> tuple[_Spec, list[_Event]]:
     return spec, sorted(events, key=lambda event: event.event_id)
 
 
-def _take(sample: _Sample, event: _Event, target: str, losses: Losses) -> None:
+def _take(sample: _Sample, event: _Event, target: str, losses: Losses, *, ours: bool) -> None:
     data = event.data
     last = sample.answers[-1] if sample.answers else None
     match event.type:
         case "raw_sample":
             sample.raw = data
         case "sampling":
-            _sampled(sample, data, target)
+            _sampled(sample, data, target, ours=ours)
         case "error" if "evaluator" in data and last is not None:
             last.scores.append(
                 ScoreRecord(
@@ -164,8 +167,8 @@ def _take(sample: _Sample, event: _Event, target: str, losses: Losses) -> None:
             losses.left_out(f"events {event.type}", why="there is no equal, or no answer they could be of")
 
 
-def _sampled(sample: _Sample, data: Mapping[str, Any], target: str) -> None:
-    """An answer, or what a grader said of one: that is asked something else, and our logs do not note what."""
+def _sampled(sample: _Sample, data: Mapping[str, Any], target: str, *, ours: bool) -> None:
+    """An answer, or what a grader said of one: that is asked something else, and our logs leave out its prompt."""
     sampled = data.get("sampled")
     text = sampled[0] if isinstance(sampled, list) and sampled else sampled
     text = text if isinstance(text, str) else "" if text is None else strictjson.dumps(text)
@@ -174,7 +177,7 @@ def _sampled(sample: _Sample, data: Mapping[str, Any], target: str) -> None:
     known = [one for one in sample.answers if one.asked is not None]
     last = sample.answers[-1] if sample.answers else None
     follows = last is not None and isinstance(prompt, list) and _continues(last, prompt)
-    same = not known or follows or any(one.asked == asked for one in known)
+    same = ours or not known or follows or any(one.asked == asked for one in known)
     if last is not None and (prompt is None or not same):
         last.reply = text
         return

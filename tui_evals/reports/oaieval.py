@@ -107,7 +107,7 @@ def _figure_name(figure: str, series: str) -> str:
 
 EVALS = "openai_evals"
 """Under `extensions` of a document that came from a registry: the eval and its class."""
-_AUTHOR = "tui-evals"
+AUTHOR = "tui-evals"
 _GRADED = "ModelGraded"
 _DEVIATING = ("Match", "Includes", "JsonValid")
 """The evaluators whose report in the original holds a deviation, under the name it spells so."""
@@ -126,7 +126,7 @@ def log_lines(reader: Reader, run: RunRow) -> Iterator[str]:
                 "sample_id": event.sample,
                 "type": event.type,
                 "data": event.data,
-                "created_by": _AUTHOR,
+                "created_by": AUTHOR,
                 "created_at": _time(event.time),
             }
         )
@@ -164,7 +164,7 @@ def _spec(reader: Reader, run: RunRow) -> dict[str, Any]:
             "command": str(origin.get("command") or ""),
             "initial_settings": {"visible": True},
         },
-        "created_by": _AUTHOR,
+        "created_by": AUTHOR,
         "run_id": run.key,
         "created_at": _time(run.created),
     }

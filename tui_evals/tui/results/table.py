@@ -24,7 +24,7 @@ from tui_evals.store.rows import EvaluatorMean
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.results.columns import ColumnNumbers, column_row, rates_row
-from tui_evals.tui.results.failure_view import ClusterKey, FailureView, read_map
+from tui_evals.tui.results.failure_view import ClusterKey, FailureView, HighlightKey, read_map
 from tui_evals.tui.results.rows import (
     AnswerTable,
     Layout,
@@ -397,6 +397,8 @@ class ResultsTable(Pane):
     def _redraw(self, at: Hashable = None) -> None:
         """Make the rows anew; the cursor stays with its answer, or goes to another one."""
         if self._mapped:
+            if self._failures.at is not None and isinstance(self._lines.key, ClusterKey | HighlightKey):
+                self._failures.at = self._lines.key  # keys typed fast move the cursor before its message is handled
             self._lines.show(self._rows, at=self._failures.at)
             self._shown = self._row_sources()
             self._show_cluster(self._failures.at)
