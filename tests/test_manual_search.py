@@ -9,8 +9,8 @@ from tui_evals.cli.manual import laid_out
 from tui_evals.text.manual import pages, search, sections
 
 QUESTIONS = {
-    "http agent": "init --from http",
-    "test my HTTP agent": "init --from http",
+    "http agent": "init URL",
+    "test my HTTP agent": "init URL",
     "pull request": "--fail-under",
     "gate": "--fail-",
     "why did it fail": "show last --only fail",

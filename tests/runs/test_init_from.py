@@ -104,6 +104,10 @@ def test_questions_are_asked_at_a_terminal(folder):
         terminal.wait("What is it asked first?")
         terminal.press("abc\r")
         terminal.wait("function answers: 'cba'")
+        for question in ("What do you expect", "Question 2", "Evaluators"):
+            terminal.wait(question)
+            terminal.press("\r")
+        terminal.wait("2 of 2 pass")
         assert terminal.end() == 0
 
 
@@ -112,7 +116,7 @@ def test_what_is_missing_or_unfit_is_said(shell, folder):
     assert done.code == 2 and "Give --at" in done.err
     done = shell("init", "--from", "command", "--at", "true", "--model", "x")
     assert done.code == 2 and "--model is nothing that --from command takes; it takes --ask, --at" in done.err
-    assert "belongs to --from" in shell("init", "--at", "x").err
+    assert "belongs to WHAT or --from" in shell("init", "--at", "x").err
     assert "give one of them" in shell("init", "--from", "http", "--provider", "openai").err
     done = shell("init", "--from", "openai", "--at", "http://127.0.0.1:9/v1", "--model", "m", "--key", "")
     assert done.code == 3 and "tui-evals targets check model" in done.err

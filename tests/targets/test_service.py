@@ -139,7 +139,7 @@ async def test_a_path_that_finds_nothing_says_what_the_reply_has(server):
 
 FAILURES = {
     "429": ("agentRateLimited", True, "answered 429: Rate limit reached. Lower concurrency"),
-    "401": ("agentAuthenticationError", False, "Check the variable that its headers name."),
+    "401": ("agentAuthenticationError", False, "Check the login: no header is sent."),
     "404": ("agentRequestFailed", False, "Check http.url."),
     "500": ("agentRequestFailed", True, "It may pass; ask again."),
     "redirect": ("agentRequestFailed", False, "it redirects to "),

@@ -207,18 +207,6 @@ def write_starter(file: Path, template: str = "basic") -> None:
     write_atomically(file, pretty_json(starter_dataset(template)).encode("utf-8"))
 
 
-def write_first_questions(file: Path, question: str) -> None:
-    """Write a small dataset that needs no judge: something has to be answered, and soon."""
-    document = {
-        "schemaVersion": CURRENT_VERSION,
-        "description": "First questions; add expected responses, and evaluators that hold answers against them",
-        "default_evaluators": {"Regex": {"pattern": r"\S"}, "Latency": {"threshold": 30_000}},
-        "items": [{"testId": "first", "prompt": question}, {"testId": "second", "prompt": "Say the same in one word."}],
-    }
-    make_folder(file.parent)
-    write_atomically(file, pretty_json(document).encode("utf-8"))
-
-
 _DEMO_DATASETS = ("library-assistant.json", "moving-in.json", "wishes-as-json.json")
 
 

@@ -345,7 +345,9 @@ class Dataset(_StrictModel):
     variables: dict[str, Any] | None = Field(
         default=None, description="Values for the template, where an item has none."
     )
-    matrix: Matrix | None = Field(default=None, description="The matrix of every item, where the item gives no value itself.")
+    matrix: Matrix | None = Field(
+        default=None, description="The matrix of every item, where the item gives no value itself."
+    )
     messages: list[Message] | None = Field(default=None, description="The prompt under test as chat messages.")
     prompt_file: Text | None = Field(
         default=None, description="The prompt under test as a .prompty file next to this one."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from functools import partial
@@ -389,13 +390,23 @@ _SAYING = frozenset(("text", "tool_calls", "steps", "messages", "transcript"))
 
 
 def answer_path(reply: str) -> str | None:
-    """Where the answer most likely stands in a reply: its longest text; None where the reply is no JSON with one."""
+    """Where the answer most likely is in a reply: by its name, else the longest text; None where there is no text."""
     try:
         data = json.loads(reply)
     except (ValueError, RecursionError):
         return None
     texts = dict(_paths_of_texts(data, "$")) if isinstance(data, dict | list) else {}
-    return max(texts, key=lambda path: len(texts[path]), default=None)
+    return max(texts, key=lambda path: (_likeness(path), len(texts[path])), default=None)
+
+
+_LIKE_ANSWERS = re.compile(r"answer|reply|response|output|text|content|message|completion|result|say", re.IGNORECASE)
+_UNLIKE_ANSWERS = re.compile(r"(?:^|_)(?:id|key|token|url|type|status|model|role|version)$|[a-z]Id$", re.IGNORECASE)
+
+
+def _likeness(path: str) -> int:
+    """How much the last name of a path looks like that of an answer."""
+    name = path.rpartition(".")[2]
+    return -1 if _UNLIKE_ANSWERS.search(name) else int(_LIKE_ANSWERS.search(path) is not None)
 
 
 def _paths_of_texts(data: Any, path: str) -> list[tuple[str, str]]:

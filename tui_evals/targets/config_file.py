@@ -15,7 +15,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
-from tui_evals.files import check_private
+from tui_evals.files import CannotSave, check_private, write_atomically
 from tui_evals.project_files import read_bytes
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import FILE, invalid_toml, load_settings
@@ -44,10 +44,39 @@ def add_section(root: Path, name: str, section: str) -> Path:
 
 def replace_section(root: Path, name: str, section: str) -> tuple[Path, bool]:
     """Write the section of a target, instead of the one it had; whether there was one."""
-    had = name in _parse_toml(root / FILE, _read_text(root / FILE)).get("targets", {})
+    file = root / FILE
+    had = name in _parse_toml(file, _read_text(file)).get("targets", {})
     if had:
         write_setting(root, ("targets", name), None)
+        # Its comments would be left behind, and would pile up each time it is written anew.
+        comments = section[: section.index(f"[targets.{name}]")]
+        without = _read_text(file).replace(f"{comments}\n", "").replace(comments, "")
+        _replace_file(file, without)
     return add_section(root, name, section), had
+
+
+def keep_secret(root: Path, variable: str, value: str) -> None:
+    """Keep a key in the project's `.env.local`, which only its owner can read and which git is told to ignore."""
+    file, ignored = root / ".env.local", root / ".gitignore"
+    try:
+        lines = _lines_of(file)
+        quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+        kept = [line for line in lines if line.partition("=")[0].removeprefix("export ").strip() != variable]
+        check_private(file, links_within=root)
+        write_atomically(file, "\n".join([*kept, f"{variable}='{quoted}'", ""]).encode(), private=True)
+        os.chmod(file, 0o600)
+        lines = _lines_of(ignored)
+        if not {".env.local", "/.env.local", ".env*", ".env.*", "*.local"} & {line.strip() for line in lines}:
+            write_atomically(ignored, "\n".join([*lines, ".env.local", ""]).encode())
+    except (OSError, CannotSave, UnicodeDecodeError) as problem:
+        raise ConfigurationError(f"{file} could not be written: {problem}. Set {variable} in your shell") from None
+
+
+def _lines_of(file: Path) -> list[str]:
+    try:
+        return read_bytes(file).decode().splitlines()
+    except FileNotFoundError:
+        return []
 
 
 def begin_configuration(root: Path, text: str) -> None:
@@ -208,6 +237,12 @@ class Beginning:
 
 
 def _http(said: Mapping[str, str]) -> str:
+    """The section of a service: `body` is JSON that holds the question, else `field` alone does.
+
+    `session` says that the body takes back what is at that path of a reply.
+    """
+    body = json.loads(said["body"]) if said.get("body") else {said["field"]: "{{ prompt }}"}
+    sends = not said.get("method") or said["method"] != "GET" or said.get("body")
     return "\n".join(
         [
             "# A service over HTTP. Texts may hold {{ prompt }}, {{ messages }}, {{ session }} and variables of items;",
@@ -217,15 +252,24 @@ def _http(said: Mapping[str, str]) -> str:
             "",
             "[targets.service.http]",
             f"url = {_text(said['at'])}",
+            *([f"method = {_text(said['method'])}"] if said.get("method") else []),
             *([f"headers = {{ {_headers(said['header'])} }}"] if said.get("header") else []),
-            f'body = {{ {_text(said["field"])} = "{{{{ prompt }}}}" }}',
-            *(
-                [f"answer = {_text(said['answer'])}    # where the answer stands in the reply"]
-                if said["answer"]
-                else []
-            ),
+            *([f"body = {_inline(body)}"] if sends else []),
+            *([f"answer = {_text(said['answer'])}    # where the answer is in the reply"] if said["answer"] else []),
+            *([f"session = {_text(said['session'])}"] if said.get("session", "").startswith("$") else []),
         ]
     )
+
+
+def _inline(value: Any) -> str:
+    """A JSON value as TOML on one line; null has no TOML, so that what is null is left out."""
+    if isinstance(value, dict):
+        return (
+            f"{{ {', '.join(f'{_text(name)} = {_inline(part)}' for name, part in value.items() if part is not None)} }}"
+        )
+    if isinstance(value, list):
+        return f"[{', '.join(_inline(part) for part in value if part is not None)}]"
+    return _text(value)
 
 
 def _headers(lines: str) -> str:
@@ -248,6 +292,19 @@ def _openai(said: Mapping[str, str]) -> str:
     )
 
 
+def _model(said: Mapping[str, str]) -> str:
+    return "\n".join(
+        [
+            "# A model of a provider; `tui-evals help providers` says what each takes.",
+            "[targets.model]",
+            f"model = {_text(said['model'])}",
+            *([f"base_url = {_text(said['at'])}"] if said.get("at") else []),
+            *([f"api_key = {_text('env:' + said['key'])}"] if said["key"] else []),
+            "# params = { temperature = 0, max_tokens = 512 }",
+        ]
+    )
+
+
 def _by_word(name: str, word: str, *comments: str) -> Callable[[Mapping[str, str]], str]:
     def section(said: Mapping[str, str]) -> str:
         return "\n".join([*comments, f"[targets.{name}]", f"model = {_text(word + said['at'])}", "timeout = 60"])
@@ -255,7 +312,7 @@ def _by_word(name: str, word: str, *comments: str) -> Callable[[Mapping[str, str
     return section
 
 
-def _text(value: str) -> str:
+def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -265,8 +322,9 @@ BEGINNINGS: Mapping[str, Beginning] = {
         (
             Question("at", "At which URL is the service asked?"),
             Question("field", "Which field of the JSON it is sent holds the question?", "message"),
-            Question("answer", "Where is the answer, as in $.reply.text? Empty: it is looked for", ""),
+            Question("answer", "", ""),
             Question("header", "", ""),
+            Question("session", "", ""),
         ),
         _http,
     ),
@@ -278,6 +336,11 @@ BEGINNINGS: Mapping[str, Beginning] = {
             Question("key", "Which variable holds the key? Empty: it needs none", ""),
         ),
         _openai,
+    ),
+    "model": Beginning(
+        "model",
+        (Question("model", "Which model, as in anthropic/claude-haiku-4-5?"), Question("key", "", "")),
+        _model,
     ),
     "python": Beginning(
         "function",

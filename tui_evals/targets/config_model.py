@@ -17,7 +17,7 @@ from .base import references_in
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
-_SECRET_HEADER = re.compile(r"key|token|auth(?!or)|cookie|password|secret|credential", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"key|token|auth(?!ors?\b)|cookie|password|secret|credential", re.IGNORECASE)
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _SECRET_QUERY = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
 
@@ -137,6 +137,11 @@ class _Price(_Part):
     per_call: float | None = Field(None, ge=0)
 
 
+def is_secret_header(name: str) -> bool:
+    """Whether a header of this name holds something secret, which a variable has to hold."""
+    return _SECRET_HEADER.search(name) is not None
+
+
 def _check_headers(value: dict[str, str]) -> dict[str, str]:
     for name, text in value.items():
         if not _HEADER.fullmatch(name):
@@ -145,7 +150,7 @@ def _check_headers(value: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"{name} is worked out for each call; leave it out")
         if "\n" in text or "\r" in text:
             raise ValueError(f"the value of {name} must be one line")
-        if _SECRET_HEADER.search(name) and not references_in(text) and "{{" not in text:
+        if is_secret_header(name) and not references_in(text) and "{{" not in text:
             raise ValueError(
                 f'{name} must name a variable for what is secret, as in {name} = "Bearer env:MY_KEY"; a key itself has '
                 "no place here"

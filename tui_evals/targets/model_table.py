@@ -80,6 +80,11 @@ def similar_model(word: str) -> str:
     return next((near.replace(name, full_names[name]) for name in full_names if f"'{name}'" in near), "")
 
 
+def full_name(word: str) -> str | None:
+    """provider/model of a model, or of the family of models, that a word calls by its bare name."""
+    return {**_FAMILIES, **_full_names()}.get(word)
+
+
 def _full_names() -> Mapping[str, str]:
     """provider/model by the bare name of each model that talks, its maker before those who resell it."""
     names: dict[str, str] = {}

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -61,6 +61,8 @@ SERVICE = Settings(
     answer="the JSON that its paths need",
     shorter="Ask it for shorter answers.",
 )
+_HEADER = 'the login: no header is sent. Set headers = { Authorization = "Bearer env:NAME" }'
+_NO_LOGIN = replace(SERVICE, key=_HEADER, refused_key=_HEADER)
 _ALONE = re.compile(r"\s*\{\{((?:(?!\}\}).)*)\}\}\s*", re.DOTALL)
 _EXPRESSION = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
 _MARKS = ("{{", "{%", "{#")
@@ -155,9 +157,9 @@ class Service:
     async def ask(self, request: Request) -> Reply:
         """The answer to one request, or TargetError; one attempt, within the target's timeout."""
         values = variables_in(self._config, self._environment)
-        failures = Failures(
-            self._where, self._environment, (*self._secrets, *values.values(), *filter(None, [self._login])), SERVICE
-        )
+        secrets = (*self._secrets, *values.values(), *filter(None, [self._login]))
+        has_login = bool(self._config.headers) or self._login is not None
+        failures = Failures(self._where, self._environment, secrets, SERVICE if has_login else _NO_LOGIN)
         try:
             sent = self._sent(request, values)
         except (TemplateError, ValueError) as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +31,13 @@ from tui_evals.targets.providers import GUIDES, guide_lines
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 
+_OF_RUNNING = ("ask", "examples", "prompt", "evaluators", "runs")
+"""The options of `init` that are about questions, not about what is asked."""
 
-def initialise_from(source: str, provider: str | None, given: Mapping[str, str | None]) -> None:
-    """Begin a project with a target of a kind."""
-    from tui_evals.cli.write.beginning import begin_from
+
+def initialise_from(what: str | None, source: str | None, provider: str | None, given: Mapping[str, Any]) -> int:
+    """Begin a project with a target that is recognized, or of a kind."""
+    from tui_evals.cli.write.beginning import begin
 
     if provider is not None:
         raise Stop("--from and --provider each configure a target; give one of them, and then the other")
@@ -43,7 +47,8 @@ def initialise_from(source: str, provider: str | None, given: Mapping[str, str |
         Approvals(Path.cwd()).own()
     else:
         _say_whose()
-    begin_from(source, given)
+    options = {name: given[name] for name in _OF_RUNNING}
+    return begin(what, source, {name: value for name, value in given.items() if name not in options}, options)
 
 
 def _say_whose() -> None:
@@ -53,13 +58,20 @@ def _say_whose() -> None:
         say("If all of it is your own: tui-evals trust --below .")
 
 
-def initialise(template: str, provider: str | None, given: Mapping[str, str | None]) -> None:
-    """Write a starter dataset where discovery will find it, the project folder, and what a provider takes.
+def initialise(template: str, provider: str | None, given: Mapping[str, Any]) -> int | None:
+    """Begin a project at a terminal with what a person names; else write a starter dataset and the project folder.
 
-    To a project that has its dataset already a provider is added; `given` belongs to another way to begin.
+    The dataset is written where discovery will find it. To a project that has one already a provider is added; `given`
+    belongs to another way to begin.
     """
-    if lost := [name for name, value in given.items() if value is not None]:
-        raise Stop(f"--{lost[0]} belongs to --from; say from what: http, openai, python, command or a2a")
+    if lost := [name for name, value in given.items() if name != "runs" and value not in (None, ())]:
+        option = {"examples": "example"}.get(lost[0], lost[0])
+        raise Stop(f"--{option} belongs to WHAT or --from; say what is evaluated: tui-evals init URL")
+    if provider is None and template == "basic" and sys.stdin.isatty():
+        from tui_evals.cli.write.beginning import what_is_evaluated
+
+        if what := what_is_evaluated():
+            return initialise_from(what, None, None, given)
     begun_here = is_unclaimed(Path.cwd())
     has_dataset = STARTER.exists() and provider is not None
     try:
@@ -83,6 +95,7 @@ def initialise(template: str, provider: str | None, given: Mapping[str, str | No
     else:
         say("next, offline: tui-evals run --target demo --judge demo", bold=True)
         say("then edit the dataset (`tui-evals`, or an editor and `tui-evals validate`), and .evals/config.toml")
+    return None
 
 
 def _add_provider(name: str) -> None:

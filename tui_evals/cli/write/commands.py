@@ -17,37 +17,46 @@ _PROVIDERS = (
     *("ollama", "vllm", "lmstudio", "proxy"),
 )
 """As in `targets.guides`, which a command line that says `--help` need not import."""
-_SOURCES = ("http", "openai", "python", "command", "a2a")
-"""As in `targets.beginnings`, likewise."""
+_SOURCES = ("http", "openai", "model", "python", "command", "a2a")
+"""As in `targets.config_file`, likewise."""
 
 
 @click.command("init")
+@click.argument("what", required=False)
 @click.option("--template", type=click.Choice(["basic", "knowledge-base", "tool-usage"]), default="basic")
 @click.option("--provider", type=click.Choice(_PROVIDERS), help="Configure a target of this provider as well.")
+@click.option("--from", "source", type=click.Choice(_SOURCES), help="The kind of WHAT, where it is not recognized.")
+@click.option("--at", metavar="WHERE", help="With --from: its URL, function or program. Of an OpenAPI file: its host.")
+@click.option("--model", help="With --from openai or model: the model.")
+@click.option("--key", metavar="VARIABLE", help="Of a model: the variable of its key; '' for none.")
+@click.option("--field", help="Of a service: the field of the JSON body that holds the question.")
+@click.option("--answer", metavar="PATH", help="Of a service: where the answer is, as in $.reply.text.")
+@click.option("--header", metavar="NAME: VALUE", help="Of a service, as in 'Authorization: Bearer env:SHOP_KEY'.")
+@click.option("--session", metavar="FIELD", help="Of a service: the field of the body that takes its session back.")
+@click.option("--ask", metavar="TEXT", help="What it is asked first.")
 @click.option(
-    "--from", "source", type=click.Choice(_SOURCES), help="Begin with a target of this kind, and ask it once."
+    "--example", "examples", multiple=True, metavar="'QUESTION => ANSWER'", help="What it should answer; repeat it."
 )
-@click.option("--at", metavar="WHERE", help="With --from: its URL, function (agent.py:answer) or program.")
-@click.option("--model", help="With --from openai: the model.")
-@click.option("--key", metavar="VARIABLE", help="With --from openai: the variable of its key; '' for none.")
-@click.option("--field", help="With --from http: the field of the JSON body that holds the question.")
-@click.option("--answer", metavar="PATH", help="With --from http: where the answer stands, as in $.reply.text.")
-@click.option(
-    "--header", metavar="NAME: VALUE", help="With --from http: a header, as in 'Authorization: Bearer env:SHOP_KEY'."
-)
-@click.option("--ask", metavar="TEXT", help="With --from: what it is asked first.")
-def init_command(template: str, provider: str | None, source: str | None, **given: str | None) -> None:
-    """Write a starter dataset to ./evals/evals.json and make the project folder .evals/ with a configuration.
+@click.option("--prompt", type=file_path, metavar="FILE", help="A .prompty under test; its demands propose evaluators.")
+@click.option("-e", "--evaluators", metavar="NAME[,NAME]", help="What judges, in place of what is proposed.")
+@click.option("--run/--no-run", "runs", default=True, help="Whether to run the questions at the end; they are run.")
+def init_command(what: str | None, template: str, provider: str | None, source: str | None, **given: Any) -> int | None:
+    """Begin a project: find out how WHAT is asked, ask it once, write first questions, run them.
 
-    --from asks for what its options do not say, calls the target once, and names the command that runs the dataset.
-    Nothing that is already there is overwritten; --provider and --from add to a project that has its dataset already.
+    WHAT is a URL, a curl command in quotes, an OpenAPI file, a Python file or a model. Its protocol, headers, answer
+    and session are found by asking it. Options say what is not found. At a terminal you are asked instead, for WHAT
+    too. Run it again to change an answer: what you do not change stays.
+
+    Without WHAT, and not at a terminal, a starter dataset is written to ./evals/evals.json, with a configuration to
+    fill in. Nothing that is already there is overwritten by that.
     """
     from tui_evals.cli.write.authoring import initialise, initialise_from
 
-    if source is None:
+    return (
         initialise(template, provider, given)
-    else:
-        initialise_from(source, provider, given)
+        if what is None and source is None
+        else initialise_from(what, source, provider, given)
+    )
 
 
 @click.command("validate")
