@@ -1,8 +1,9 @@
 """Current packages of other tools beside ours: `python -m tests.bench.compatibility [--only WORD] [--into FOLDER]`.
 
-It installs promptfoo, inspect-ai, evals and arthur-bench from their registries, each into a folder of its own, judges
-answers that an echo gives on both sides, and writes what promptfoo said to tests/golden/compatibility.json and the
-table of `help originals`. What cannot be installed is skipped, which is said. Nothing asks a model or needs a key.
+It installs promptfoo, inspect-ai, deepeval, evals and arthur-bench from their registries, each into a folder of its
+own, judges answers that an echo gives on both sides, and writes what promptfoo said to
+tests/golden/compatibility.json and the table of `help originals`. What cannot be installed is skipped, which is said.
+Nothing asks a model or needs a key.
 tests/imports/test_compatibility.py judges what was recorded without installing anything.
 """
 
@@ -239,6 +240,7 @@ def _python(folder: Path, package: str, check: Sequence[str], variable: str = ""
 
 _PYTHON = {
     "inspect-ai": (["-m", "pytest", "-q", "tests/reports/test_inspect_log.py"], "INSPECT_PYTHON"),
+    "deepeval": (["-m", "pytest", "-q", "tests/runs/test_expected_scores.py"], "DEEPEVAL_PYTHON"),
     "evals": (["-c", "import evals, evals.elsuite.basic.match"], ""),
     "arthur-bench": (["-c", "import arthur_bench.scoring"], ""),
 }

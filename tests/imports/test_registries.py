@@ -30,6 +30,7 @@ PLAIN = [
 ]
 BLEU = find_spec("sacrebleu") is not None
 RUNNING = 18 + BLEU
+GRADED = "modelgraded.classify:ModelBasedClassify"
 TARGET, JUDGE = "python:recorded_elsewhere:answer", "python:recorded_elsewhere:judge"
 
 
@@ -223,6 +224,43 @@ def test_no_target_is_asked_for_answers_that_samples_hold(shell):
     assert report(run) == pytest.approx(there)
     assert module.asked == []
     assert shell("rescore", "last", "--quiet").code == 0
+
+
+def graded(name: str, spec: str, more: str = "") -> str:
+    return match(name, f"samples_jsonl: own.jsonl, eval_type: classify, modelgraded_spec: {spec}{more}", GRADED)
+
+
+@pytest.mark.usefixtures("recorded")
+def test_only_answers_that_samples_lack_are_asked_for(shell, project):
+    module: Any = sys.modules["recorded_elsewhere"]
+    asked, judged = [], []
+    module.answer = lambda prompt: asked.append(prompt) or f"said to {prompt}"
+    module.judge = lambda messages: judged.append(messages[-1]["content"]) or "A"
+    rows = [{"input": "one?", "ideal": "1", "completion": "written"}, {"input": "two?", "ideal": "2"}]
+    facts = registry(project, graded("own.dev.v0", "fact"), "".join(json.dumps(row) + "\n" for row in rows))
+    run = ("run", "--registry", facts, "own.dev.v0", "-t", TARGET, "--judge", JUDGE)
+    done = shell(*run)
+    assert done.code == 0 and "judged as they are, and asked of no target" in done.err
+    assert asked == ["two?"] and "written" in judged[0] and "said to two?" in judged[1]
+    with Reader(Path(".evals/evals.db")) as reader:
+        assert [row.cost for row in reader.all_rows(runs()[0].id)] == [0, None]
+    assert (
+        "2 calls (1 of 2 known) and 2 of the judge" in shell(*run[:-4], "-t", "demo", "--judge", "demo", "--plan").out
+    )
+
+    asked.clear(), judged.clear()
+    both = {"input1": "a?", "input2": "b?"}
+    rows = [{**both, "completion1": "left"}, {**both, "completion2": "right"}, both]
+    battles = registry(project, graded("own.dev.v0", "battle"), "".join(json.dumps(row) + "\n" for row in rows))
+    assert shell("run", "--registry", battles, "own.dev.v0", "-t", TARGET, "--judge", JUDGE, "--no-cache").code == 0
+    assert asked == ["b?", "a?", "a?", "b?"]
+    assert "left" in judged[0] and "said to b?" in judged[0] and "said to a?" in judged[1] and "right" in judged[1]
+
+    asked.clear(), judged.clear()
+    row = json.dumps({"input": "c?", "completion": "1. x\n2. y\n3. z"}) + "\n"
+    several = registry(project, graded("own.dev.v0", "best", ", multicomp_n: 3"), row)
+    assert shell("run", "--registry", several, "own.dev.v0", "-t", TARGET, "--judge", JUDGE).code == 0
+    assert (asked, len(judged), runs()[0].total) == ([], 1, 1) and "1. x" in judged[0]
 
 
 @pytest.mark.usefixtures("recorded")

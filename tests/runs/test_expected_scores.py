@@ -1,6 +1,8 @@
 """A judge's log-probabilities gave no score: five answers of the same written score could not be told apart."""
 
 import json
+import os
+import subprocess
 
 import pytest
 
@@ -197,3 +199,49 @@ def test_the_option_stands_on_the_page_of_the_evaluator(project):
     page = json.loads(project.do("evaluators", "Rubric", "--json"))
     assert "log-probabilities" in page["options"]["properties"]["expected_score"]["description"]
     assert "expected_score" in project.do("evaluators", "Rubric")
+    assert "`weighted` is another word for it" in page["options"]["properties"]["expected_score"]["description"]
+
+
+def test_weighted_is_the_same_option(project):
+    judged_by(project)
+    project.dataset(1, default_evaluators={"Rubric": {"criteria": "It is right.", "weighted": True, "threshold": 4.2}})
+    project.do("run", "data.json", "--target", "main", code=None)
+    assert scores(project)[0].score == pytest.approx(EXPECTED, abs=1e-4)
+
+
+_GEVAL = """
+import json, sys
+from deepeval import test_case
+from deepeval.metrics import GEval
+params = getattr(test_case, "SingleTurnParams", None) or test_case.LLMTestCaseParams
+options = json.loads(sys.argv[1])
+options["evaluation_params"] = [params(name.lower()) for name in options["evaluation_params"]]
+metric = GEval(model="gpt-4o", async_mode=False, **options)
+metric.measure(test_case.LLMTestCase(input="Which bus?", actual_output="Line 4."), _show_indicator=False)
+print(json.dumps(metric.score))
+"""
+
+
+def test_geval_of_deepeval_comes_to_its_own_weighted_score(project):
+    """tests.bench.compatibility runs this with the Python into which it installs deepeval."""
+    python = os.environ.get("DEEPEVAL_PYTHON")
+    if not python:
+        pytest.skip("needs DEEPEVAL_PYTHON, the interpreter of an environment with deepeval (tests/interop)")
+    params = ["INPUT", "ACTUAL_OUTPUT"]
+    options = {"name": "Right", "criteria": "Right?", "evaluation_steps": ["Look."], "evaluation_params": params}
+    likely = {"7": 0.6, "8": 0.3, "5": 0.1}
+    project.server.behave("gpt-4o", say='{"reason": "fine", "score": 7}', markers=False, likely=likely)
+    environment = {**os.environ, "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": project.server.url}
+    environment["DEEPEVAL_TELEMETRY_OPT_OUT"] = "1"
+    command = [python, "-c", _GEVAL, json.dumps(options)]
+    done = subprocess.run(command, env=environment, cwd=project.folder, capture_output=True, text=True, check=True)
+    there = json.loads(done.stdout.splitlines()[-1])
+    judge = f'[targets.judge]\nmodel = "openai/gpt-4o"\nbase_url = "{project.server.url}"\n'
+    project.configure(f'{FREE}[judge]\ntarget = "judge"\n{judge}')
+    document = {"default_evaluators": {"GEval": {"type": "deepeval:GEval", "python": python, "options": options}}}
+    (project.folder / "data.json").write_text(
+        json.dumps({"schemaVersion": "1.11.0", **document, "items": [{"prompt": "Which bus?", "response": "Line 4."}]})
+    )
+    for _ in range(2):  # the second time from the cache, with its log-probabilities
+        project.do("run", "data.json", "--target", "replay:data.json", "--trust", code=None)
+        assert scores(project)[0].score == pytest.approx(there, abs=1e-9) and there != pytest.approx(0.7)

@@ -423,14 +423,15 @@ class ModelGraded(Evaluator):
         return inputs | ({"ideal": evidence.references} if evidence.references else {})
 
     def _answers(self, evidence: Evidence) -> dict[str, Sequence[str]]:
-        """The answers to judge under the names of their fields; none where the item's variables hold them all."""
-        if evidence.variables.keys() >= set(self.outputs):
+        """The answers to judge under the names of their fields; none for the fields that the item's variables hold."""
+        outputs = [output for output in self.outputs if output not in evidence.variables]
+        if not outputs:
             return {}
         if self.scope == "answer" and evidence.response is None:
             raise CannotJudge("agentRequestFailed", f"{self.name} has no answer to judge")
         answers = (evidence.response or "",) if self.scope == "answer" else evidence.completions
         one_field_each = len(self.outputs) > 1
-        expected = len(self.outputs) if one_field_each else self.count
+        expected = len(outputs) if one_field_each else self.count
         if len(answers) < 2 if expected == "from_models" else len(answers) != expected:
             number = "at least 2" if expected == "from_models" else expected
             reason = f"{self.spec.name} judges {number} answers of a group together, and there are {len(answers)}"
@@ -438,7 +439,7 @@ class ModelGraded(Evaluator):
         if not any(answer.strip() for answer in answers) and (empty := self.empty_score()):
             raise EmptyAnswer(empty)
         if one_field_each:
-            return {output: (answer,) for output, answer in zip(self.outputs, answers, strict=True)}
+            return {output: (answer,) for output, answer in zip(outputs, answers, strict=True)}
         return dict.fromkeys(("completion", *self.outputs), answers)
 
     def _calls(self, evidence: Evidence) -> dict[str, dict[str, str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from tui_evals.text.measures import plain_number
 from tui_evals.text.model_output import Choice
@@ -165,9 +165,9 @@ class RatingOptions(JudgedOptions):
     )
     expected_score: bool = Field(
         False,
-        validation_alias="expectedScore",
+        validation_alias=AliasChoices("expected_score", "expectedScore", "weighted"),
         description="Count the mean of the scores a judge might have given, by their log-probabilities, where it "
-        "tells them.",
+        "tells them. `weighted` is another word for it.",
     )
 
     @property

@@ -151,7 +151,7 @@ class Estimate:
     unpriced: tuple[str, ...] = ()
     """The targets and judges that are to be asked and whose price is not known, by name."""
     cached: int = 0
-    """Answers that the cache has, so that nobody is asked for them."""
+    """Answers that the cache or the dataset has, so that no target is asked for them."""
     all_looked_up: bool = True
     """Whether it may have no more of them."""
     further: int = 0
@@ -380,7 +380,7 @@ def _estimate(
         further += exchanges * most_steps(plan.dataset, item, target) - 1
         size = sizes.of(answer.item, answer.prompt)[answer.turn]
         tokens = size.tokens
-        if answer.turn < known.turns.get(answer.cell, 0):
+        if answer.turn < known.turns.get(answer.cell, 0) or plan.given_answer(item) is not None:
             cached += 1
         else:
             steps = [(tokens + before * _TYPICAL_EXCHANGE_TOKENS, TYPICAL_ANSWER_TOKENS) for before in range(exchanges)]

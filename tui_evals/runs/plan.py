@@ -65,6 +65,16 @@ class Plan:
         """How often an item is asked: once for each of its questions, or its own number, the dataset's or the run's."""
         return repeats_of(item, self.dataset, self.repeats)
 
+    def given_answer(self, item: Item) -> str | None:
+        """The answer that the sample of an imported eval brought, which no target is asked for; None without one."""
+        return item.response if item.testId in self._given else None
+
+    @cached_property
+    def _given(self) -> frozenset[object]:
+        origin = (self.dataset.extensions or {}).get("openai_evals")
+        given = origin.get("given") if isinstance(origin, Mapping) else None
+        return frozenset(name for name in given if isinstance(name, str)) if isinstance(given, list) else frozenset()
+
     def answers(self) -> Iterator[PlannedAnswer]:
         """Every answer of the run, the turns of a cell together, prompts and targets of an item together."""
         columns = len(self.asked_prompts), len(self.targets)

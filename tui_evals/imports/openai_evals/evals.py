@@ -227,7 +227,7 @@ class EvalSpec:
         if not self.faithful and any(item.get("ideal") == [] for item in items):
             losses.changed("samples with an empty list of ideals", where, "an error here; the original counts a miss")
         if any("response" in item for item in items):
-            why = "judged as they are; where every sample has one, no target is asked"
+            why = "judged as they are, and asked of no target"
             losses.changed("answers the samples hold already", where, why)
         for name in sorted(set(self.entry.data) - {"class", "args", "id", "description", "metrics", "disclaimer"}):
             losses.left_out(name, where, "the original ignores it as well")
@@ -239,7 +239,12 @@ class EvalSpec:
         description = "\n\n".join(text for text in texts if isinstance(text, str))
         args = self.entry.data.get("args") or {}
         manner = {"faithful": True} if self.faithful else {}
-        origin = {"eval": self.name, "class": self.class_name, "args": args, **chosen, **manner, **plan.needs.plain()}
+        given = [item for item in items if "response" in item]
+        for item in given if plan.needs.answers > 1 else ():
+            item["repeats"] = 1  # it stands for all the answers that are judged together
+        held = {"given": [item["testId"] for item in given]} if given else {}
+        origin = {"eval": self.name, "class": self.class_name, "args": args, **chosen, **manner, **held}
+        origin |= plan.needs.plain()
         return {
             "schemaVersion": CURRENT_VERSION,
             "metadata": {"name": self.name} | ({"description": description} if description else {}),
@@ -268,6 +273,10 @@ def _items(samples: list[Sample], recipe: Recipe, split: str, seed: int) -> list
 def grading_prompt(options: Mapping[str, Any], item: Mapping[str, Any]) -> None:
     """Make the question to the judge about an item that is not answered yet; CannotJudge where that cannot be done."""
     made = ModelGraded(ModelGraded.Options.model_validate(dict(options)))
+    missing = sum(output not in item.get("variables", {}) for output in made.outputs)
+    together = (
+        made.count if isinstance(made.count, int) and made.count > 1 else 2 if len(made.outputs) == 1 else missing
+    )
     prompt = [{"role": "user", "content": item["prompt"]}] if "prompt" in item else []
     evidence = Evidence(
         request=(*item.get("messages", ()), *prompt),
@@ -275,7 +284,7 @@ def grading_prompt(options: Mapping[str, Any], item: Mapping[str, Any]) -> None:
         expected=item.get("expected_response"),
         alternatives=tuple(item.get("ideal", ())),
         variables=item.get("variables", {}),
-        completions=("-",) * (made.count if isinstance(made.count, int) and made.count > 1 else 2),
+        completions=("-",) * together,
     )
     for _ in made.questions(evidence):
         pass

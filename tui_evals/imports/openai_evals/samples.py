@@ -67,15 +67,18 @@ class Recipe:
             if name not in sample:
                 held = ", ".join(map(str, sample)) or "none"
                 raise Unfit(f"the sample has no {name}; its fields are: {held[:200]}", name)
-        chat = self._question(sample, self.first, self.few_shot)
-        if len(self.inputs) < 2 or all(answer in sample for answer in self.inputs.values()):
+        missing = self._unanswered(sample)
+        first, *others = missing or [self.first]
+        chat = self._question(sample, first, self.few_shot)
+        if len(self.inputs) < 2 or not missing:
             return chat
-        if any(answer in sample for answer in self.inputs.values()):
-            raise Unfit("holds some of the answers that are compared and not the others; give all or none", self.first)
-        others = [name for name in self.inputs if name != self.first]
-        if all(sample[name] == sample[self.first] for name in others):
-            return {**chat, "repeats": len(self.inputs)}
+        if all(sample[name] == sample[first] for name in others):
+            return {**chat, "repeats": 1 + len(others)}
         return {**chat, "other_questions": [_as_one(self._question(sample, name)) for name in others]}
+
+    def _unanswered(self, sample: Data) -> list[str]:
+        """The fields that ask for an answer which the sample does not bring."""
+        return [name for name, answer in self.inputs.items() if answer not in sample]
 
     def _question(self, sample: Data, name: str, few_shot: Sequence[Data] = ()) -> dict[str, Any]:
         given = sample[name]
@@ -105,7 +108,7 @@ class Recipe:
         """The other fields, which grading prompts may show, and the answer where the sample has it already."""
         if self.needs_choice and not isinstance(sample.get("choice"), str):
             raise Unfit("metaeval compares the judge with the sample's choice, and there is none", "choice")
-        taken = {self.first}
+        taken = {next(iter(self._unanswered(sample)), self.first)}
         if isinstance(sample.get("ideal"), str | list) and all(isinstance(part, str) for part in sample["ideal"]):
             taken |= {"ideal"} if sample["ideal"] or not self.faithful else set()
         rest = {key: value for key, value in sample.items() if key not in taken}

@@ -224,6 +224,8 @@ class LocalExecutor:
             return failed_record(*SKIPPED, {}), None
         if not isinstance(chat, tuple):
             return unmade_record(chat), None
+        if (given := self._plan.given_answer(cell.item)) is not None:
+            return AnswerRecord(text=given, request={}, cost=0.0, attempts=0), None
         priced, request = self._targets[cell.target], self.request(cell, turn, chat, so_far.session)
         if cell.item.user is not None:
             return await self._answer_to_user(cell, turn, request, cell.item.user), None
