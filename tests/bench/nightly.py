@@ -488,7 +488,7 @@ def few_open_files(place: Round) -> Tally:
 NEWER = """
 import sys
 from tui_evals.store import schema
-schema.STEPS = (*schema.STEPS, lambda database: database["scores"].add_column("more", str))
+schema.STEPS = (*schema.STEPS, lambda database: database.execute("ALTER TABLE scores ADD COLUMN more TEXT"))
 schema.VERSION += 1
 from tui_evals.cli.main import run
 sys.stdin.readline()

@@ -208,7 +208,7 @@ async def test_what_the_settings_form_writes_asks_nothing_anew(own):
         await person.until(lambda: page_is_up(person))
         await person.press("y")
         await finished(person, 1)
-        await person.press("comma", *"jjjjjjj", "enter", "2", "enter", "ctrl+s")
+        await person.press("comma", *"jjjjjjjj", "enter", "2", "enter", "ctrl+s")
         await person.until(lambda: "written" in person.said())
         assert "repeats = 2" in (own / ".evals" / "config.toml").read_text()
         await person.press("1", "r")
