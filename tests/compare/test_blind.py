@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.compare.labelled_runs import JUDGE, OTHER, SECRETS, label, labelled_run, score
 from tui_evals.compare.blind import (
+    BlindText,
     LabellingSession,
-    Part,
     Sample,
     answer_and_calls,
     answers_by_evaluator,
@@ -120,12 +120,12 @@ async def read(folder, item):
 async def test_a_sheet_holds_question_context_expectation_and_answer_and_what_is_common_last(tmp_path):
     item = {"prompt": "?", "context": "the map", "expected_response": "left", "ideal": ["left", "to the left"]}
     assert await read(tmp_path, item) == (
-        Part("user", "question 0"),
-        Part("context", "the map"),
-        Part("expected", "left"),
-        Part("or expected", "to the left"),
-        Part("answer", "reply 0"),
-        Part("system", "You are short."),
+        BlindText("user", "question 0"),
+        BlindText("context", "the map"),
+        BlindText("expected", "left"),
+        BlindText("or expected", "to the left"),
+        BlindText("answer", "reply 0"),
+        BlindText("system", "You are short."),
     )
 
 
@@ -139,7 +139,7 @@ async def test_what_is_absent_takes_no_room(tmp_path):
 
 async def test_of_a_conversation_its_own_turn_is_shown(tmp_path):
     item = {"turns": [{"prompt": "a", "context": "of turn 1"}, {"prompt": "b", "context": "of turn 2"}]}
-    assert Part("context", "of turn 1") in await read(tmp_path, item)
+    assert BlindText("context", "of turn 1") in await read(tmp_path, item)
 
 
 @pytest.mark.parametrize("item", [{}, {"turns": []}, {"turns": "x", "context": 3, "ideal": 4, "expected_response": []}])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.compare.sides import ItemKey, Outcome, item_verdict, match_items
+from tui_evals.compare.sides import ItemKey, TurnOutcome, item_verdict, match_items
 
 
 def named(*keys):
@@ -56,7 +56,7 @@ def test_items_are_recognised_by_id_then_content_then_position(runs, expected, h
 
 def conversation(*repeats):
     return [
-        Outcome(turn, repeat, status)
+        TurnOutcome(turn, repeat, status)
         for repeat, statuses in enumerate(repeats)
         for turn, status in enumerate(statuses.split())
     ]

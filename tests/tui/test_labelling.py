@@ -9,7 +9,7 @@ from tests.compare.labelled_runs import JUDGE, OTHER, SECRETS, TARGET, label, la
 from tests.tui.hostile import FORBIDDEN, STRANGE
 from tests.tui.stored_runs import text_of
 from tests.tui.story import at_the_workbench
-from tui_evals.compare.blind import LabellingSession, Part, Sample
+from tui_evals.compare.blind import BlindText, LabellingSession, Sample
 from tui_evals.compare.labels import AgreementLine
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -79,7 +79,7 @@ def test_the_head_says_which_answer_this_is_and_what_was_written_on_it():
 
 @pytest.mark.parametrize("width", [20, 38, 80, 120])
 def test_a_sheet_fits_its_width_and_sets_what_was_said_in(width):
-    rows = text_of(sheet_rows([Part("user", "a question " * 30), Part("answer", "answer\nno title")], width))
+    rows = text_of(sheet_rows([BlindText("user", "a question " * 30), BlindText("answer", "answer\nno title")], width))
     assert rows[0] == "user" and rows[-3:] == ["answer", "  answer", "  no title"]
     assert all(cell_len(safe_line(line)) <= width for line in rows)
     assert all(line.startswith("  ") or line in ("user", "answer") for line in rows)

@@ -24,7 +24,7 @@ from tui_evals.runs.battle import (
     sides_of_runs,
     store_unstored,
 )
-from tui_evals.runs.engine import Outcome
+from tui_evals.runs.engine import ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
 from tui_evals.store.battles import BattleSide
@@ -140,12 +140,12 @@ def _sides(reader: Reader, runs: tuple[str | Run, ...], columns: str | None) -> 
         raise CannotPlan(str(problem)) from None
 
 
-def _executed(request: BattleRequest, plan: BattlePlan, reader: Reader, here: Project) -> tuple[Outcome, float]:
+def _executed(request: BattleRequest, plan: BattlePlan, reader: Reader, here: Project) -> tuple[ExecutionEnd, float]:
     """How asking the judge ended, and what it cost."""
     with here.writer() as writer:
         if not plan.due:
             note_decided(plan, plan.battle.state(reader), writer)
-            return Outcome(True), 0.0
+            return ExecutionEnd(True), 0.0
         about = about_battle(plan.battle.asked)
         with recorded_activity(reader, writer, "battle", about, request.stored()) as record:
             execution = BattleExecution(request, plan, here, reader, writer, record)

@@ -106,7 +106,7 @@ class Recorder:
 
     def record(self, answer: object, case: Case | None = None, *, turn: int = 1) -> Answer:
         """Keep an answer to a case, by default that of the test, and return it once it is judged."""
-        from .recording import Recording, RecordingFailed, RecordingTerms
+        from .recording import RecordingFailed, RecordingTerms, TestRecording
 
         config, node = self._request.config, self._request.node
         of_test: Case | None = node.callspec.params.get(_CASE) if hasattr(node, "callspec") else None
@@ -134,7 +134,7 @@ class Recorder:
             trust=option("--tui-evals-trust"),
             allow_unjudged=option("--tui-evals-allow-unjudged"),
         )
-        recording = Recording(_runs(config).note(name))
+        recording = TestRecording(_runs(config).note(name))
         recording.demand(terms)
         try:
             return recording.record(asked, answer, turn=turn - 1, root=root, since=self._since)
@@ -183,9 +183,9 @@ def _closing_lines(config: pytest.Config) -> list[ClosingLine]:
     if folder is None:
         return []
     for answers in folder.glob("*.answers"):
-        from .recording import Recording
+        from .recording import TestRecording
 
-        Recording(answers.with_suffix(".json")).end()
+        TestRecording(answers.with_suffix(".json")).end()
     return list(_runs(config).closing_lines()) if any(folder.glob("*.json")) else []
 
 

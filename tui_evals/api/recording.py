@@ -128,7 +128,7 @@ class RecordingFailed(Exception):
     """An answer could not be recorded; the message says why."""
 
 
-class Recording:
+class TestRecording:
     """The run of the recorded answers to one dataset, as the processes of a session see it."""
 
     def __init__(self, note: Path) -> None:

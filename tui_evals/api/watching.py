@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui_evals.present.status import short_counts
-from tui_evals.runs.engine import Engine, Outcome
+from tui_evals.runs.engine import Engine, ExecutionEnd
 from tui_evals.runs.execution import Companion
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -61,7 +61,7 @@ class Watch:
         with Reader(store) as reader:
             since = reader.seq()  # before anything is asked
 
-        async def follow(engine: Engine, work: asyncio.Task[Outcome]) -> None:
+        async def follow(engine: Engine, work: asyncio.Task[ExecutionEnd]) -> None:
             bar = _bar(run) if self.shows_bar else None
             try:
                 await self._follow(run, store, since, work, bar)
@@ -75,7 +75,7 @@ class Watch:
         return follow
 
     async def _follow(
-        self, run: RunRow, store: Path, since: int, work: asyncio.Task[Outcome], bar: _Bar | None
+        self, run: RunRow, store: Path, since: int, work: asyncio.Task[ExecutionEnd], bar: _Bar | None
     ) -> None:
         """Tell of each answer that is final, and once more when the work is over."""
         told: set[int] = set()

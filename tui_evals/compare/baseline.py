@@ -15,9 +15,9 @@ from tui_evals.compare.sides import (
     Answer,
     CellKey,
     ComparedRun,
-    Outcome,
     Rubrics,
     RunAnswers,
+    TurnOutcome,
     Verdict,
     column_name,
     defaults_differ,
@@ -151,7 +151,7 @@ def _cells(
 
 _OPEN: frozenset[AnswerStatus] = frozenset(("pending", "running", "answered"))
 _ALONE: Mapping[AnswerStatus, Verdict] = {
-    status: item_verdict([Outcome(0, 0, status)]) for status in get_args(AnswerStatus)
+    status: item_verdict([TurnOutcome(0, 0, status)]) for status in get_args(AnswerStatus)
 }
 """The verdict of an item with one answer, as most have."""
 
@@ -219,7 +219,7 @@ def _faces(line: ComparedLine, number: int) -> bool:
 def _shared_item(lines: Sequence[ComparedLine], number: int) -> SharedItem:
     first = lines[0]
     outcomes = [
-        [Outcome(line.turn or 0, line.repeat or 0, answer.status) for line in lines if (answer := line.answers[at])]
+        [TurnOutcome(line.turn or 0, line.repeat or 0, answer.status) for line in lines if (answer := line.answers[at])]
         for at in (0, number)
     ]
     if len(lines) == 1:
@@ -347,9 +347,9 @@ def _passing_and_judged(items: Iterable[Collection[Verdict]]) -> tuple[int, int]
 
 def baseline_sentences(reader: Reader, run: RunRow, level: float = LEVEL) -> list[str]:
     """What drop the items of a baseline can show, a sentence for each of its columns."""
-    columns: defaultdict[tuple[int, int], defaultdict[int, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    columns: defaultdict[tuple[int, int], defaultdict[int, list[TurnOutcome]]] = defaultdict(lambda: defaultdict(list))
     for item, repeat, prompt, target, turn, status in reader.statuses(run.id):
-        columns[prompt, target][item].append(Outcome(turn, repeat, status))
+        columns[prompt, target][item].append(TurnOutcome(turn, repeat, status))
     sentences = []
     for column, items in sorted(columns.items()):
         name = f"{column_name(run, *column)}: " if len(columns) > 1 else ""

@@ -31,7 +31,7 @@ class Sample:
     """How many there were to draw from."""
 
 
-class Part(NamedTuple):
+class BlindText(NamedTuple):
     """A titled text that a person reads before the verdict."""
 
     title: str
@@ -128,7 +128,7 @@ class LabellingSession:
         self.given.pop(self._todo[self._place], None)
 
 
-def labelling_parts(reader: Reader, items: Sequence[Mapping[str, Any]], answer: int) -> tuple[Part, ...]:
+def labelling_parts(reader: Reader, items: Sequence[Mapping[str, Any]], answer: int) -> tuple[BlindText, ...]:
     """What a person reads of an answer, without the target and the verdicts; `items` are those asked.
 
     What every item has in common, the system's message, comes last, below the answer.
@@ -140,12 +140,12 @@ def labelling_parts(reader: Reader, items: Sequence[Mapping[str, Any]], answer: 
     record = detail.answer
     sent = record.request.get("messages") if record is not None else None
     messages = [one for one in sent if isinstance(one, Mapping)] if isinstance(sent, list) else []
-    parts = [_message_part(one) for one in messages] or [Part("user", _content_text(unit.get("prompt")))]
+    parts = [_message_part(one) for one in messages] or [BlindText("user", _content_text(unit.get("prompt")))]
     last = [part for part in parts if part.title in _SYSTEM_ROLES]
     parts = [part for part in parts if part.title not in _SYSTEM_ROLES]
-    parts += [Part("context", _content_text(unit.get("context")))]
-    parts += [Part(title, text) for title, text in _expected(unit)]
-    parts += [Part("answer", (answer_and_calls(record) if record is not None else "") or "(nothing)"), *last]
+    parts += [BlindText("context", _content_text(unit.get("context")))]
+    parts += [BlindText(title, text) for title, text in _expected(unit)]
+    parts += [BlindText("answer", (answer_and_calls(record) if record is not None else "") or "(nothing)"), *last]
     return tuple(part for part in parts if part.text.strip())
 
 
@@ -154,11 +154,11 @@ def answer_and_calls(answer: AnswerRecord) -> str:
     return "\n".join([*([answer.text] if answer.text else ()), *map(_tool_call_text, answer.tool_calls)])
 
 
-def _message_part(message: Mapping[str, Any]) -> Part:
+def _message_part(message: Mapping[str, Any]) -> BlindText:
     calls = message.get("tool_calls")
     called = [_tool_call_text(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
     words = _content_text(message.get("content"))
-    return Part(str(message.get("role") or "user"), "\n".join([*([words] if words else ()), *called]))
+    return BlindText(str(message.get("role") or "user"), "\n".join([*([words] if words else ()), *called]))
 
 
 def _expected(unit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

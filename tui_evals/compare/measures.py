@@ -9,7 +9,7 @@ from math import isclose
 from statistics import fmean
 from typing import NamedTuple
 
-from tui_evals.compare.sides import Answer, CellKey, Kind, Outcome, RunAnswers, repeat_verdicts
+from tui_evals.compare.sides import Answer, CellKey, Kind, RunAnswers, TurnOutcome, repeat_verdicts
 from tui_evals.figures import Figure, Interval, difference_interval, pass_rate, sample_of
 from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerStatus
@@ -229,14 +229,14 @@ def _share_alone(before: Answer, after: Answer) -> _Share | None:
     return None if was is None or now is None else (was, now, _ONCE)
 
 
-def _outcomes(cells: Mapping[CellKey, Answer]) -> Mapping[Column, list[Outcome]]:
-    by_column: defaultdict[Column, list[Outcome]] = defaultdict(list)
+def _outcomes(cells: Mapping[CellKey, Answer]) -> Mapping[Column, list[TurnOutcome]]:
+    by_column: defaultdict[Column, list[TurnOutcome]] = defaultdict(list)
     for (repeat, prompt, target, turn), answer in cells.items():
-        by_column[prompt, target].append(Outcome(turn, repeat, answer.status))
+        by_column[prompt, target].append(TurnOutcome(turn, repeat, answer.status))
     return by_column
 
 
-def _passing(outcomes: Iterable[Outcome]) -> list[bool]:
+def _passing(outcomes: Iterable[TurnOutcome]) -> list[bool]:
     """Of the repeats that were judged whole, which pass; each is as good as the worst of its turns."""
     return [verdict == "pass" for verdict in repeat_verdicts(outcomes) if verdict in ("pass", "fail")]
 

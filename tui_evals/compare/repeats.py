@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import comb, fsum, sqrt
 from typing import Any
 
-from tui_evals.compare.sides import Outcome, column_name, repeat_verdicts
+from tui_evals.compare.sides import TurnOutcome, column_name, repeat_verdicts
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass
@@ -238,7 +238,7 @@ def _repeat_columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> I
 
 def _repeated_item(rows: Sequence[AnswerRow]) -> RepeatedItem:
     """A repeat is as good as the worst of its turns; one that was not judged whole does not count."""
-    verdicts = repeat_verdicts(Outcome(row.turn, row.repeat, row.status) for row in rows)
+    verdicts = repeat_verdicts(TurnOutcome(row.turn, row.repeat, row.status) for row in rows)
     return RepeatedItem(rows[0].name, verdicts.count("pass"), verdicts.count("pass") + verdicts.count("fail"))
 
 

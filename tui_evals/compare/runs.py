@@ -13,15 +13,15 @@ from typing import Any, NamedTuple, get_args
 from tui_evals.compare.measures import Column, ItemAnswers, PairedItems, RunDifference, shared_figure
 from tui_evals.compare.sides import (
     Answer,
+    AskedItems,
     CellKey,
     ComparedRun,
     Group,
     How,
     ItemKey,
     Kind,
-    Outcome,
-    Part,
     RunAnswers,
+    TurnOutcome,
     Usage,
     Verdict,
     answers_expect_otherwise,
@@ -52,7 +52,7 @@ _BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", 
 SHARED_KINDS: frozenset[Kind | None] = frozenset(("broken", "fixed", "changed", "same"))
 """What has an answer in both runs that can be compared."""
 _VERDICTS: Mapping[AnswerStatus, Verdict] = {
-    status: item_verdict([Outcome(0, 0, status)]) for status in get_args(AnswerStatus)
+    status: item_verdict([TurnOutcome(0, 0, status)]) for status in get_args(AnswerStatus)
 }
 
 
@@ -120,7 +120,7 @@ class RunSide:
     """How often each evaluator gave each label that neither passes nor fails, in the whole run."""
     usage: Mapping[str, Usage] = field(default_factory=dict)
     """What its shared answers took by target, and under the empty name all of them; empty where nobody knows."""
-    part: Part | None = None
+    part: AskedItems | None = None
     """How much of its dataset it asked, unless that is all of it."""
 
 

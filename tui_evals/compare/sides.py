@@ -37,7 +37,7 @@ class ItemKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """What became of one turn of one repeat."""
 
     turn: int
@@ -68,7 +68,7 @@ def match_items(runs: Sequence[Sequence[ItemKey]]) -> Iterable[Group]:
     return (Group(tuple(group.keys.get(run) for run in range(len(runs))), group.how) for group in groups)
 
 
-def item_verdict(outcomes: Sequence[Outcome]) -> Verdict:
+def item_verdict(outcomes: Sequence[TurnOutcome]) -> Verdict:
     """Pass when most of the repeats that could be judged pass; a repeat is as good as the worst of its judged turns."""
     repeats: dict[int, set[AnswerStatus]] = defaultdict(set)
     for outcome in outcomes:
@@ -80,9 +80,9 @@ def item_verdict(outcomes: Sequence[Outcome]) -> Verdict:
     return "unjudged" if complete else "errored"
 
 
-def repeat_verdicts(outcomes: Iterable[Outcome]) -> list[Verdict]:
+def repeat_verdicts(outcomes: Iterable[TurnOutcome]) -> list[Verdict]:
     """The verdict of each repeat, which is as good as the worst of its turns."""
-    repeats: dict[int, list[Outcome]] = defaultdict(list)
+    repeats: dict[int, list[TurnOutcome]] = defaultdict(list)
     for outcome in outcomes:
         repeats[outcome.repeat].append(outcome)
     return [item_verdict(turns) for turns in repeats.values()]
@@ -214,7 +214,7 @@ def _evaluator_maps(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AskedItems:
     """How many items a run asked, and of how many."""
 
     items: int
@@ -226,13 +226,13 @@ class Part:
         return f"{self.items:,} of {self.of:,} item{'' if self.of == 1 else 's'}"
 
 
-def asked_part(reader: Reader, run: RunRow) -> Part | None:
+def asked_part(reader: Reader, run: RunRow) -> AskedItems | None:
     """How much of its dataset a run asked; None where that is all of it."""
     only = run.config.get("only") if run.config else None
     if only is None:
         return None
     of = reader.item_count(run)
-    return Part(len(only), of) if len(only) < of else None
+    return AskedItems(len(only), of) if len(only) < of else None
 
 
 Evaluators = dict[str, dict[str, Any]]
@@ -281,7 +281,7 @@ class ComparedRun:
     """What answers took, by target; of these ids, or of all where it is given None."""
     calls: CallVerdicts = field(default_factory=CallVerdicts)
     """Its cached answers, and how all are judged without what calls measured."""
-    part: Part | None = None
+    part: AskedItems | None = None
     """How much of its dataset it asked, unless that is all of it."""
 
 

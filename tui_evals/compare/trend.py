@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeVar
 
 from tui_evals.compare.runs import compare_runs
 from tui_evals.compare.sides import (
+    AskedItems,
     ComparedRun,
-    Outcome,
-    Part,
+    TurnOutcome,
     Verdict,
     asked_part,
     column_name,
@@ -83,7 +83,7 @@ class Trend:
     """For each column its value in every run that asked its whole dataset; None for a partial run."""
     figures: Mapping[str, Sequence[Figure | None]] = field(default_factory=dict)
     """For each column the pass rate or the mean score of every run, of partial ones too; empty for an item."""
-    parts: Sequence[Part | None] = ()
+    parts: Sequence[AskedItems | None] = ()
     """How much of its dataset each run asked; None where that is all of it."""
     measure: str = ""
     """What the mean scores of an evaluator are in."""
@@ -277,9 +277,9 @@ def column_names(run: RunRow) -> dict[Column, str]:
 
 def verdicts_by_column(rows: Iterable[AnswerRow]) -> dict[Column, Verdict]:
     """The verdict of each column on one item: its turns at their worst, its repeats by their majority."""
-    by_column: defaultdict[Column, list[Outcome]] = defaultdict(list)
+    by_column: defaultdict[Column, list[TurnOutcome]] = defaultdict(list)
     for row in rows:
-        by_column[row.prompt, row.target].append(Outcome(row.turn, row.repeat, row.status))
+        by_column[row.prompt, row.target].append(TurnOutcome(row.turn, row.repeat, row.status))
     return {column: item_verdict(outcomes) for column, outcomes in by_column.items()}
 
 

@@ -19,7 +19,7 @@ _WORDS = frozenset(("tags", "allowed_tools", "default_allowed_tools", "metadata.
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FieldPart:
     """One part: what it is called, and what of it is edited, with its place in the compound value."""
 
     label: str
@@ -36,31 +36,31 @@ def shape_of(name: str, value: Any) -> Shape | None:
     return "texts" if texts and name not in _WORDS else None
 
 
-def parts_of(shape: Shape, value: Any) -> list[Part]:
+def parts_of(shape: Shape, value: Any) -> list[FieldPart]:
     """The parts in their order; none of a value that is not given."""
     if shape == "pairs":
-        return [Part(name, (name,), one) for name, one in (value or {}).items()]
+        return [FieldPart(name, (name,), one) for name, one in (value or {}).items()]
     read = _message if shape == "messages" else _tool if shape == "tools" else _text
     return [read(number, one) for number, one in enumerate(value or ())]
 
 
-def _text(number: int, text: Any) -> Part:
-    return Part(str(number + 1), (number,), text)
+def _text(number: int, text: Any) -> FieldPart:
+    return FieldPart(str(number + 1), (number,), text)
 
 
-def _message(number: int, message: Any) -> Part:
+def _message(number: int, message: Any) -> FieldPart:
     if not isinstance(message, dict):
-        return Part("?", (number,), message)
+        return FieldPart("?", (number,), message)
     role, content = str(message.get("role", "?")), message.get("content")
     if isinstance(content, str) or (content is None and "tool_calls" not in message):
-        return Part(role, (number, "content"), content)
-    return Part(role, (number,), message)
+        return FieldPart(role, (number, "content"), content)
+    return FieldPart(role, (number,), message)
 
 
-def _tool(number: int, tool: Any) -> Part:
+def _tool(number: int, tool: Any) -> FieldPart:
     described = tool.get("function", tool) if isinstance(tool, dict) else None
     name = described.get("name") if isinstance(described, dict) else None
-    return Part(name if isinstance(name, str) else str(number + 1), (number,), tool)
+    return FieldPart(name if isinstance(name, str) else str(number + 1), (number,), tool)
 
 
 def with_new_part(shape: Shape, value: Any, number: int, name: str = "") -> Any:

@@ -46,7 +46,7 @@ class _Given(_Open):
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ChatWithTools:
     """Messages, and what the model was given beside them."""
 
     messages: list[Data]
@@ -68,10 +68,10 @@ def read_messages(text: str, source: str) -> list[list[Data]]:
     return [conversation.messages for conversation in read_conversations(text, source)]
 
 
-def read_conversations(text: str, source: str) -> list[Conversation]:
+def read_conversations(text: str, source: str) -> list[ChatWithTools]:
     """Every conversation of a JSON or JSONL text; DatasetError holds every problem of one that cannot be read."""
     problems: list[Problem] = []
-    conversations: list[Conversation] = []
+    conversations: list[ChatWithTools] = []
     for value, line_of in _documents(text, source):
         wrong: list[Problem] = []
         conversations += [_conversation(one, wrong) for one in _conversations(value, wrong)]
@@ -165,7 +165,7 @@ def _answer(value: Mapping[str, Any], path: Path, problems: list[Problem]) -> li
     return [((*path, "choices", 0, "message"), first["message"])]
 
 
-def _conversation(source: _Source, problems: list[Problem]) -> Conversation:
+def _conversation(source: _Source, problems: list[Problem]) -> ChatWithTools:
     before = len(problems)
     messages: list[Data] = []
     call = ""
@@ -182,7 +182,7 @@ def _conversation(source: _Source, problems: list[Problem]) -> Conversation:
     elif len(problems) == before and all(message["role"] == "assistant" for message in messages):
         message_text = "holds an answer and nothing that was asked; put the messages of its request before it"
         problems.append(Problem(message_text, source.path))
-    return Conversation(messages, *_given(source, problems))
+    return ChatWithTools(messages, *_given(source, problems))
 
 
 def _modern(raw: Mapping[str, Any], call: str, number: int) -> Data:

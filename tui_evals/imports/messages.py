@@ -13,7 +13,7 @@ from tui_evals.datasets.save import save
 from tui_evals.datasets.validate import parse_dataset, with_lines
 
 from .base import CannotKeep, CannotRead, Importer, ImportRequest, ImportResult
-from .chats import Conversation, item_from, read_conversations, with_suggestions
+from .chats import ChatWithTools, item_from, read_conversations, with_suggestions
 from .keeping import json_in, keep_dataset, run_command, text_of
 from .losses import Losses
 
@@ -86,7 +86,7 @@ def _items(path: Path, with_checks: bool, losses: Losses) -> list[Data]:
     return items
 
 
-def _item(conversation: Conversation, with_checks: bool) -> Data:
+def _item(conversation: ChatWithTools, with_checks: bool) -> Data:
     item, suggested = item_from(conversation.messages, conversation.tools, conversation.response_format)
     return _judged(item, suggested) if with_checks else with_suggestions(item, suggested)
 

@@ -51,7 +51,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ExportedItem:
     """An item as it is written: its position in the document, its item in the dataset, its column."""
 
     position: int
@@ -65,13 +65,13 @@ class _Known:
     columns: set[Column] = field(default_factory=set)
 
 
-def entries_of(items: list[Data], alone: str, refuse: Refuse) -> tuple[list[Data], list[Entry]]:
+def entries_of(items: list[Data], alone: str, refuse: Refuse) -> tuple[list[Data], list[ExportedItem]]:
     """The items of the dataset, and what was written of each; `alone` answered where no target is named.
 
     Entries that say the same are one item until a column comes again, as it does where a dataset holds an item twice.
     """
     bare: list[Data] = []
-    entries: list[Entry] = []
+    entries: list[ExportedItem] = []
     known: dict[str, list[_Known]] = {}
     for position, item in enumerate(items):
         column = _column(item, position, alone, refuse)
@@ -83,7 +83,7 @@ def entries_of(items: list[Data], alone: str, refuse: Refuse) -> tuple[list[Data
             same.append(match)
             bare.append(bare_item)
         match.columns.add(column)
-        entries.append(Entry(position, match.number, column))
+        entries.append(ExportedItem(position, match.number, column))
     return bare, entries
 
 
@@ -342,7 +342,7 @@ def _time(stamp: object, refuse: Refuse) -> float | None:
 def _answers(
     dataset: Dataset,
     data: Mapping[str, Any],
-    entry: Entry,
+    entry: ExportedItem,
     prompts: Sequence[str],
     targets: Sequence[str],
     refuse: Refuse,
@@ -444,7 +444,7 @@ def _answer(
 
 
 def _together(
-    dataset: Dataset, data: Mapping[str, Any], entries: Sequence[Entry], refuse: Refuse
+    dataset: Dataset, data: Mapping[str, Any], entries: Sequence[ExportedItem], refuse: Refuse
 ) -> tuple[RecordedGroup, ...]:
     """What was found of all answers to an item, which is written beside each of them."""
     groups: dict[tuple[int, int, str], RecordedGroup] = {}

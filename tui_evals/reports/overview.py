@@ -35,7 +35,7 @@ class Metric(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MetricMean:
     """What a metric comes to over some answers; errors and skipped records count into neither mean nor verdicts."""
 
     mean: float | None
@@ -138,17 +138,17 @@ def _metrics_with_average(name: str, judged: Collection[Metric], scored: bool) -
         yield Metric(name, None)
 
 
-def measured(metric: Metric, answers: Iterable[Scores]) -> Measured:
+def measured(metric: Metric, answers: Iterable[Scores]) -> MetricMean:
     """What a metric comes to over some answers."""
     if metric.judge is None:
         means = [_mean(_judge_means(metric.name, scores)) for scores in answers]
         known = [mean for mean in means if mean is not None]
-        return Measured(_mean(known), len(known))
+        return MetricMean(_mean(known), len(known))
     records = [record for scores in answers for record in scores.get(metric, ())]
     numbers = [number for record in records if (number := _judge_number(record)) is not None]
     results = [record.result for record in records]
     counts = (results.count(result) for result in ("pass", "fail", "error", "skipped"))
-    return Measured(_mean(numbers), len(numbers), *counts)
+    return MetricMean(_mean(numbers), len(numbers), *counts)
 
 
 def _judge_means(name: str, scores: Scores) -> list[float]:
@@ -213,7 +213,7 @@ class Row:
     negative: Counted
     valid: Counted
     invalid: Counted
-    metrics: Mapping[Metric, Measured]
+    metrics: Mapping[Metric, MetricMean]
     """Over the answers to tests, baseline tests left out."""
 
 
@@ -279,12 +279,12 @@ def _headings(metric: Metric, counts: bool) -> list[str]:
     return [metric.heading, f"{metric.heading} n"] if counts else [metric.heading]
 
 
-def _metric_cells(measure: Measured | None, counts: bool) -> list[str]:
+def _metric_cells(measure: MetricMean | None, counts: bool) -> list[str]:
     figure, count = ("", "") if measure is None else (_figure_text(measure), str(measure.counted))
     return [figure, count] if counts else [figure]
 
 
-def _figure_text(measure: Measured) -> str:
+def _figure_text(measure: MetricMean) -> str:
     """The mean of the scores; of a metric that only says OK or ERR, how many are OK, and their share."""
     if measure.mean is not None:
         return f"{measure.mean:.2f}".rstrip("0").rstrip(".")
@@ -328,7 +328,7 @@ def _counted_json(counted: Counted) -> dict[str, Any]:
     }
 
 
-def _metric_json(metric: Metric, measure: Measured) -> dict[str, Any]:
+def _metric_json(metric: Metric, measure: MetricMean) -> dict[str, Any]:
     known = {"column": metric.heading, "metric": metric.name, "judge": metric.judge or None}
     if metric.judge is None:
         return known | {"average": True, "mean": measure.mean, "scored": measure.scored}

@@ -97,7 +97,7 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """A stretch of a stacked bar."""
 
     name: str
@@ -182,13 +182,13 @@ def scatter(pairs: Sequence[tuple[float, float]], before: str, after: str) -> Sc
     return Scatter(tuple(dots), sides["better"], sides["worse"], sides["equal"])
 
 
-def stacked(counts: Mapping[str, int], width: float = 1000.0) -> tuple[Part, ...]:
+def stacked(counts: Mapping[str, int], width: float = 1000.0) -> tuple[BarPart, ...]:
     """The parts of a whole side by side, without empty ones."""
     total, at, parts = sum(counts.values()), 0.0, []
     for name, count in counts.items():
         if count:
             size = width * count / total
-            parts.append(Part(name, count, round(at, 1), round(size, 1)))
+            parts.append(BarPart(name, count, round(at, 1), round(size, 1)))
             at += size
     return tuple(parts)
 

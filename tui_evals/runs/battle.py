@@ -26,7 +26,7 @@ from tui_evals.compare.verdicts import NAMES
 from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.files import fit_calls
 from tui_evals.runs.activities import ActivityRecord, Progress
-from tui_evals.runs.engine import STOPPED, Outcome
+from tui_evals.runs.engine import STOPPED, ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.limits import Budget
@@ -372,7 +372,7 @@ class BattleExecution:
         self._reader = reader
         self._writer = writer
         self._record = record
-        self._fight: asyncio.Task[Outcome] | None = None
+        self._fight: asyncio.Task[ExecutionEnd] | None = None
 
     @property
     def progress(self) -> Progress:
@@ -389,7 +389,7 @@ class BattleExecution:
         if self._fight is not None:
             self._fight.cancel()
 
-    async def run(self, show: ShowWait = lambda wait, is_over: None) -> Outcome:
+    async def run(self, show: ShowWait = lambda wait, is_over: None) -> ExecutionEnd:
         """Ask the judge about every bout and store the result; `show` hears when this waits for the store."""
         self._fight = asyncio.create_task(self._queue.fight(show))
         try:

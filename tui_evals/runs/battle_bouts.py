@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.base import Ask, CannotJudge
 from tui_evals.evaluators.battling import BattleAnswer, Place, ask_preference, battle_question
-from tui_evals.runs.engine import Outcome
+from tui_evals.runs.engine import ExecutionEnd
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.executors.base import Stopped
 from tui_evals.runs.store_trouble import ShowWait, Storing
@@ -161,7 +161,7 @@ class BoutQueue:
         """Ask again."""
         self._judge.room.gate.hold(False)
 
-    async def fight(self, show: ShowWait) -> Outcome:
+    async def fight(self, show: ShowWait) -> ExecutionEnd:
         """Put every bout to the judge; `show` hears where that waits for the store."""
         self._storing.watch(self, show)
         waiting = iter(self._due)
@@ -172,7 +172,7 @@ class BoutQueue:
         except (StoreError, LookupError) as problem:
             if not await self._storing.is_to_blame():  # else a read failed of what cannot be written
                 raise
-            return Outcome(False, str(problem), "failed")
+            return ExecutionEnd(False, str(problem), "failed")
         finally:
             for worker in workers:
                 worker.cancel()
@@ -181,20 +181,20 @@ class BoutQueue:
         if self._reason is not None:
             return self._stopped_outcome(self._reason)
         finished = self.done == self.total
-        return Outcome(finished, "" if finished else "stopped before the end", "" if finished else "asked")
+        return ExecutionEnd(finished, "" if finished else "stopped before the end", "" if finished else "asked")
 
-    def _stopped_outcome(self, reason: Stopped) -> Outcome:
+    def _stopped_outcome(self, reason: Stopped) -> ExecutionEnd:
         """Why it stopped; where the judge cannot be asked, what that leaves open too."""
         if self._judge.availability.closed is None:
-            return Outcome(False, str(reason), reason.code)
-        return Outcome(False, *why_left_open([self._judge.availability], (), Left(bouts=self.total - self.done)))
+            return ExecutionEnd(False, str(reason), reason.code)
+        return ExecutionEnd(False, *why_left_open([self._judge.availability], (), Left(bouts=self.total - self.done)))
 
-    async def end(self, outcome: Outcome, note: Callable[[], Awaitable[None]]) -> Outcome:
+    async def end(self, outcome: ExecutionEnd, note: Callable[[], Awaitable[None]]) -> ExecutionEnd:
         """Store the result by `note`; returns how it ended, which a store that takes nothing changes."""
         await self._storing.end(finished=outcome.finished, note=note)
         if not self._storing.is_lost:
             return outcome
-        return Outcome(False, await self._storing.conclude(), "lost" if self._storing.is_overwritten else "store")
+        return ExecutionEnd(False, await self._storing.conclude(), "lost" if self._storing.is_overwritten else "store")
 
     async def _work(self, waiting: Iterable[DueBout]) -> None:
         for due in waiting:

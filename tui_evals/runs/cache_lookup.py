@@ -41,7 +41,7 @@ class KnownTurns:
 
 
 @dataclass(slots=True)
-class Conversation:
+class PlannedConversation:
     """A planned conversation as far as its answers are known."""
 
     planned: PlannedAnswer
@@ -73,7 +73,7 @@ class Conversation:
         return found if len(found) == len(units) else found[:asked_from]
 
 
-def conversations(plan: Plan, project: Project, max_cost: float | None) -> Iterator[Conversation]:
+def conversations(plan: Plan, project: Project, max_cost: float | None) -> Iterator[PlannedConversation]:
     """The conversations of a plan whose answers a run would keep, each at its first question."""
     targets = [unopened(config, project.environment, project.root, max_cost) for config in plan.targets]
     for planned in plan.answers():
@@ -84,7 +84,7 @@ def conversations(plan: Plan, project: Project, max_cost: float | None) -> Itera
             opening = opening_of(plan.dataset, item, plan.asked_prompts[planned.prompt])
         except TemplateError:  # nobody is asked what cannot be put into words
             continue
-        yield Conversation(planned, item, targets[planned.target], [*opening])
+        yield PlannedConversation(planned, item, targets[planned.target], [*opening])
 
 
 def known_turns(

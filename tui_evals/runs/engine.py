@@ -72,7 +72,7 @@ _HEARTBEAT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExecutionEnd:
     """How an execution ended: finished, or why not."""
 
     finished: bool
@@ -80,7 +80,7 @@ class Outcome:
     code: StopCode = ""
 
 
-STOPPED = Outcome(False, str(WaitCut()), "asked")
+STOPPED = ExecutionEnd(False, str(WaitCut()), "asked")
 _LONG_WAIT = 2.0
 """Seconds from which on a wait is worth showing."""
 
@@ -129,7 +129,7 @@ class Engine:
         self._wait_shown = 0.0
         """When the wait ends that is shown."""
 
-    async def execute(self, *, again: bool = False) -> Outcome:
+    async def execute(self, *, again: bool = False) -> ExecutionEnd:
         """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
         cells = self.answered_cells if again else self.cells
         since, begun_at = time.monotonic(), max(time.time(), self._run.started or 0.0)
@@ -148,13 +148,13 @@ class Engine:
             if not self._stop:
                 outcome = await self._conclude(again)
             elif self._upgraded:
-                outcome = Outcome(False, self._upgraded, "upgraded")
+                outcome = ExecutionEnd(False, self._upgraded, "upgraded")
         except Stopped as reason:
-            outcome = Outcome(False, str(reason), reason.code)
+            outcome = ExecutionEnd(False, str(reason), reason.code)
         except Exception as problem:
-            outcome = Outcome(False, str(problem) or type(problem).__name__, "failed")
+            outcome = ExecutionEnd(False, str(problem) or type(problem).__name__, "failed")
             if sentence := upgrade_sentence():  # old modules with new ones
-                outcome = Outcome(False, sentence, "upgraded")
+                outcome = ExecutionEnd(False, sentence, "upgraded")
             elif not await self._storing.is_to_blame():  # else a read failed of what cannot be written
                 raise
         finally:
@@ -167,7 +167,7 @@ class Engine:
             await close_all(self._priced_targets)
         return outcome
 
-    async def _conclude(self, again: bool) -> Outcome:
+    async def _conclude(self, again: bool) -> ExecutionEnd:
         """How it ends once everything that can be asked was: finished, unless something is left open."""
         outcome = self._left_open(again)
         if outcome is None:
@@ -180,9 +180,9 @@ class Engine:
         if again:
             await self._writer.patient_count_pass(self._run.id)
         self._writer.drop_replies(self._run.id, self._pass)
-        return Outcome(True)
+        return ExecutionEnd(True)
 
-    def _left_open(self, again: bool, *, groups: bool = False) -> Outcome | None:
+    def _left_open(self, again: bool, *, groups: bool = False) -> ExecutionEnd | None:
         """Why answers or verdicts stay pending; None where none do."""
         states = list({id(each.availability): each.availability for each in self._priced_targets}.values())
         if not (self._left_out or any(state.closed for state in states)):
@@ -198,13 +198,13 @@ class Engine:
         if not (left.answers or left.verdicts or groups):
             return None
         left_out = [self._run.targets[number] for number in sorted(waiting)]
-        return Outcome(False, *why_left_open(states, left_out, left))
+        return ExecutionEnd(False, *why_left_open(states, left_out, left))
 
-    def _checked(self, outcome: Outcome) -> Outcome:
+    def _checked(self, outcome: ExecutionEnd) -> ExecutionEnd:
         """The outcome, unless the store is why the run had to end."""
-        return Outcome(False, self._storing.reason, "store") if self._storing.is_lost else outcome
+        return ExecutionEnd(False, self._storing.reason, "store") if self._storing.is_lost else outcome
 
-    async def _store_status(self, outcome: Outcome, before: RunStatus, again: bool, now: float) -> None:
+    async def _store_status(self, outcome: ExecutionEnd, before: RunStatus, again: bool, now: float) -> None:
         if self._storing.is_spilled:
             return
         outcome = self._checked(outcome)
@@ -214,7 +214,7 @@ class Engine:
         status: RunStatus = "finished" if finished else "interrupted"
         await self._writer.patient_run_status(self._run.id, status, **ended, **why)
 
-    def _is_finished(self, before: RunStatus, outcome: Outcome) -> bool:
+    def _is_finished(self, before: RunStatus, outcome: ExecutionEnd) -> bool:
         """Whether nothing is left to do once answers were judged again; a pass that judged none is forgotten."""
         if outcome.finished:
             return next(self._reader.pending(self._run.id), None) is None

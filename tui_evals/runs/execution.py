@@ -14,7 +14,7 @@ from tui_evals.files import Calls, fit_calls
 from tui_evals.runs.approving import demand, missing_permissions
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Room
-from tui_evals.runs.engine import STOPPED, Engine, Outcome, sign_ended
+from tui_evals.runs.engine import STOPPED, Engine, ExecutionEnd, sign_ended
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.gate_options import Gates
@@ -207,7 +207,7 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
         writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
 
 
-def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates) -> RunOutcome:
+def _run_outcome(reader: Reader, run: RunRow, outcome: ExecutionEnd, gates: Gates) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
     checked = check_gates(reader, run, totals, gates, finished=outcome.finished)
@@ -345,5 +345,5 @@ def note_calls(agent: Target, ledger: Ledger) -> None:
     agent.door.ledger = ledger
 
 
-Companion = Callable[[Engine, "asyncio.Task[Outcome]"], Coroutine[Any, Any, None]]
+Companion = Callable[[Engine, "asyncio.Task[ExecutionEnd]"], Coroutine[Any, Any, None]]
 """What a face does while a run is executed, such as showing how it goes; it ends when the task does."""

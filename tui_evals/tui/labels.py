@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from tui_evals.compare.blind import SAMPLE, LabellingSession, Part, Sample, Verdict, draw_sample, labelling_parts
+from tui_evals.compare.blind import SAMPLE, BlindText, LabellingSession, Sample, Verdict, draw_sample, labelling_parts
 from tui_evals.compare.labels import AgreementLine, all_agreement_lines, evaluator_agreements
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
@@ -44,7 +44,7 @@ def read_sample(database: Path, run: int, size: int, author: str) -> DrawnSample
         return DrawnSample(draw_sample(reader, run, size, author=author), items)
 
 
-def read_sheet(database: Path, drawn: DrawnSample, answer: int) -> tuple[Part, ...]:
+def read_sheet(database: Path, drawn: DrawnSample, answer: int) -> tuple[BlindText, ...]:
     """What is read of one answer; LookupError if it is gone."""
     with Reader(database) as reader:
         return labelling_parts(reader, drawn.items, answer)
@@ -81,7 +81,7 @@ def head_rows(session: LabellingSession | None, width: int) -> list[Row]:
     ]
 
 
-def sheet_rows(parts: Sequence[Part], width: int) -> Rows:
+def sheet_rows(parts: Sequence[BlindText], width: int) -> Rows:
     """What is read of an answer, from the question on."""
     rows: list[Rows] = []
     for part in parts:

@@ -49,7 +49,7 @@ from tui_evals.runs.battle import (
     stored_battle_request,
     wrong_number,
 )
-from tui_evals.runs.engine import Outcome
+from tui_evals.runs.engine import ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
 from tui_evals.runs.status import exit_code_of
@@ -85,7 +85,7 @@ def battle(words: Sequence[str], *, env_name: str | None, trusting: bool, stored
             _say_lines(runs_lines(plan.battle.runs, plan.battle.duels, request.judge.name, len(plan.due), columns()))
             if plan.due:
                 _say_wrapped(price_sentence(plan, request.max_cost))
-        outcome, spent, interrupted = Outcome(True), 0.0, False
+        outcome, spent, interrupted = ExecutionEnd(True), 0.0, False
         if plan.due:
             outcome, spent, interrupted = _execute(request, plan, reader, here, stored, quiet=as_json)
         return _say_end(plan, reader, here, outcome, spent, interrupted=interrupted, as_json=as_json)
@@ -131,7 +131,7 @@ def _sides_meant(reader: Reader, words: Sequence[str], between: str | None) -> t
 
 def _execute(
     request: BattleRequest, plan: BattlePlan, reader: Reader, here: Project, stored: str | None, *, quiet: bool
-) -> tuple[Outcome, float, bool]:
+) -> tuple[ExecutionEnd, float, bool]:
     """Ask the judge: how that ended, what it cost, and whether Ctrl-C ended it."""
     approve(battle_permissions(request, here), here.root)
     keep_output_to_ourselves()
@@ -154,7 +154,7 @@ def _execute(
         raise Stop(f"{problem.args[0]}: another program deleted a run. Decided battles are kept", 1) from None
 
 
-async def _run_interruptible(execution: BattleExecution, judge: str, *, quiet: bool) -> tuple[Outcome, bool]:
+async def _run_interruptible(execution: BattleExecution, judge: str, *, quiet: bool) -> tuple[ExecutionEnd, bool]:
     """Run with Ctrl-C: the first lets open calls finish, the second ends it now."""
     live = _Live(execution, judge)
     work = asyncio.create_task(execution.run(live.show_wait))
@@ -221,7 +221,7 @@ def _say_end(
     plan: BattlePlan,
     reader: Reader,
     here: Project,
-    outcome: Outcome,
+    outcome: ExecutionEnd,
     spent: float,
     *,
     interrupted: bool,

@@ -19,8 +19,8 @@ from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, columns, redraws, rewind, say, say_json
 from tui_evals.compare.blind import (
     SAMPLE,
+    BlindText,
     LabellingSession,
-    Part,
     Verdict,
     answers_by_evaluator,
     draw_sample,
@@ -307,7 +307,7 @@ class _BlindSession:
         session = self._session
         parts = labelling_parts(self._reader, self._items, answer)
         if self._evaluator is not None:
-            parts = (Part("judge it by", self._criterion(answer)), *parts)
+            parts = (BlindText("judge it by", self._criterion(answer)), *parts)
         width = _width()
         lines = [("", False), (f"── {session.number} of {session.total} ".ljust(width, "─"), False)]
         for part in parts:

@@ -38,7 +38,7 @@ from tui_evals.present.runs import (
 )
 from tui_evals.runs.approving import agree, cluster_permissions
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
-from tui_evals.runs.engine import Engine, Outcome
+from tui_evals.runs.engine import Engine, ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.execution import Job, RunOutcome, execute
@@ -261,7 +261,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
         say(f"the cluster {cluster.word} is being opened")
     presses = 0
 
-    async def companion(engine: Engine, work: asyncio.Task[Outcome]) -> None:
+    async def companion(engine: Engine, work: asyncio.Task[ExecutionEnd]) -> None:
         """The first Ctrl-C lets what is in flight finish, the second stops now."""
 
         def pressed() -> None:

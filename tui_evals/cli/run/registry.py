@@ -36,7 +36,7 @@ _SAMPLED = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed
 
 
 @dataclass(slots=True)
-class Outcome:
+class EvalOutcome:
     """The outcome of one eval: its run and figures, or why it has none."""
 
     eval: str
@@ -82,7 +82,7 @@ def run_evals(paths: str, manner: Manner, how: ExecutionOptions, options: Mappin
             if len(specs) == 1:
                 raise
             warn(str(stop) if str(stop).startswith(spec.name) else f"{spec.name} was not run: {stop}")
-            outcomes.append(Outcome(spec.name, code=stop.code, why=str(stop)))
+            outcomes.append(EvalOutcome(spec.name, code=stop.code, why=str(stop)))
         if outcomes[-1].code == 130:
             break
     if not how.plan_only and not how.detach:
@@ -90,7 +90,7 @@ def run_evals(paths: str, manner: Manner, how: ExecutionOptions, options: Mappin
     return _code(outcomes)
 
 
-def _unfit(specs: Sequence[EvalSpec], paths: str, how: ExecutionOptions) -> list[Outcome]:
+def _unfit(specs: Sequence[EvalSpec], paths: str, how: ExecutionOptions) -> list[EvalOutcome]:
     """The evals that cannot run here, told by their reasons, each reason once."""
     reasons = {spec.name: found for spec in specs if (found := spec.reasons())}
     if reasons and not how.as_json:
@@ -98,7 +98,7 @@ def _unfit(specs: Sequence[EvalSpec], paths: str, how: ExecutionOptions) -> list
         for reason, names in by_reason(reasons).items():
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             warn(f"  {reason}: {', '.join(names[:_NAMED])}{more}")
-    return [Outcome(name, code=1, why="; ".join(found)) for name, found in reasons.items()]
+    return [EvalOutcome(name, code=1, why="; ".join(found)) for name, found in reasons.items()]
 
 
 def _check_manner(specs: Sequence[EvalSpec], how: ExecutionOptions, manner: Manner) -> None:
@@ -120,7 +120,7 @@ def _run_one(
     how: ExecutionOptions,
     options: Mapping[str, Any],
     noted: set[tuple[str, str]],
-) -> Outcome:
+) -> EvalOutcome:
     if reasons := spec.reasons():
         raise Stop(f"{spec.name} cannot run here: {'; '.join(reasons)} ({spec.entry.where})", 1)
     if not how.quiet:
@@ -141,9 +141,9 @@ def _run_one(
     request = replace(request, targets=target_names, tags=tuple(dict.fromkeys((TAG, *request.tags))))
     run, code = run_request(request, here, how)
     if run is None or how.detach:
-        return Outcome(spec.name, run.key if run else "", code)
+        return EvalOutcome(spec.name, run.key if run else "", code)
     with project.reader() as reader:
-        return Outcome(spec.name, run.key, code, final_report(reader, reader.run(run.id)))
+        return EvalOutcome(spec.name, run.key, code, final_report(reader, reader.run(run.id)))
 
 
 def _targets(spec: EvalSpec, data: Mapping[str, Any], here: Project, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -234,7 +234,7 @@ def _sent(loss: Loss) -> bool:
     return loss.what.startswith("the original sends")
 
 
-def _say_outcomes(tried: Sequence[Outcome], outcomes: Sequence[Outcome], how: ExecutionOptions) -> None:
+def _say_outcomes(tried: Sequence[EvalOutcome], outcomes: Sequence[EvalOutcome], how: ExecutionOptions) -> None:
     """A line for each eval that was tried, and how many of all ran."""
     ran, count = sum(bool(outcome.run) for outcome in outcomes), len(outcomes)
     if how.as_json:
@@ -248,7 +248,7 @@ def _say_outcomes(tried: Sequence[Outcome], outcomes: Sequence[Outcome], how: Ex
             say(f"{ran} of {count} evals ran", bold=True)
 
 
-def _figures(outcome: Outcome) -> Iterator[str]:
+def _figures(outcome: EvalOutcome) -> Iterator[str]:
     for name, value in outcome.figures.items():
         if not name.startswith(_ASIDE):
             yield f"{name.removeprefix('counts/')} {value:.4g}"
@@ -256,7 +256,7 @@ def _figures(outcome: Outcome) -> Iterator[str]:
         yield "nothing was judged"
 
 
-def _code(outcomes: Sequence[Outcome]) -> int:
+def _code(outcomes: Sequence[EvalOutcome]) -> int:
     """The first exit code of what ran; 1 where nothing did, or 3 where only the configuration is to blame."""
     ran = [outcome.code for outcome in outcomes if outcome.run or not outcome.why]
     if ran:

@@ -91,7 +91,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MetricResult:
     """What a metric gave, and the releases of its library and of Python."""
 
     outcome: Mapping[str, Any]
@@ -99,7 +99,7 @@ class Measured:
     python: str
 
 
-async def measure(setup: Setup, given: Mapping[str, Any], answer: Answer, seconds: float) -> Measured:
+async def measure(setup: Setup, given: Mapping[str, Any], answer: Answer, seconds: float) -> MetricResult:
     """What a metric makes of an answer; MetricStopped and CannotJudge say why nothing.
 
     `seconds` are its own: waiting for the judge is not counted.
@@ -115,7 +115,7 @@ async def measure(setup: Setup, given: Mapping[str, Any], answer: Answer, second
                 raise MetricStopped(f"its process ended without a result, twice ({ended})") from None
             tried_again = tried_again or not ended.ours
             continue
-        return Measured(outcome, str(ready["version"]), str(ready["python"]))
+        return MetricResult(outcome, str(ready["version"]), str(ready["python"]))
 
 
 class _Worker:

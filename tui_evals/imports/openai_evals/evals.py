@@ -19,7 +19,7 @@ from tui_evals.imports.losses import Losses
 from tui_evals.project_files import read_text
 
 from . import samples as data_files
-from .files import Entries, Entry
+from .files import Entries, RegistryEntry
 from .samples import NoData, Recipe, Sample, Unfit
 from .templates import PLANS, Needs, Plan
 
@@ -42,7 +42,7 @@ class Surroundings:
 class EvalSpec:
     """An eval under its full name, `<eval>.<split>.<version>`."""
 
-    entry: Entry
+    entry: RegistryEntry
     aliases: tuple[str, ...]
     about: Mapping[str, Any]
     """Description, disclaimer and metrics, which the entry that points here holds."""

@@ -21,7 +21,7 @@ _LARGEST = 1_000_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RegistryEntry:
     """A name of a registry and what it stands for; an entry with an `id` stands for another."""
 
     name: str
@@ -41,7 +41,7 @@ class Entry:
         return DatasetError(str(self.file), [Problem(message, path, _line_of(self.file, path, self.line))])
 
 
-Entries = Mapping[str, Entry]
+Entries = Mapping[str, RegistryEntry]
 
 
 def roots_of(paths: Sequence[File]) -> tuple[File, ...]:
@@ -51,13 +51,13 @@ def roots_of(paths: Sequence[File]) -> tuple[File, ...]:
 
 def read_entries(
     roots: Sequence[File], kind: str, broken: dict[File, DatasetError], notes: list[str]
-) -> dict[str, Entry]:
+) -> dict[str, RegistryEntry]:
     """All entries of one kind; DatasetError where a file or an entry cannot be used, or a name stands twice.
 
     A file beside the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it. Of two
     equal keys in a grading spec the last counts, as it does in the original, and `notes` tells.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, RegistryEntry] = {}
     for root in roots:
         for file in _yaml_files(root / kind):
             try:
@@ -92,13 +92,13 @@ def _yaml_files(folder: File) -> list[File]:
 
 def _entries_of(
     root: File, file: File, values: Mapping[str, object], lines: Mapping[str, int], known: Entries
-) -> dict[str, Entry]:
+) -> dict[str, RegistryEntry]:
     """The entries of one file, or all that is wrong with them."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, RegistryEntry] = {}
     problems: list[Problem] = []
     for name, value in values.items():
         data = {"id": value} if isinstance(value, str) else value
-        entry = Entry(name, root, file, lines[name], data if isinstance(data, dict) else {})
+        entry = RegistryEntry(name, root, file, lines[name], data if isinstance(data, dict) else {})
         problems += _wrong(entry, data, known.get(name))
         entries[name] = entry
     if problems:
@@ -106,7 +106,7 @@ def _entries_of(
     return entries
 
 
-def _wrong(entry: Entry, data: object, other: Entry | None) -> Iterator[Problem]:
+def _wrong(entry: RegistryEntry, data: object, other: RegistryEntry | None) -> Iterator[Problem]:
     if other is not None:
         message = f"the name stands in {other.where} as well; give one of the two another name"
         yield Problem(message, (entry.name,), entry.line)
@@ -152,7 +152,7 @@ def _line_of(file: File, path: Path, otherwise: int) -> int:
         return otherwise
 
 
-def resolved(entries: Entries, name: str, what: str) -> Entry:
+def resolved(entries: Entries, name: str, what: str) -> RegistryEntry:
     """The entry a name stands for in the end; DatasetError where the way there is broken or leads in a circle."""
     entry, trail = entries[name], [name]
     while "id" in entry.data:
@@ -188,7 +188,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class Args:
     """The arguments of an entry, each taken once and checked; what nobody took is left out and said so."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: RegistryEntry) -> None:
         self.entry = entry
         given = entry.data.get("args")
         if given is not None and not isinstance(given, dict):

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from tui_evals.datasets.paths import DatasetError, Problem
 
 from .evals import EvalSpec, Surroundings
-from .files import KINDS, Entries, Entry, matching, nearest, read_entries, resolved, roots_of
+from .files import KINDS, Entries, RegistryEntry, matching, nearest, read_entries, resolved, roots_of
 from .templates import Needs
 
 
@@ -184,16 +184,16 @@ class Registry:
                 yield from self._expanded(pattern, (*trail, entry.name))
 
     @staticmethod
-    def _patterns(entry: Entry) -> list[str]:
+    def _patterns(entry: RegistryEntry) -> list[str]:
         given = entry.data.get("evals")
         if not isinstance(given, list) or not given or not all(isinstance(part, str) for part in given):
             raise entry.error("a set needs evals: a list of names or patterns", "evals")
         return given
 
     @cached_property
-    def _aliases(self) -> Mapping[str, list[Entry]]:
+    def _aliases(self) -> Mapping[str, list[RegistryEntry]]:
         """The entries that stand for each full name."""
-        evals, aliases = self.entries["evals"], dict[str, list[Entry]]()
+        evals, aliases = self.entries["evals"], dict[str, list[RegistryEntry]]()
         for entry in evals.values():
             if "id" in entry.data:
                 try:
@@ -202,7 +202,7 @@ class Registry:
                     continue
         return aliases
 
-    def _spec(self, entry: Entry) -> EvalSpec:
+    def _spec(self, entry: RegistryEntry) -> EvalSpec:
         others = self._aliases.get(entry.name, [])
         about = next((other.data for other in others if other.data.keys() - {"id"}), entry.data)
         return EvalSpec(entry, tuple(other.name for other in others), about, self._surroundings)

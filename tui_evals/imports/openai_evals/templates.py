@@ -11,7 +11,7 @@ from typing import Any
 from tui_evals.imports.losses import Losses
 from tui_evals.text.yamls import load_yaml
 
-from .files import Args, Entries, Entry, resolved
+from .files import Args, Entries, RegistryEntry, resolved
 from .samples import Recipe
 
 _COUNTING = frozenset(("best", "diversity"))
@@ -63,7 +63,7 @@ class Plan:
     """Why the figures of a faithful run do not compare with those of the original."""
 
 
-Maker = Callable[[Entry, Entries, bool], Plan]
+Maker = Callable[[RegistryEntry, Entries, bool], Plan]
 """Makes the plan of an entry with the grading specs there are, faithful to the original or hardened."""
 
 
@@ -83,7 +83,7 @@ def _basic(
 ) -> Maker:
     """A template that judges the answer without a model."""
 
-    def make(entry: Entry, _: Entries, faithful: bool) -> Plan:
+    def make(entry: RegistryEntry, _: Entries, faithful: bool) -> Plan:
         args = Args(entry)
         samples = "" if inline else args.text("samples_jsonl")
         options: dict[str, Any] = {name: True for name in flags if args.flag(name)}
@@ -123,7 +123,7 @@ def _inline(name: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(samples) if isinstance(samples, list) else ()
 
 
-def _match_with_solvers(entry: Entry, _: Entries, faithful: bool) -> Plan:
+def _match_with_solvers(entry: RegistryEntry, _: Entries, faithful: bool) -> Plan:
     """Match with a task before each chat, and the first reference also with a capital."""
     args = Args(entry)
     samples, task = args.text("samples_jsonl"), args.text("task_description")
@@ -134,7 +134,7 @@ def _match_with_solvers(entry: Entry, _: Entries, faithful: bool) -> Plan:
     return Plan("Match", options, Needs(), args.rest(), samples, recipe, most=most, shuffled=shuffled)
 
 
-def _multiple_choice(entry: Entry, _: Entries, faithful: bool) -> Plan:
+def _multiple_choice(entry: RegistryEntry, _: Entries, faithful: bool) -> Plan:
     """Questions whose choices are shuffled and lettered; only such as are in a file here."""
     args = Args(entry)
     dataset, instructions = args.text("dataset"), args.optional_text("instructions") or ""
@@ -158,7 +158,7 @@ def _multiple_choice(entry: Entry, _: Entries, faithful: bool) -> Plan:
     return Plan(evaluator, options, needs, args.rest(), dataset, recipe, data_field="dataset", differs=source)
 
 
-def _graded(entry: Entry, grading: Entries, faithful: bool) -> Plan:
+def _graded(entry: RegistryEntry, grading: Entries, faithful: bool) -> Plan:
     """A judge that chooses by a grading spec: the registry's own of that name, else a shipped one."""
     args = Args(entry)
     samples, name = args.text("samples_jsonl"), args.text("modelgraded_spec")
@@ -206,12 +206,12 @@ def _graded(entry: Entry, grading: Entries, faithful: bool) -> Plan:
     )
 
 
-def _counts_answers(spec: Entry | None, name: str) -> bool:
+def _counts_answers(spec: RegistryEntry | None, name: str) -> bool:
     """Whether a grading prompt speaks of the number of answers, which is one where the eval names none."""
     return name in _COUNTING if spec is None else "{n}" in str(spec.data.get("prompt"))
 
 
-def _unlike_itself(spec: Entry | None, eval_type: str | None) -> Iterator[str]:
+def _unlike_itself(spec: RegistryEntry | None, eval_type: str | None) -> Iterator[str]:
     """Where the original itself gives no figures, or others each time."""
     if spec is None:
         return
@@ -221,7 +221,7 @@ def _unlike_itself(spec: Entry | None, eval_type: str | None) -> Iterator[str]:
         yield "the original appends its instruction once more with each sample where the grading prompt is a chat"
 
 
-def _inputs(spec: Entry | None, name: str) -> Mapping[str, str]:
+def _inputs(spec: RegistryEntry | None, name: str) -> Mapping[str, str]:
     """Which fields of a sample ask, and which hold the answers."""
     usual = {"input": "completion"}
     if spec is None:

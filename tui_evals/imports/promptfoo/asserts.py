@@ -19,7 +19,7 @@ from tui_evals.text.templates import TemplateError
 
 from .code import JAVASCRIPT, CodeFiles, NotCarried, Seen, inner_name
 from .files import Spot
-from .readers import READERS, Given, NoEqual, Read
+from .readers import READERS, Assertion, NoEqual, Read
 from .values import filled
 
 _CODE_FILE = re.compile(r"\.(?:py|rb|[cm]?[jt]s)(?::\w+)?\Z")
@@ -228,7 +228,7 @@ class Asserts:
         read = READERS.get(kind)
         if read is not None:
             value = self._value(spot)
-            return read(Given(spot, kind, negate, value, self.judge_of(spot), self.losses))
+            return read(Assertion(spot, kind, negate, value, self.judge_of(spot), self.losses))
         if kind in _NO_EQUAL:
             raise NoEqual(f"no evaluator means the same; {_NO_EQUAL[kind]}")
         raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")

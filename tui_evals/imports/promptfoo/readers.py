@@ -34,7 +34,7 @@ class NoEqual(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Assertion:
     """What an assertion says, its value rendered."""
 
     spot: Spot
@@ -85,7 +85,7 @@ class Given:
 Read = tuple[str, dict[str, Any]]
 
 
-def _folding(given: Given, options: dict[str, Any]) -> dict[str, Any]:
+def _folding(given: Assertion, options: dict[str, Any]) -> dict[str, Any]:
     if not given.kind.startswith("icontains"):
         return options
     if not strictjson.dumps(options).isascii():
@@ -93,7 +93,7 @@ def _folding(given: Given, options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "ignore_case": True}
 
 
-def _equals(given: Given) -> Read:
+def _equals(given: Assertion) -> Read:
     if isinstance(given.value, list | dict):
         if given.negate:
             given.changed("an answer that is no JSON fails there and passes here")
@@ -101,23 +101,23 @@ def _equals(given: Given) -> Read:
     return "Equals", {"value": "" if given.value == "" else given.scalar()}
 
 
-def _contains(given: Given) -> Read:
+def _contains(given: Assertion) -> Read:
     return "ContainsAll", _folding(given, {"values": [given.scalar()]})
 
 
-def _contains_all(given: Given) -> Read:
+def _contains_all(given: Assertion) -> Read:
     return "ContainsAll", _folding(given, {"values": given.several()})
 
 
-def _contains_any(given: Given) -> Read:
+def _contains_any(given: Assertion) -> Read:
     return "ContainsAny", _folding(given, {"values": given.several()})
 
 
-def _starts_with(given: Given) -> Read:
+def _starts_with(given: Assertion) -> Read:
     return "StartsWith", {"value": given.scalar()}
 
 
-def _regex(given: Given) -> Read:
+def _regex(given: Assertion) -> Read:
     pattern = given.scalar()
     if not SAME_PATTERN.fullmatch(pattern):
         return JAVASCRIPT, {"code": f"new RegExp({strictjson.dumps(pattern)}).test(output)"}
@@ -128,7 +128,7 @@ def _regex(given: Given) -> Read:
     return "Regex", {"pattern": pattern}
 
 
-def _is_json(given: Given) -> Read:
+def _is_json(given: Assertion) -> Read:
     schema = given.value
     if schema is None or schema == "":
         return "JsonValid", {}
@@ -162,21 +162,21 @@ def _has_tuple(value: Any) -> bool:
     return (isinstance(value, dict) and isinstance(value.get("items"), list)) or any(map(_has_tuple, parts))
 
 
-def _limit(given: Given) -> Read:
+def _limit(given: Assertion) -> Read:
     threshold = given.threshold()
     if threshold is not None:
         given.changed("exactly the threshold fails here")
     return given.kind.capitalize(), {} if threshold is None else {"threshold": threshold}
 
 
-def _finish_reason(given: Given) -> Read:
+def _finish_reason(given: Assertion) -> Read:
     if not isinstance(given.value, str) or not given.value.strip():
         raise NoEqual("its value is not how an answer ends")
     given.changed("an answer without a finish reason is skipped here")
     return "FinishReason", {"allowed": [given.value.strip()]}
 
 
-def _rubric(given: Given) -> Read:
+def _rubric(given: Assertion) -> Read:
     if not isinstance(given.value, str) or not given.value.strip():
         raise NoEqual("its rubric is not plain text")
     threshold = given.threshold()
@@ -187,13 +187,13 @@ def _rubric(given: Given) -> Read:
     return "Rubric", given.judged(options)
 
 
-def _factuality(given: Given) -> Read:
+def _factuality(given: Assertion) -> Read:
     given.changed("the judge is asked in other words")
     options = {"spec": "fact", "spec_args": {"ideal": given.scalar()}, "choice_scores": dict(FACT_SCORES)}
     return "ModelGraded", given.judged({**options, "passing": [key for key, score in FACT_SCORES.items() if score]})
 
 
-def _closed_qa(given: Given) -> Read:
+def _closed_qa(given: Assertion) -> Read:
     given.changed("the judge is asked in other words")
     return "ModelGraded", given.judged({"spec": "closedqa", "spec_args": {"criteria": given.scalar()}})
 
@@ -201,7 +201,7 @@ def _closed_qa(given: Given) -> Read:
 _FROM_TRANSCRIPT = "tools are read from the transcript of the answer here, not from a trace"
 
 
-def _tool_used(given: Given) -> Read:
+def _tool_used(given: Assertion) -> Read:
     value = given.value
     if isinstance(value, list) and value and all(isinstance(name, str) for name in value) and not given.negate:
         given.changed(_FROM_TRANSCRIPT)
@@ -215,7 +215,7 @@ def _tool_used(given: Given) -> Read:
     return "ToolCalled", {"tool_name": name}
 
 
-def _tool_arguments(given: Given) -> Read:
+def _tool_arguments(given: Assertion) -> Read:
     value = given.value if isinstance(given.value, dict) else {}
     name, arguments = value.get("name", value.get("tool")), value.get("args", value.get("arguments"))
     mode = value.get("mode", "partial")
@@ -225,7 +225,7 @@ def _tool_arguments(given: Given) -> Read:
     return "ToolCalledWith", {"tool_name": name, "arguments": arguments, **({"match": mode} if mode == "exact" else {})}
 
 
-def _bounds(given: Given) -> dict[str, Any]:
+def _bounds(given: Assertion) -> dict[str, Any]:
     """The least and the most that an assertion allows."""
     value = given.value if isinstance(given.value, dict) else {}
     found = {
@@ -236,7 +236,7 @@ def _bounds(given: Given) -> dict[str, Any]:
     return found
 
 
-def _step_count(given: Given) -> Read:
+def _step_count(given: Assertion) -> Read:
     kind = given.value.get("type") if isinstance(given.value, dict) else None
     if kind not in (None, "tool"):
         raise NoEqual(f"steps of the type {kind} have no equal")
@@ -244,7 +244,7 @@ def _step_count(given: Given) -> Read:
     return "ToolCallCount" if kind == "tool" else "Steps", _bounds(given)
 
 
-def _tool_sequence(given: Given) -> Read:
+def _tool_sequence(given: Assertion) -> Read:
     value = given.value if isinstance(given.value, dict) else {"steps": given.value}
     steps = value.get("steps", value.get("tools"))
     if not isinstance(steps, list) or not steps or any(not isinstance(step, str) for step in steps):
@@ -255,7 +255,7 @@ def _tool_sequence(given: Given) -> Read:
     return "ToolOrder", {"tools": steps}
 
 
-def _goal_success(given: Given) -> Read:
+def _goal_success(given: Assertion) -> Read:
     goal = given.value.get("goal") if isinstance(given.value, dict) else given.value
     if not isinstance(goal, str) or not goal:
         raise NoEqual("only a goal in words has an equal")
@@ -263,14 +263,14 @@ def _goal_success(given: Given) -> Read:
     return "GoalReached", given.judged({"goal": goal})
 
 
-def _skill_used(given: Given) -> Read:
+def _skill_used(given: Assertion) -> Read:
     if not isinstance(given.value, str) or not given.value:
         raise NoEqual("only the name of one skill has an equal")
     given.changed("a skill counts as used where the tool Skill was called with its name")
     return "ToolCalledWith", {"tool_name": "Skill", "arguments": {"skill": given.value}}
 
 
-def _span_count(given: Given) -> Read:
+def _span_count(given: Assertion) -> Read:
     pattern = given.value.get("pattern") if isinstance(given.value, dict) else None
     if not isinstance(pattern, str) or re.search(r"[*?\[]", pattern.strip("*")):
         raise NoEqual("only spans of one name have an equal")
@@ -279,7 +279,7 @@ def _span_count(given: Given) -> Read:
     return "ToolCallCount", {**({"tool": name} if name else {}), **_bounds(given)}
 
 
-def _span_duration(given: Given) -> Read:
+def _span_duration(given: Assertion) -> Read:
     value = given.value if isinstance(given.value, dict) else {}
     most = value.get("max")
     if not isinstance(most, int | float) or isinstance(most, bool) or value.get("percentile") is not None:
@@ -288,7 +288,7 @@ def _span_duration(given: Given) -> Read:
     return "StepTime", {"threshold": float(most)}
 
 
-def _error_spans(given: Given) -> Read:
+def _error_spans(given: Assertion) -> Read:
     value = {"max_count": given.value} if isinstance(given.value, int) else given.value or {}
     if not isinstance(value, dict) or value.get("max_count") or value.keys() - {"max_count"}:
         raise NoEqual("only a max_count of 0 has an equal")
@@ -296,7 +296,7 @@ def _error_spans(given: Given) -> Read:
     return "ToolsSucceeded", {}
 
 
-def _contains_json(given: Given) -> Read:
+def _contains_json(given: Assertion) -> Read:
     name, options = _is_json(replace(given, negate=False))
     if given.negate and name == "JsonSchema":
         given.changed("there it passes where JSON conforms to the schema")
@@ -304,19 +304,19 @@ def _contains_json(given: Given) -> Read:
     return "ContainsJson", options if name == "JsonSchema" else {}
 
 
-def _edits(given: Given) -> Read:
+def _edits(given: Assertion) -> Read:
     threshold = given.threshold()
     given.changed("a sign beyond the first 65,536 is one edit here, and two there")
     return "Levenshtein", {"value": given.scalar(), "most_edits": 5 if threshold is None else int(threshold)}
 
 
-def _overlap(given: Given) -> Read:
+def _overlap(given: Assertion) -> Read:
     threshold = given.threshold()
     given.changed("words are counted as ROUGE-1 does here, by F1")
     return "RougeN", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
 
 
-def _similar(given: Given) -> Read:
+def _similar(given: Assertion) -> Read:
     threshold = given.threshold()
     if isinstance(given.value, list):
         raise NoEqual("it names several texts, of which one has to be near; the evaluator here takes one")
@@ -324,7 +324,7 @@ def _similar(given: Given) -> Read:
     return "EmbeddingSimilarity", {"value": given.scalar(), "threshold": 0.75 if threshold is None else threshold}
 
 
-def _word_count(given: Given) -> Read:
+def _word_count(given: Assertion) -> Read:
     value = given.value
     bounds = (value.get("min"), value.get("max")) if isinstance(value, dict) else (value, value)
     if isinstance(value, str) and value.strip().isdigit():
@@ -335,11 +335,11 @@ def _word_count(given: Given) -> Read:
     return "Length", {"unit": "words", **named}
 
 
-def _anywhere(given: Given) -> dict[str, Any]:
+def _anywhere(given: Assertion) -> dict[str, Any]:
     return {"anywhere": True} if given.kind.startswith("contains-") else {}
 
 
-def _xml(given: Given) -> Read:
+def _xml(given: Assertion) -> Read:
     value = given.value
     if isinstance(value, dict):
         value = value.get("requiredElements")
@@ -350,11 +350,11 @@ def _xml(given: Given) -> Read:
     return "Xml", {**_anywhere(given), **({"elements": value} if value else {})}
 
 
-def _html(given: Given) -> Read:
+def _html(given: Assertion) -> Read:
     return "Html", _anywhere(given)
 
 
-def _sql(given: Given) -> Read:
+def _sql(given: Assertion) -> Read:
     value = given.value or {}
     if not isinstance(value, dict):
         raise given.spot.wrong(f"value of {given.kind} must be a mapping, not {kind_of(given.value)}")
@@ -367,19 +367,19 @@ def _sql(given: Given) -> Read:
     return "Sql", {**_anywhere(given), **({} if database == "MySQL" else {"database": database}), **named}
 
 
-def _refusal(given: Given) -> Read:
+def _refusal(given: Assertion) -> Read:
     given.changed("the phrases that count as a refusal are others here; Refusal asks a judge instead")
     return "RefusalWords", {}
 
 
-def _references(given: Given) -> list[str]:
+def _references(given: Assertion) -> list[str]:
     value = given.value if isinstance(given.value, list) else [given.scalar()]
     if not value or any(not isinstance(one, str) for one in value):
         raise given.spot.wrong(f"value of {given.kind} must be a text or a list of texts, not {kind_of(given.value)}")
     return value
 
 
-def _shared_runs(given: Given) -> Read:
+def _shared_runs(given: Assertion) -> Read:
     threshold = given.threshold()
     values = {"values": _references(given), **({} if threshold is None else {"threshold": threshold})}
     if given.kind == "gleu":
@@ -387,7 +387,7 @@ def _shared_runs(given: Given) -> Read:
     return "Bleu", {"compat": True, **values}
 
 
-def _tools_f1(given: Given) -> Read:
+def _tools_f1(given: Assertion) -> Read:
     value = given.value.split(",") if isinstance(given.value, str) else given.value
     names = [str(one).strip() for one in value if str(one).strip()] if isinstance(value, list) else []
     if not names:
@@ -397,12 +397,12 @@ def _tools_f1(given: Given) -> Read:
     return "ToolsF1", {"tools": list(dict.fromkeys(names)), **({} if threshold is None else {"threshold": threshold})}
 
 
-def _function_call(given: Given) -> Read:
+def _function_call(given: Assertion) -> Read:
     given.changed("the tools are those of the item here, not those of the provider")
     return "ValidToolCalls", {}
 
 
-def _geval(given: Given) -> Read:
+def _geval(given: Assertion) -> Read:
     criteria = given.value if isinstance(given.value, list) else [given.value]
     if not criteria or any(not isinstance(one, str) or not one.strip() for one in criteria):
         raise NoEqual("its criteria are not plain text")
@@ -412,7 +412,7 @@ def _geval(given: Given) -> Read:
     return "Rubric", given.judged({"criteria": "\n".join(criteria), "threshold": rating})
 
 
-def _relevance(given: Given) -> Read:
+def _relevance(given: Assertion) -> Read:
     threshold = given.threshold()
     if given.kind == "conversation-relevance":
         given.changed("the judge rates the last answer here, not each part of the conversation")
@@ -422,7 +422,7 @@ def _relevance(given: Given) -> Read:
     return "Relevance", given.judged({"threshold": round(1 + 4 * min(threshold or 0, 1), 6)})
 
 
-READERS: Mapping[str, Callable[[Given], Read]] = {
+READERS: Mapping[str, Callable[[Assertion], Read]] = {
     "equals": _equals,
     "contains": _contains,
     "icontains": _contains,

@@ -71,7 +71,7 @@ class RunColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TestedLine:
     """One test in a line of a table."""
 
     name: str
@@ -93,7 +93,7 @@ class Pair:
     letter: str
     sentence: str
     counts: tuple[tuple[Kind, str, int], ...]
-    tests: tuple[Measured, ...]
+    tests: tuple[TestedLine, ...]
     scatter: Scatter | None
 
 
@@ -222,9 +222,9 @@ def _mean_scores(group: Sequence[ComparedLine], later: int) -> tuple[float, floa
     return (fmean(before for before, _ in pairs), fmean(after for _, after in pairs)) if pairs else None
 
 
-def _measured_test(test: MeasuredDifference, name: str = "") -> Measured:
+def _measured_test(test: MeasuredDifference, name: str = "") -> TestedLine:
     text = difference_text(test)
-    return Measured(
+    return TestedLine(
         name=name or text.name,
         items=test.items,
         before=text.before,
@@ -252,7 +252,7 @@ _FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "n
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SharedText:
     """A question or a reference, and the runs it stood in; no letters where it stood in all of them."""
 
     letters: str
@@ -279,8 +279,8 @@ class Facing:
     name: str
     kind: Kind
     glyph: str
-    prompts: tuple[Given, ...]
-    references: tuple[Given, ...]
+    prompts: tuple[SharedText, ...]
+    references: tuple[SharedText, ...]
     sides: tuple[RunAnswer, ...]
 
     @property
@@ -313,9 +313,9 @@ class Card:
     rank: float
     """How much a later run lost on it, the largest loss first."""
     standings: tuple[Standing, ...]
-    prompts: tuple[Given, ...]
+    prompts: tuple[SharedText, ...]
     """The prompts, where they are the same for all its answers."""
-    references: tuple[Given, ...]
+    references: tuple[SharedText, ...]
     facings: tuple[Facing, ...]
     groups: str
 
@@ -458,7 +458,7 @@ def _unit(detail: Told, source: Source) -> Mapping[str, Any]:
     return units[detail.row.turn]
 
 
-def _distinct_texts(texts: Sequence[str | None]) -> Iterator[Given]:
+def _distinct_texts(texts: Sequence[str | None]) -> Iterator[SharedText]:
     """Every different text once, with the runs it stood in."""
     places: dict[str, str] = {}
     for letter, text in zip(NAMES, texts, strict=False):
@@ -466,7 +466,7 @@ def _distinct_texts(texts: Sequence[str | None]) -> Iterator[Given]:
             places[text] = places.get(text, "") + letter
     for text, letters in places.items():
         if shown := optional(text):
-            yield Given(letters if len(places) > 1 else "", shown)
+            yield SharedText(letters if len(places) > 1 else "", shown)
 
 
 def _sides(line: ComparedLine, details: Sequence[Told | None], sources: Sequence[Source]) -> Iterator[RunAnswer]:

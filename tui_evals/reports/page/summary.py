@@ -28,7 +28,7 @@ from tui_evals.present.runs import (
 )
 from tui_evals.present.status import Look, Tone, status_counts, waiting_count
 from tui_evals.reports.page.cards import Filters
-from tui_evals.reports.plots import Histogram, Level, Meter, Part, histogram, levels, meter, stacked
+from tui_evals.reports.plots import BarPart, Histogram, Level, Meter, histogram, levels, meter, stacked
 from tui_evals.runs.scoring import judged_parts
 from tui_evals.runs.status import weighted_mean
 from tui_evals.store.figures import GridCell, GridLine, GridRow
@@ -321,7 +321,7 @@ class Summary:
     share: Share
     measures: tuple[str, ...]
     """What there is in the place of a pass rate where nothing can fail."""
-    parts: tuple[Part, ...]
+    parts: tuple[BarPart, ...]
     facts: tuple[Fact, ...]
     columns: tuple[ColumnFigures, ...]
     evaluators: tuple[Evaluator, ...]

@@ -67,7 +67,7 @@ def _plain(arguments: Any) -> Any:
 
 
 @dataclass(slots=True)
-class Recording:
+class DoorRecording:
     """What one attempt at an answer asked, in the order in which it was answered."""
 
     calls: list[ModelCall] = field(default_factory=list)

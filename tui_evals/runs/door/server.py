@@ -28,7 +28,7 @@ from tui_evals.targets.spans import spans_of_otlp
 from .anthropic_wire import MESSAGES
 from .gemini_wire import GENERATE
 from .openai_wires import CHAT, RESPONSES
-from .recording import ModelCall, Recording
+from .recording import DoorRecording, ModelCall
 from .wire import Asked, Unreadable, Wire, event_bytes
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Attempt:
     repeat: int
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     """What names it, and the trace that its spans belong to."""
-    recording: Recording = field(default_factory=Recording)
+    recording: DoorRecording = field(default_factory=DoorRecording)
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)
     reason: BaseException | None = None
     """Why the agent can be answered no more, where its answer is to stay pending."""

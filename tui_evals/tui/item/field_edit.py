@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_evals.datasets import parts
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.parts import Part, Shape, parts_of, shape_of
+from tui_evals.datasets.parts import FieldPart, Shape, parts_of, shape_of
 from tui_evals.datasets.paths import CannotEdit, Layout, Problem, get_at, path_text, same_data, set_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.present.columns import cell_width
@@ -187,7 +187,7 @@ def has_page(workspace: Workspace, field: str) -> bool:
     return is_compound(workspace, field) or value_at(workspace.data, workspace.where, field) is None
 
 
-def parts_at(workspace: Workspace, field: str) -> list[Part]:
+def parts_at(workspace: Workspace, field: str) -> list[FieldPart]:
     """The parts of a field of the current place."""
     shape, value = _taken_apart(workspace, field)
     return parts_of(shape, value)
@@ -231,7 +231,7 @@ def _page_of_parts(
     workspace: Workspace,
     field: str,
     shape: Shape,
-    parts_shown: Sequence[tuple[Part, list[Line]]],
+    parts_shown: Sequence[tuple[FieldPart, list[Line]]],
     column: int,
     width: int,
     lit: Hashable,

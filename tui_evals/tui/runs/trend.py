@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tui_evals.compare.sides import Part
+from tui_evals.compare.sides import AskedItems
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import HOLLOW, Trend, finished_runs, pass_rate_trend
 from tui_evals.figures import Figure
@@ -44,7 +44,7 @@ class TrendRun:
     baseline: bool
     column: str = ""
     """Its name where the runs have several."""
-    part: Part | None = None
+    part: AskedItems | None = None
     """How much of the dataset it asked, unless that is all of it."""
 
 
