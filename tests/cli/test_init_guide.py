@@ -134,7 +134,7 @@ def test_the_field_that_a_service_misses_is_learnt(shell, project):
     assert done.code == 0 and "it asks for the field query" in done.out and "2 of 2 pass" in done.out
 
 
-def test_a_model_that_lists_itself_is_of_openais_protocol(shell, one_server):
+def test_a_model_that_lists_itself_is_of_openais_protocol(shell, project, one_server):
     one_server.reset()
     done = shell("init", f"{one_server.url}/chat/completions", "--model", "m")
     assert done.code == 0 and "2 of 2 pass" in done.out, done.err
