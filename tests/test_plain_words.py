@@ -24,7 +24,7 @@ EXCEPTIONS = {
     "evaluators/safety.py": "questions to judges, whose wording is part of the rubric",
     "evaluators/text.py": "the greeting of a letter",
 }
-PAGES = ("guarantees", "runs", "tasks")
+PAGES = ("cluster", "evaluators", "guarantees", "runs", "security", "tasks", "workbench")
 """Pages that are held to the words and to the length of sentences."""
 LONGEST = 30
 
