@@ -120,6 +120,14 @@ def test_damage_inside_is_reported_and_left_alone(path):
     assert path.read_bytes() == bytes(content)
 
 
+def test_a_schema_whose_text_is_not_utf8_is_damage_in_a_sentence(path):
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE wrong (a)")
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE wrong", b"CREATE TAB\xc1E wr\xfeng"))
+    with pytest.raises(StoreError, match=r"damaged.*left as it is"):
+        open_store(path)
+
+
 def test_a_database_of_another_program_is_refused(tmp_path):
     path = tmp_path / "places.sqlite"
     connection = sqlite3.connect(path)

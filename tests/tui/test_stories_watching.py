@@ -162,7 +162,7 @@ async def test_the_list_of_runs_goes_to_a_run_that_was_started_so_that_keys_mean
     """x in the list of runs stops the run one has just started, not the one the cursor was on before."""
     project.dataset(30)
     project.do("run", "data.json", "--quiet", "--name", "before")
-    project.server.behave(latency=0.2)
+    project.server.behave(latency=1.0)
     async with at_the_workbench(project.folder, dataset="data.json", run="last") as person:
         await person.press("6")
         await person.until(lambda: person.app.pane("runs").run_row() is not None)

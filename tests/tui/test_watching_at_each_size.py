@@ -82,7 +82,7 @@ def test_runs_are_watched_read_mended_and_compared(project, size):
         sees("\x13", "saved data.json")
 
         # The matrix: columns told apart, what they disagree on first, two of them compared, rows filtered.
-        sees("m", "Matrix of", "1 answer judged again", r"one │two", r"83\.3 % of 12 │75\.0 % of 12")
+        sees("m", "Matrix of", "1 answer judged again", r"one │\S*two", r"83\.3 % of 12 │75\.0 % of 12")
         sees("Sdis\r", "disagreement first")
         sees("g h=", "B passes 1 more of 12 items than A")
         sees("q", "Matrix of")

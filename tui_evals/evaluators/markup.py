@@ -12,10 +12,11 @@ from xml.parsers import expat
 
 from pydantic import Field, field_validator
 
-from .base import Evaluator, Evidence, Options, Score, is_installed, verdict_score
+from .base import CannotJudge, Evaluator, Evidence, Options, Score, is_installed, verdict_score
 from .values import quoted, quoted_list
 
 _MOST = 10_000_000
+_MOST_SQL = 200_000  # of which the parser makes objects for a second
 """Characters of an answer that are read."""
 _FENCE = re.compile(r"```[ \t]*(?:sql|SQL)?[ \t]*\r?\n?(.*?)```", re.DOTALL)
 
@@ -323,9 +324,11 @@ class Sql(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Parse it, then compare what it uses with what is allowed."""
-        library, text = import_module("sqlglot"), (evidence.response or "")[:_MOST]
+        library, text = import_module("sqlglot"), evidence.response or ""
         if self.options.anywhere and (block := _FENCE.search(text)):
             text = block[1]
+        if len(text) > _MOST_SQL:
+            raise CannotJudge("responseTooLarge", f"the answer holds more than {_MOST_SQL:,} characters of SQL")
         try:
             statements = [one for one in library.parse(text, read=DIALECTS[self.options.database]) if one is not None]
         except (library.errors.SqlglotError, RecursionError) as problem:

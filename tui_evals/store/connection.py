@@ -43,7 +43,12 @@ class Connection(sqlite3.Connection):
         """Execute a statement, whose time begins now."""
         if self._seconds is not None:
             self._until = time.monotonic() + self._seconds
-        return super().execute(statement, values)
+        try:
+            return super().execute(statement, values)
+        except UnicodeDecodeError:  # SQLite's own message quotes bytes of a damaged schema
+            problem = sqlite3.DatabaseError("malformed database schema (its text is not UTF-8)")
+            problem.sqlite_errorcode, problem.sqlite_errorname = sqlite3.SQLITE_CORRUPT, "SQLITE_CORRUPT"
+            raise problem from None
 
     def brief_row(self, statement: str) -> Any:
         """The first row of a query that takes no longer than a moment, whatever it reads from; None without one."""

@@ -27,6 +27,16 @@ class StoreError(Exception):
     """The store cannot be used: what happened, where, and what to do next."""
 
 
+class MissingSnapshot(StoreError, LookupError):
+    """The dataset of a run is not in its store any more."""
+
+    def __init__(self, digest: str, store: Path) -> None:
+        super().__init__(
+            f"The dataset {digest[:12]} of a run is missing in {store}: the store was changed or damaged. "
+            "`tui-evals db check` says what else is wrong with it."
+        )
+
+
 class StoreTrouble(StoreError):
     """Nothing can be stored for the time being, in a sentence and as a code with its cause, which is who or why."""
 

@@ -22,6 +22,7 @@ from tui_evals.store.lookup import StoredDataset, stored_dataset
 
 from .answer_facts import FACTS
 from .database import StoreError, connect, explained, schema_version
+from .errors import MissingSnapshot
 from .filters import Condition, Filter, compiled, like, ordered
 from .locks import alive, run_lock, store_wait
 from .records import (
@@ -166,7 +167,7 @@ class Reader:
         for (text,) in self.query("SELECT document FROM snapshots WHERE hash = ?", [digest]):
             document: dict[str, Any] = loads(text)
             return document
-        raise LookupError(f"there is no dataset snapshot {digest[:12]} in {self._path}")
+        raise MissingSnapshot(digest, self._path)
 
     def chain_head(self, run: RunRow) -> Link | None:
         """The last record of the signed chain of a run, unchecked; None where it was never signed."""
@@ -201,7 +202,7 @@ class Reader:
         )
         for asked, judging in self.query(query, [run.id, run.scoring_pass, run.snapshot]):
             return stored_dataset(asked, judging)
-        raise LookupError(f"there is no dataset snapshot {run.snapshot[:12]} in {self._path}")
+        raise MissingSnapshot(run.snapshot, self._path)
 
     def control(self, run: int) -> Control:
         """The control word of a run: pause, stop, or empty."""
