@@ -1,4 +1,4 @@
-"""Escape and a letter in one packet are escape and that letter: box, filter and dialog close, and nothing is typed."""
+"""Escape and a letter in one packet close box, filter and dialog, and the letter deletes and stops nothing."""
 
 import json
 
@@ -23,3 +23,24 @@ def test_escape_and_a_letter_in_one_packet_leave_the_box_the_filter_and_the_dial
         terminal.press("q")
         assert terminal.end() == 0
     assert [item["prompt"] for item in json.loads(file.read_text())["items"]] == ["one, seen", "two"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+def test_alt_and_a_letter_deletes_nothing_and_ctrl_c_says_what_leaves(tmp_path, size):
+    file = tmp_path / "data.json"
+    file.write_text(json.dumps({"items": [{"prompt": "one"}, {"prompt": "two"}]}))
+    with workbench(tmp_path, "data.json", size=size) as terminal:
+        terminal.wait("all keys")
+        terminal.press("j")
+        terminal.after("\x1bD", r"alt\+D does nothing. Press D alone.")
+        terminal.after("\x1bx", r"alt\+x does nothing. Press x alone.")
+        terminal.after("\x03", r"ctrl\+c does not leave. esc goes back, ctrl\+q leaves, y copies.")
+        terminal.after("?", "help · 1 Dataset")
+        terminal.after("\x03", r"ctrl\+c does not leave")
+        terminal.after("\x1b", "all keys")
+        terminal.after("D", "deleted item")
+        terminal.after("u", "all keys")
+        terminal.press("q")
+        assert terminal.end() == 0
+    assert len(json.loads(file.read_text())["items"]) == 2

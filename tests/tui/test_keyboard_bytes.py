@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual.message import Message
 
-from tui_evals.tui.keyboard import Keyboard
+from tui_evals.tui.keyboard import AltKey, Keyboard
 
 SEQUENCES = (
     *("\x1b[A", "\x1b[D", "\x1b[1;5C", "\x1bOP", "\x1bOA", "\x1b[3~", "\x1b[Z", "\x1b[[A", "\x1b[7$", "\x1b[97;5u"),
@@ -85,6 +85,15 @@ def test_escape_is_decided_by_what_follows():
     assert keys(b"\x1b[\r") == ["escape", "left_square_bracket", "enter"]
     assert keys(b"\x1bOO") == ["escape", "O", "O"]
     assert keys(b"\x1b]j") == ["escape", "right_square_bracket", "j"]
+
+
+def test_a_letter_that_came_in_one_piece_with_escape_is_marked_as_perhaps_alt():
+    def marked(*pieces):
+        keyboard = Keyboard()
+        return [one.key for piece in pieces for one in keyboard.feed(piece) if isinstance(one, AltKey)]
+
+    assert marked(b"\x1bx") == ["x"] and marked(b"j\x1bD") == ["D"]
+    assert not marked(b"\x1b", b"x") and not marked(b"\x1bxy") and not marked(b"x") and not marked(b"\x1bOx")
 
 
 def test_an_ordinary_key_waits_for_nothing_and_escape_for_a_moment():

@@ -86,6 +86,18 @@ def test_a_line_with_signs_of_another_width_is_sent_from_there_to_its_end():
     assert cells.difference(drawn(line)) == "\x1b[2;3H\x1b[1m字\x1b[0mcd│\x1b[1;1H"
 
 
+def test_what_follows_a_sign_that_terminals_draw_in_different_widths_has_a_place_of_its_own():
+    """tmux draws a skin tone in two cells of its own: the frame stays where it is all the same."""
+    tone = "\U0001f44d\U0001f3fd"
+    line = drawn([(2, 1, [("", "│"), ("", f"ok {tone} good"), ("1", "│")])])
+    for wider in ("", tone):
+        terminal = Screen(wider)
+        terminal.feed(SentCells().difference(line))
+        assert terminal.cells[2, 12] == ("│", ";1") and terminal.cells[2, 8] == ("g", ""), wider
+    sent = SentCells().difference(drawn([(2, 1, [("", "字字 a字")])]))
+    assert sent == "\x1b[2;1H字字 a字\x1b[1;1H", "East Asian text needs no more bytes"
+
+
 def test_after_another_screen_everything_is_sent_again():
     picture = drawn([(1, 1, [("1", "text")])])
     for what in ("\x1b[?1049h", "\x1b[2J", "words of another program"):

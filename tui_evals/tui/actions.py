@@ -57,6 +57,9 @@ class Action(NamedTuple):
     """It works in every field, dialog and screen too."""
 
 
+AT_ONCE = frozenset(("stop", "pause", "remove", "clear"))
+"""Actions that stop, resume or delete without a question: never done by a letter that may have come with alt."""
+
 ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "pane_1", "1", "dataset", "Go to the dataset tree."),
     Action("everywhere", "pane_2", "2", "item", "Go to the item under the cursor of the tree."),

@@ -32,7 +32,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.text.safe import safe
 from tui_evals.tui import commands, drafts, importing, layout, opening, settings
-from tui_evals.tui.actions import bindings, footer_actions
+from tui_evals.tui.actions import AT_ONCE, actions_at, bindings, footer_actions
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.colors import DARK, LIGHT, readable
 from tui_evals.tui.desk import Command, Commands, Desk
@@ -41,7 +41,7 @@ from tui_evals.tui.drawing import IN_SIGNS, WITHOUT_COLOR, ChangesScreen, SentCe
 from tui_evals.tui.external_programs import LONGEST_PASTE, keep_paste
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
-from tui_evals.tui.keyboard import Keyboard, KeyQueue, TerminalDriver, Typed
+from tui_evals.tui.keyboard import AltKey, Keyboard, KeyQueue, TerminalDriver, Typed
 from tui_evals.tui.messages import (
     CompareColumns,
     CompareRuns,
@@ -311,8 +311,9 @@ class DeskApp(App[str]):
         return self._commands[name].why_not(self)
 
     def action_help_quit(self) -> None:
-        """Say what ctrl+c would be pressed for."""
-        self.tell("ctrl+c does not leave: esc goes back, ctrl+q leaves", "warn")
+        """Say what ctrl+c would be pressed for, where it can be read."""
+        text = "ctrl+c does not leave. esc goes back, ctrl+q leaves, y copies."
+        self.screen.post_message(StatusMessage(text, "warn"))
 
     def action_act(self, name: str) -> None:
         reason = self.why_not(name)
@@ -460,9 +461,17 @@ class Workbench(DeskApp):
             await super().on_event(event)
 
     async def _forward(self, event: Typed) -> None:
+        if isinstance(event, AltKey) and len(self.screen_stack) == 1 and self._acts_at_once(event.key):
+            self.tell(f"alt+{event.key} does nothing. Press {event.key} alone.", "warn")
+            return
         if not isinstance(event, events.MouseEvent):
             return_keys(self.screen)
         await super().on_event(event)
+
+    def _acts_at_once(self, key: str) -> bool:
+        """Whether a key would stop, resume or delete something, unasked."""
+        actions = (*actions_at(self.pane(self.front).keys_place), *actions_at("everywhere"))
+        return any(key in action.keys.split(",") for action in actions if action.name in AT_ONCE)
 
     def _offer_keys_here(self) -> None:
         here = self.screen

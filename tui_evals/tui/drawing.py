@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -70,6 +71,13 @@ _ONE_CELL = re.compile(r"[ -~\u00b7\u2010-\u2027\u203a\u2500-\u25fc\u2713\u2717]
 """Signs that every terminal draws in one cell, or for which the workbench draws others where it does not."""
 
 
+_SURE = re.compile(
+    _ONE_CELL.pattern.removesuffix("*")
+    + "|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60]"
+)
+"""Signs that every terminal draws as wide as the tables say: those of one cell, and those of East Asia."""
+
+
 class SentCells:
     """The cells of the terminal as far as they are known; a text with signs that are wider or joined is never known."""
 
@@ -101,10 +109,11 @@ class SentCells:
                     if known:
                         self._put(sent, row, column, text, style)
                         column += len(text)
-                    else:  # where the terminal draws it otherwise, what follows is not where it is thought to be
-                        sent.text(row, column, text, style)
+                    else:  # the terminal may draw it wider than is thought, over what stood behind it
                         self._unknown(row, column)
-                        column += cell_len(text)
+                        for part, sure in _by_width(text):
+                            sent.text(row, column, part, style, sure=sure)
+                            column += cell_len(part)
                 case "style":
                     style = _added(style, token["style"])
                 case "line":
@@ -148,6 +157,19 @@ class SentCells:
         return texts, styles
 
 
+def _by_width(text: str) -> Iterator[tuple[str, bool]]:
+    """A text in parts, and whether every terminal draws a part as wide as is thought.
+
+    An emoji with a skin tone, a flag or a family takes two cells in one terminal and four to eight in another.
+    """
+    # Imported when a text needs it: its tables would hold up every first picture.
+    from wcwidth import iter_graphemes
+
+    for sure, signs in groupby(iter_graphemes(text), lambda sign: len(sign) == 1 and _SURE.fullmatch(sign) is not None):
+        for part in ("".join(signs),) if sure else signs:
+            yield part, sure
+
+
 def _added(style: str, more: str) -> str:
     """A style on top of another one; none at all, or one that begins with 0, begins anew."""
     if more in ("", "0"):
@@ -162,14 +184,14 @@ class _Sent:
         self._parts: list[str] = []
         self._place, self._style = place, ""
 
-    def text(self, row: int, column: int, text: str, style: str) -> None:
-        """A text at a place in a style."""
+    def text(self, row: int, column: int, text: str, style: str, *, sure: bool = True) -> None:
+        """A text at a place in a style; unless its width is sure, what follows it is placed anew."""
         self._go(row, column)
         if style != self._style:
             self._parts.append(f"\x1b[0;{style}m" if style and self._style else f"\x1b[{style or 0}m")
             self._style = style
         self._parts.append(text)
-        self._place = (row, column + cell_len(text))
+        self._place = (row, column + cell_len(text)) if sure else None
 
     def _go(self, row: int, column: int) -> None:
         if self._place == (row, column):

@@ -5,7 +5,8 @@ escape at once becomes alt and that letter. Here what follows decides, and the c
 
 * ESC with `[`, `O` or `]` behind it begins a sequence, and waits for its end for as long as that takes: `ESC [ A` is
   one key. An unknown sequence, such as the late answer to a question asked of the terminal, is dropped.
-* ESC with anything else behind it is the key escape, then that. No key with alt is bound here.
+* ESC with anything else behind it is the key escape, then that: on a slow line they come together. ESC and a letter
+  that come alone may be alt and the letter, so that letter is marked as one that must not stop or delete anything.
 * ESC with nothing behind it waits 0.2 seconds, in which a line that is merely slow brings the rest, and is then the
   key escape. For a second more a `[` or `]` is taken for the rest that came too late, because typed as keys the rest of
   an arrow, a click or an answer would mark, delete and run; a key that was meant comes a second later.
@@ -65,7 +66,15 @@ _PLAIN = re.compile(rb"\x1b(?:\[(?!M)[\x20-/]*|O)[@-~]\Z")
 """Sequences without a number: what no terminal sends of these was typed."""
 _LOOKED_UP = re.compile(r"\x1b[\[O](?!M...\Z)[ -~]{1,30}\Z", re.DOTALL)
 """Textual takes what is longer for keys; an answer, and a report of the mouse in bytes of any value, are neither."""
+_MAYBE_ALT = re.compile(rb"\x1b([A-Za-z])")
 _PERHAPS_TYPED = re.compile(rb"\x1b[\[O\]][^0-?]?\Z")
+
+
+class AltKey(events.Key):
+    """A letter that came in one piece with the ESC before it: it may be alt and the letter."""
+
+
+AltKey.handler_name = events.Key.handler_name  # which Textual derives from the name of the class
 
 
 class Keyboard:
@@ -86,6 +95,7 @@ class Keyboard:
         """What the bytes say, with those that were kept."""
         if self._given and self._rest == _ESC and not data.startswith((b"[", b"]")):
             self._forget()
+        kept = len(self._rest)
         data, at = self._rest + data, 0
         while at < len(data):
             if self._paste is not None:
@@ -111,6 +121,10 @@ class Keyboard:
             elif broken := _BROKEN_OFF.match(data, at):
                 self._forget()
                 at = broken.end()
+            elif at >= kept and (letter := _MAYBE_ALT.fullmatch(data, at)):
+                yield from self._escape()
+                yield AltKey(letter[1].decode(), letter[1].decode())
+                at = len(data)
             else:
                 yield from self._escape()
                 at += 1
