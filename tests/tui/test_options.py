@@ -18,7 +18,7 @@ from tui_evals.tui.judges.options import (
     form_values,
     options_of,
 )
-from tui_evals.tui.widgets.form import read_value
+from tui_evals.tui.widgets.form import can_write, read_value, written_value
 
 BUILT_IN = load_registry(None, Trust())
 KINDS = BUILT_IN.kinds
@@ -53,8 +53,36 @@ def test_the_kind_of_a_field_is_that_of_the_model():
     assert kinds == {"mode": "choice", "case_sensitive": "yes", "weight": "number", "json_path": "text"}
     assert fields("ExactMatch")["mode"].choices == ("contains", "equals")
     assert fields("Citations")["threshold"].kind == "whole"
-    assert fields("ContainsAll")["values"].kind == "json"
+    assert fields("ContainsAll")["values"].kind == "list"
+    assert fields("ToolCalledWith")["arguments"].kind == "map"
+    assert fields("PersonalData")["kinds"].kind == "several" and "iban" in fields("PersonalData")["kinds"].choices
+    assert fields("ToolCallSelection")["calls"].kind == "json"
     assert fields("JsonSchema")["schema"].kind == "json"
+
+
+def test_lists_and_maps_are_written_in_lines_and_read_back_as_they_were():
+    for kind, value, text in (
+        ("list", ["one", "two, three", " four"], "one\ntwo, three\n four"),
+        ("map", {"city": "Paris", "n": 3, "zip": "075", "f": {"a": [1]}}, 'city: Paris\nn: 3\nzip: 075\nf: {"a": [1]}'),
+        ("map", {"yes": "true", "time": "9:30"}, 'yes: "true"\ntime: 9:30'),
+    ):
+        assert written_value(kind, value) == text and read_value(kind, text) == (value, None) and can_write(kind, value)
+    for kind, value in (("list", ["two\nlines"]), ("list", [""]), ("list", [3]), ("map", {"a:b": 1}), ("map", [1])):
+        assert not can_write(kind, value), value
+    assert read_value("map", "no colon")[1] == "no name before a colon in 'no colon'"
+    assert read_value("map", "a: 1\na: 2")[1] == "a is given twice"
+
+
+def test_a_schema_is_made_from_the_answer_on_screen():
+    answer = '{"total": 12.5, "lines": [{"n": 1}, {"n": 2}], "note": null, "mixed": [1, "a"], "none": []}'
+    options = options_of(BUILT_IN.find("JsonSchema"))
+    name, made = {one.name: one for one in form_fields(options, {}, answer)}["schema"].make
+    assert name == "make one from this answer"
+    assert made["properties"]["lines"]["items"]["properties"]["n"] == {"type": "integer"}
+    assert made["properties"]["mixed"]["items"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    assert made["required"] == ["total", "lines", "note", "mixed", "none"]
+    assert made["properties"]["none"] == {"type": "array"} and wrong("JsonSchema", {"schema": made}) == {}
+    assert all(one.make is None for one in form_fields(options, {}, "no JSON"))
 
 
 def test_defaults_and_limits_are_said_in_words():

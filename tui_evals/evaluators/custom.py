@@ -534,20 +534,29 @@ def test_without_an_expectation_any_answer_passes_but_an_empty_one():
 '''
 
 
-def write_new_evaluator(root: Path, name: str, builtin: Iterable[str]) -> tuple[Path, Path]:
-    """Write an evaluator with a function and its test; ValueError and FileExistsError say why not."""
+def check_new_evaluator(root: Path, name: str, builtin: Iterable[str]) -> None:
+    """Whether a new evaluator can have this name; ValueError and FileExistsError say why not."""
     if problem := name_problem(name, builtin):
         raise ValueError(problem)
     if name in sys.stdlib_module_names:
         raise ValueError(f"{name} is a module of Python's own, which {name}.py would hide; choose another name")
+    if (root / FOLDER / name).exists():
+        raise FileExistsError(f"{FOLDER}/{name} is already there; nothing was written")
+
+
+def new_evaluator_text(name: str) -> str:
+    """The function that a new evaluator begins with."""
+    return _NEW.replace("NAME", name)
+
+
+def write_new_evaluator(root: Path, name: str, builtin: Iterable[str]) -> tuple[Path, Path]:
+    """Write an evaluator with a function and its test; ValueError and FileExistsError say why not."""
+    check_new_evaluator(root, name, builtin)
     folder = root / FOLDER / name
-    if folder.exists():
-        raise FileExistsError(f"{folder.relative_to(root)} is already there; nothing was written")
     make_folder(folder)
-    files = {folder / f"{name}.py": _NEW, folder / f"test_{name}.py": _NEW_TEST}
-    for file, text in files.items():
-        write_atomically(file, text.replace("NAME", name).encode())
-    file, test = files
+    file, test = folder / f"{name}.py", folder / f"test_{name}.py"
+    write_atomically(file, new_evaluator_text(name).encode())
+    write_atomically(test, _NEW_TEST.replace("NAME", name).encode())
     return file, test
 
 

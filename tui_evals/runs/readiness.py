@@ -47,7 +47,7 @@ from tui_evals.targets.model_table import judging_params, short_question
 from tui_evals.targets.opening import target_kind
 from tui_evals.targets.providers import protocol_of
 
-OptionKind = Literal["text", "choice", "yes", "whole", "number", "json"]
+OptionKind = Literal["text", "choice", "several", "yes", "whole", "number", "list", "map", "json"]
 _KINDS: Mapping[object, OptionKind] = {bool: "yes", int: "whole", float: "number", str: "text"}
 
 
@@ -85,9 +85,21 @@ def _option(name: str, field: FieldInfo) -> Option:
 def option_kind(annotation: object) -> tuple[OptionKind, tuple[str, ...]]:
     """How an option is typed, and what there is to choose from."""
     plain_type = without_none(annotation)
-    if get_origin(plain_type) is Literal and all(isinstance(choice, str) for choice in get_args(plain_type)):
-        return "choice", get_args(plain_type)
+    if choices := _words_of(plain_type):
+        return "choice", choices
+    if get_origin(plain_type) is list:
+        (part,) = map(without_none, get_args(plain_type))
+        choices = _words_of(part)
+        return ("several" if choices else "list" if part is str else "json"), choices
+    if get_origin(plain_type) in (dict, Mapping):
+        return ("map" if without_none(get_args(plain_type)[1]) in (str, float, Any) else "json"), ()
     return _KINDS.get(plain_type, "json"), ()
+
+
+def _words_of(plain_type: object) -> tuple[str, ...]:
+    """What there is to choose from, where a type is a choice of words."""
+    choices = get_args(plain_type) if get_origin(plain_type) is Literal else ()
+    return choices if all(isinstance(choice, str) for choice in choices) else ()
 
 
 def without_none(annotation: object) -> object:

@@ -600,6 +600,17 @@ class Reader:
             by_answer[row[0]].append(score_record(row[1:]))
         return {answer: tuple(records) for answer, records in by_answer.items()}
 
+    def score_counts(self, run: RunRow) -> dict[str, list[tuple[float, int]]]:
+        """How many answers have each score in the pass that counts, by the key of the evaluator."""
+        query = (
+            "SELECT s.key, s.score, COUNT(*) FROM answers a JOIN scores s ON s.answer = a.id AND s.pass = ? "
+            "WHERE a.run = ? AND s.score IS NOT NULL GROUP BY s.key, s.score ORDER BY s.key, s.score"
+        )
+        counts: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
+        for key, score, count in self.query(query, [run.scoring_pass, run.id]):
+            counts[key].append((score, count))
+        return dict(counts)
+
     def group_scores(self, run: int, number: int | None = None) -> list[GroupScore]:
         """The records for groups of answers in a pass (None: the one that counts)."""
         query = (

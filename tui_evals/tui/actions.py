@@ -193,7 +193,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("field", "redo", "ctrl+y", "retype", "Do again what was taken back in the box."),
     Action("field", "help", "f1", "help", "These keys."),
     Action("judges", "edit", "i", "options", "Edit the options of the evaluator; enter does the same.", True),
-    Action("judges", "add", "a", "add", "Add an evaluator from the list.", True),
+    Action("judges", "add", "a", "add", "Add an evaluator from the list, or write one.", True),
     Action("judges", "remove", "D,delete", "remove", "Take the evaluator away here.", True),
     Action("judges", "mode", "m", "extend", "Extend the dataset's evaluators here, or replace them.", True),
     Action("judges", "level", "l", "level", "Work on the dataset's evaluators, or on those of the item or turn.", True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -20,31 +21,65 @@ from tui_evals.evaluators.base import Evaluator, ToolCall
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.runs.project import Project
 from tui_evals.runs.readiness import Option, option_kind, options_of, without_none
+from tui_evals.store.database import StoreError
+from tui_evals.text import strictjson
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.transcript import Transcript, to_json
 from tui_evals.tui.judges.rows import ORIGINS, EvaluatorBlock, JudgesHere, JudgesPage, evaluators_path
-from tui_evals.tui.judges.trial import CurrentPlace, Trial, TrialResult, same_options
+from tui_evals.tui.judges.trial import (
+    CannotTry,
+    CurrentPlace,
+    RecordedScores,
+    Trial,
+    TrialResult,
+    same_options,
+    subject_of,
+)
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Entry
-from tui_evals.tui.widgets.form import Field, Form, Kind, Values
+from tui_evals.tui.widgets.form import Field, Form, Kind, Values, can_write
 from tui_evals.tui.workspace import Workspace
 
 _LIMITS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _PART = re.compile(r"[A-Za-z_]\w*")
+_SCHEMA = "schema"
 _BRANCHES = frozenset(("str", "int", "float", "bool", "dict", "list", "literal", "constrained"))
 
 
-def form_fields(options: tuple[Option, ...], values: Values) -> list[Field]:
-    """A field for every option, and one for each that is given and unknown."""
+def form_fields(options: tuple[Option, ...], values: Values, sample: str = "") -> list[Field]:
+    """A field for every option, and one for each that is given and unknown; a schema can be made of a sample answer."""
+    made = _schema_made(sample) if any(option.name == _SCHEMA for option in options) else None
     fields = [_field(option, values.get(option.name)) for option in options]
+    fields = [replace(one, make=made) if one.name == _SCHEMA else one for one in fields]
     known = {option.name for option in options}
     unknown = "No option of this evaluator; take it away."
     return fields + [Field(name, "json", unknown) for name in values if name not in known]
 
 
+def _schema_made(sample: str) -> tuple[str, Any] | None:
+    """The schema of an answer that is JSON."""
+    try:
+        return "make one from this answer", schema_of(strictjson.loads(sample))
+    except (strictjson.JsonError, RecursionError):
+        return None
+
+
+def schema_of(value: Any) -> dict[str, Any]:
+    """A JSON Schema that a value conforms to, with every field of its objects required."""
+    if isinstance(value, dict):
+        properties = {name: schema_of(part) for name, part in value.items()}
+        return {"type": "object", "properties": properties, "required": list(properties)}
+    if isinstance(value, list):
+        schemas = list({json.dumps(schema): schema for schema in map(schema_of, value)}.values())
+        shape = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        return {"type": "array", **({"items": shape} if schemas else {})}
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+    return {"type": kinds[type(value)]}
+
+
 def _field(option: Option, value: object) -> Field:
     kind, choices = option_kind(option.field.annotation)
-    if value is not None and not _can_edit(kind, value):
+    if option.name == _SCHEMA or (value is not None and not _can_edit(kind, value)):
         kind = "json"
     hint = _hint(option.field.annotation, value) if kind == "json" else ""
     return Field(option.name, kind, f"{_about(option)}{hint}", choices, default_words(option.field))
@@ -70,6 +105,10 @@ def _can_edit(kind: Kind, value: object) -> bool:
     """Whether a field of this kind gives the value back as it was; control bytes need JSON."""
     if kind == "yes":
         return isinstance(value, bool)
+    if kind in ("list", "map"):
+        return can_write(kind, value)
+    if kind == "several":
+        return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
     if kind in ("text", "choice"):
         visible = safe if kind == "text" and "\n" in str(value) else safe_line
         return isinstance(value, str) and visible(value) == value and bool(value.strip())
@@ -191,8 +230,15 @@ def _as_json(value: Any) -> Any:
     return [_as_json(part) for part in value] if isinstance(value, tuple | list) else value
 
 
-async def ask_options(app: App[Any], entry: EffectiveEvaluator, registry: Registry, done: str) -> dict[str, Any] | None:
-    """Options as they come out of the form; None when it is cancelled."""
+async def ask_options(
+    app: App[Any],
+    entry: EffectiveEvaluator,
+    registry: Registry,
+    done: str,
+    recorded: RecordedScores | None = None,
+    sample: str = "",
+) -> dict[str, Any] | None:
+    """Options as they come out of the form, with how many recorded answers pass; None when it is cancelled."""
     kind, before = registry.find(entry.evaluator), entry.options
     options = options_of(kind)
     values = form_values(options, before)
@@ -200,9 +246,22 @@ async def ask_options(app: App[Any], entry: EffectiveEvaluator, registry: Regist
     def check(entered: Values) -> Mapping[str, str]:
         return faults(kind, file_options(options, before, entered))
 
+    def note(name: str, entered: Values) -> str:
+        if name != "threshold" or recorded is None:
+            return ""
+        taken = replace(entry, options=file_options(options, before, entered))
+        return recorded.passing(taken, kind)
+
     title = entry.key if entry.key == kind.name else f"{entry.key} · {kind.name}"
     form = Form(
-        title, form_fields(options, values), values, check=check, done=done, says=evaluator_summary(kind), keeps=True
+        title,
+        form_fields(options, values, sample),
+        values,
+        check=check,
+        done=done,
+        says=evaluator_summary(kind),
+        keeps=True,
+        note=note,
     )
     entered = await app.push_screen_wait(form)
     return None if entered is None else file_options(options, before, entered)
@@ -225,24 +284,36 @@ def kind_of(entry: EffectiveEvaluator, registry: Registry) -> type[Evaluator] | 
         return None
 
 
-def judges_page(workspace: Workspace, here: JudgesHere, tried: Mapping[str, TrialResult | str]) -> JudgesPage:
+def judges_page(
+    workspace: Workspace,
+    here: JudgesHere,
+    tried: Mapping[str, TrialResult | str],
+    recorded: RecordedScores | None = None,
+) -> JudgesPage:
     """Everything the pane shows of a place."""
     name = name_of(workspace, workspace.where)
-    blocks = tuple(_block(workspace, here, entry, tried.get(entry.key)) for entry in here.entries)
+    blocks = tuple(_block(workspace, here, entry, tried.get(entry.key), recorded) for entry in here.entries)
     return JudgesPage(
         here, name, blocks, workspace.settings.judge, workspace.settings.embedder, _of_the_whole(workspace, here)
     )
 
 
 def _block(
-    workspace: Workspace, here: JudgesHere, entry: EffectiveEvaluator, tried: TrialResult | str | None
+    workspace: Workspace,
+    here: JudgesHere,
+    entry: EffectiveEvaluator,
+    tried: TrialResult | str | None,
+    recorded: RecordedScores | None,
 ) -> EvaluatorBlock:
     registry = workspace.registry
     kind = kind_of(entry, registry)
     if isinstance(tried, TrialResult) and not same_options(tried.entry, entry):
         tried = None
     problems = _reported_problems(workspace, here.home(entry)) or _own_problems(entry, kind, here, registry)
-    return EvaluatorBlock(entry, kind, problems, runevals_refusal(entry.key, entry.options, registry.own), tried)
+    passing = recorded.passing(entry, kind) if recorded is not None and not problems else ""
+    return EvaluatorBlock(
+        entry, kind, problems, runevals_refusal(entry.key, entry.options, registry.own), tried, passing
+    )
 
 
 def _report_is_current(workspace: Workspace) -> bool:
@@ -326,10 +397,10 @@ def free_key(name: str, taken: Container[str]) -> str:
     return key
 
 
-def trial_of(workspace: Workspace, watch: Watch, entry: EffectiveEvaluator) -> Trial:
-    """An evaluator to be tried on what is on screen."""
+def current_place(workspace: Workspace, watch: Watch) -> CurrentPlace:
+    """The current place in the open dataset, with the answer on screen."""
     assert workspace.editing is not None
-    here = CurrentPlace(
+    return CurrentPlace(
         data=workspace.data,
         file=workspace.editing.document.file,
         where=workspace.where,
@@ -338,9 +409,21 @@ def trial_of(workspace: Workspace, watch: Watch, entry: EffectiveEvaluator) -> T
         database=watch.database,
         root=workspace.root,
     )
+
+
+def sample_answer(here: CurrentPlace) -> str:
+    """The text of the answer on screen, or of the response in the dataset; empty where there is none."""
+    try:
+        return str(subject_of(here).row.get("response") or "")
+    except (CannotTry, StoreError, LookupError):
+        return ""
+
+
+def trial_of(workspace: Workspace, watch: Watch, entry: EffectiveEvaluator) -> Trial:
+    """An evaluator to be tried on what is on screen."""
     return Trial(
         entry=entry,
-        here=here,
+        here=current_place(workspace, watch),
         registry=workspace.registry,
         project=Project(
             workspace.root,

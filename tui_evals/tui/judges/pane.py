@@ -18,12 +18,13 @@ from tui_evals.tui.judges.rows import JudgesHere, judge_rows, judges_here
 from tui_evals.tui.messages import ItemShown, Place, TryRule
 from tui_evals.tui.pane import Pane, perform
 from tui_evals.tui.rows import Row, paragraph, row
+from tui_evals.tui.watch import StoreChange
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
 if TYPE_CHECKING:
-    from tui_evals.tui.judges.trial import Trial, TrialResult
+    from tui_evals.tui.judges.trial import RecordedScores, Trial, TrialResult
 
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
@@ -45,6 +46,9 @@ class JudgesPane(Pane):
     def compose(self) -> ComposeResult:
         self._tried: dict[str, TrialResult | str] = {}
         self._trials: dict[str, asyncio.Task[Any]] = {}
+        self._recorded: RecordedScores | None = None
+        self._recorded_of: tuple[object, ...] = ()
+        """The dataset and the state of the run on screen for which the stored scores were read."""
         yield Lines(id="evaluators")
 
     def sync(self) -> None:
@@ -52,7 +56,32 @@ class JudgesPane(Pane):
         if seen != self._seen:
             self._seen, self._of_dataset = seen, False
             self._forget()
+        self._read_scores()
         self._show()
+
+    def pulse(self, pulse: StoreChange) -> None:
+        """A run may have ended, or another one begun."""
+        if pulse.run:
+            self._read_scores()
+
+    def _read_scores(self) -> None:
+        """Read the stored scores once for a dataset and a run on screen, away from the screen."""
+        editing, run = self.workspace.editing, self.watching.run
+        of = (editing and editing.document.file, run and (run.id, run.scoring_pass, run.status))
+        if editing is not None and of != self._recorded_of and self.watching.database.exists():
+            self._recorded_of = of
+            work = self._scores_read(of)
+            self.app.run_worker(work, group="recorded", name="stored scores", exclusive=True, exit_on_error=False)
+
+    async def _scores_read(self, of: tuple[object, ...]) -> None:
+        from tui_evals.tui.judges.options import current_place
+        from tui_evals.tui.judges.trial import recorded_scores
+
+        here, run = current_place(self.workspace, self.watching), self.watching.run
+        scores = await asyncio.to_thread(recorded_scores, here, run)
+        if self.is_attached and of == self._recorded_of:
+            self._recorded = scores
+            self._show()
 
     def _show(self, key: str | None = None) -> None:
         lines = self.query_one(Lines)
@@ -67,7 +96,7 @@ class JudgesPane(Pane):
         from tui_evals.tui.judges.options import judges_page
 
         here = self._here()
-        shown = judges_page(self.workspace, here, self._tried)
+        shown = judges_page(self.workspace, here, self._tried, self._recorded)
         name = "dataset" if here.of_dataset else shown.name
         self.entitle(name if here.turns is not None else f"{name} · {len(here.entries)}")
         lines.show(lambda width: judge_rows(shown, width), at=None if key is None else ("evaluator", key))
@@ -154,16 +183,30 @@ class JudgesPane(Pane):
 
     async def do_add(self) -> None:
         from tui_evals.tui.judges.options import ask_options, evaluator_choices, faults, free_key
+        from tui_evals.tui.judges.trial import CannotTry
+        from tui_evals.tui.judges.writing import new_entries, write_new
 
         here, registry = self._here(), self.workspace.registry
-        choices = evaluator_choices(registry, here)
+        choices = [*new_entries(), *evaluator_choices(registry, here)]
         name = await self.app.push_screen_wait(Menu("add an evaluator", choices, intro=_WHICH))
         if name is None:
             return
+        written: Mapping[str, Any] = {}
+        if isinstance(name, tuple):
+            try:
+                new = await write_new(self.app, name[1], self.workspace, self.watching)
+            except CannotTry as problem:
+                self.say(str(problem), "warn")
+                return
+            if new is None:
+                self.say("nothing was written, so nothing was added")
+                return
+            name, written, registry = new.evaluator, new.options, self.workspace.registry
         key = free_key(name, {entry.key for entry in here.entries} | here.own)
-        options: Mapping[str, Any] | None = {"type": name} if key != name else {}
+        options: Mapping[str, Any] | None = {**({"type": name} if key != name else {}), **written}
         if faults(registry.find(name), options or {}):
-            options = await ask_options(self.app, EffectiveEvaluator(key, options or {}, "item"), registry, "add it")
+            entry, sample = EffectiveEvaluator(key, options or {}, "item"), await self._sample()
+            options = await ask_options(self.app, entry, registry, "add it", self._recorded, sample)
         if options is None:
             self.say(f"{name} was not added")
         elif self._apply(lambda data: add_evaluator(data, here.place, key, options), f"adding {key}", key):
@@ -184,13 +227,21 @@ class JudgesPane(Pane):
             return
         from tui_evals.tui.judges.options import ask_options
 
-        options = await ask_options(self.app, entry, self.workspace.registry, "take these options")
+        registry, sample = self.workspace.registry, await self._sample()
+        options = await ask_options(self.app, entry, registry, "take these options", self._recorded, sample)
         if options is None or (same_data(options, dict(entry.options)) and entry.key not in here.broken):
             return
         if self._apply(lambda data: write_options(data, here.place, entry.key, options), f"options of {entry.key}"):
             inherited = not here.of_dataset and entry.key not in here.own
             whose = "the system default" if entry.origin == "system" else "the dataset's"
             self.say(f"{entry.key} now overrides {whose} here" if inherited else f"{entry.key} has other options now")
+
+    async def _sample(self) -> str:
+        """The answer on screen, of which a schema can be made."""
+        from tui_evals.tui.judges.options import current_place, sample_answer
+
+        here = current_place(self.workspace, self.watching)
+        return await asyncio.to_thread(sample_answer, here) if here.answer is not None or here.where else ""
 
     async def do_try(self) -> None:
         from tui_evals.tui.judges.options import trial_of

@@ -99,7 +99,7 @@ def _evaluators(data: Data, path: Path) -> tuple[dict[str, Options] | None, froz
 
 GLYPHS: Mapping[Origin, str] = {"system": "○", "dataset": "◇", "item": "◆", "turn": "◆"}
 ORIGINS: Mapping[Origin, str] = {"system": "system default", "dataset": "dataset", "item": "item", "turn": "turn"}
-_RESULTS: Mapping[str | None, tuple[str, Style]] = {
+RESULTS: Mapping[str | None, tuple[str, Style]] = {
     "pass": ("✓ pass", "pass"),
     "fail": ("✗ fail", "fail"),
     "error": ("! error", "error"),
@@ -122,6 +122,8 @@ class EvaluatorBlock:
     """Why runevals would not take it."""
     tried: TrialResult | str | None = None
     """What it made of an answer, or that it is being asked."""
+    passing: str = ""
+    """How many recorded answers pass at its threshold and near it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,8 @@ def _block(block: EvaluatorBlock, here: JudgesHere, asked: str | None, width: in
     if entry.settings:
         yield from paragraph(options_words(entry.settings), width, "", 2)
     yield from _family_rows(block, asked, width)
+    if block.passing:
+        yield from paragraph(block.passing, width, "dim", 2)
     if entry.overridden is not None:
         settings = {name: value for name, value in entry.overridden.items() if name != "type"}
         options = options_words(settings) or "without options"
@@ -261,7 +265,7 @@ def _tried(tried: TrialResult, width: int) -> Iterator[Row]:
     """What it made of an answer: result, score, reason."""
     for line in wrapped(f"tried on {tried.of}", width - 4):
         yield row("  ", ("│ ", "accent"), (line, "dim"))
-    word, style = _RESULTS.get(tried.score.result, _RESULTS[None])
+    word, style = RESULTS.get(tried.score.result, RESULTS[None])
     for line in wrapped(f"{word}{_figures(tried.score)}", width - 4):
         yield row("  ", ("│ ", "accent"), (line, style))
     reason = tried.score.reason

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from math import floor, log10
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from tui_evals.datasets.paths import Data, DatasetError, get_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import document_of_data, rubric_of, validate
-from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate, note_choices
+from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate, note_choices, verdict_at
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
@@ -28,15 +29,20 @@ from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, answer_steps, transcript_of
+from tui_evals.store.rows import Detail
 from tui_evals.targets.base import ConfigurationError, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config import FILE, find_target
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.targets.replay import captured
 from tui_evals.text.chats import chat_to_text, split_at_question
+from tui_evals.text.measures import counted, plain_number
 from tui_evals.transcript import to_json
+from tui_evals.tui.latest_statuses import runs_of
 
 _PROMPTPEX = {"rules": "rules", "intent": "intent", "inputSpec": "input_spec", "groundtruth": "groundtruth"}
 _ASKS = ("prompt", "messages", "variables")
+_STEPS = 10
+_NO_ANSWER = ("pending", "running", "error", "skipped")
 
 
 class CannotTry(Exception):
@@ -82,17 +88,112 @@ def subject_of(here: CurrentPlace) -> JudgedSubject:
         with Reader(here.database) as reader:
             detail = reader.detail(here.answer)
             run = reader.run(detail.row.run)
-            judged_unit = _unit_of(here, detail.row, run, reader.snapshot(run.snapshot))
-        if judged_unit is not None and detail.answer is not None:
-            template = _template(run, detail.row, judged_unit.data)
-            name = f"{detail.row.name}, turn {detail.row.turn + 1}" if "turns" in judged_unit.item else detail.row.name
-            row = _row_of_answer(judged_unit, detail.answer, template)
-            return JudgedSubject(row, f"the answer to {name} in {run.name}")
+            document = reader.snapshot(run.snapshot)
+        fits = _unit_of(here, detail.row, run, document) is not None
+        if (subject := _subject_of_answer(here, detail, run, document)) is not None:
+            return subject
         name = f"{detail.row.name}, turn {detail.row.turn + 1}" if len(here.where) > 2 else detail.row.name
-        reason = f"the answer on screen is one to {name}" if judged_unit is None else "the answer is not there yet"
+        reason = "the answer is not there yet" if fits else f"the answer on screen is one to {name}"
     if isinstance(unit, dict) and isinstance(unit.get("response"), str):
         return JudgedSubject(_row_of_kept(here, unit), "the response in the dataset")
     raise CannotTry(f"{reason}; look at one to {here.name} in the results (4) and come back")
+
+
+def _subject_of_answer(here: CurrentPlace, detail: Detail, run: RunRow, document: Data) -> JudgedSubject | None:
+    """A stored answer, judged by its item as it is edited now; None where it is another item's, or not there yet."""
+    place = _unit_of(here, detail.row, run, document)
+    if place is None or detail.answer is None:
+        return None
+    row = detail.row
+    name = f"{row.name}, turn {row.turn + 1}" if "turns" in place.item else row.name
+    return JudgedSubject(
+        _row_of_answer(place, detail.answer, _template(run, row, place.data)), f"the answer to {name} in {run.name}"
+    )
+
+
+def recorded_run(here: CurrentPlace, shown: RunRow | None, reader: Reader) -> RunRow | None:
+    """The run on screen where it asked this dataset, else the latest that did and got answers."""
+    if shown is not None and _same_file(here, shown):
+        return shown
+    runs = runs_of(reader, resolved(here.file), here.root)
+    return next((run for run in runs if run.status != "planned"), None)
+
+
+def recorded_subjects(here: CurrentPlace, shown: RunRow | None, most: int) -> list[JudgedSubject]:
+    """Recorded answers to try an evaluator on, those of the current item first, else the responses in the dataset."""
+    found: list[JudgedSubject] = []
+    anywhere = replace(here, where=())
+    with Reader(here.database) as reader:
+        run = recorded_run(here, shown, reader)
+        if run is not None:
+            document = reader.snapshot(run.snapshot)
+            name = _dict(get_at(here.data, here.where[:2])).get("testId") if here.where else None
+            rows = [row for row in reader.all_rows(run.id) if row.code is None and row.status not in _NO_ANSWER]
+            for row in sorted(rows, key=lambda row: row.name != name)[:most]:
+                subject = _subject_of_answer(anywhere, reader.detail(row.id), run, document)
+                found += [subject] if subject is not None else []
+    if found:
+        return found
+    for number, item in enumerate(_list(here.data.get("items"))):
+        if isinstance(item, dict) and isinstance(item.get("response"), str) and len(found) < most:
+            there = replace(here, where=("items", number), name=str(item.get("testId") or f"#{number + 1}"))
+            found.append(JudgedSubject(_row_of_kept(there, item), f"the response of {there.name}"))
+    return found
+
+
+def recorded_scores(here: CurrentPlace, shown: RunRow | None) -> RecordedScores | None:
+    """The stored scores of the run that would tell; None where no run asked this dataset."""
+    with Reader(here.database) as reader:
+        run = recorded_run(here, shown, reader)
+        return None if run is None else RecordedScores(run.name, reader.score_counts(run))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedScores:
+    """How many answers of a run have each score, by the key of the evaluator."""
+
+    run: str
+    counts: Mapping[str, Sequence[tuple[float, int]]]
+
+    def passing(self, entry: EffectiveEvaluator, kind: type[Evaluator] | None, threshold: float | None = None) -> str:
+        """How many pass at a threshold, else at the one it has and the nearest that differ below and above it.
+
+        Empty where no threshold decides.
+        """
+        scores = self.counts.get(entry.key, ())
+        if kind is None or not kind.compares or not scores:
+            return ""
+        try:
+            evaluator = kind(kind.Options.model_validate(entry.settings), None)
+        except (ValidationError, TypeError):
+            return ""
+        now = evaluator.passing_score
+        at = now if threshold is None else threshold
+        if at is None:
+            return ""
+        total = sum(count for _, count in scores)
+
+        def passed(value: float) -> int:
+            return sum(count for score, count in scores if verdict_at(evaluator, score, value) == "pass")
+
+        said = f"at {plain_number(at)}, {passed(at):,} of {counted(total, 'recorded answer')} {_pass(total)}"
+        if threshold is not None:
+            return said
+        step = _step(at, [score for score, _ in scores])
+        ways = ([float(f"{at + way * step * far:.6g}") for far in range(1, _STEPS + 1)] for way in (-1, 1))
+        others = (next((value for value in way if passed(value) != passed(at)), None) for way in ways)
+        return "; ".join([said, *(f"at {plain_number(one)}, {passed(one):,}" for one in others if one is not None)])
+
+
+def _pass(total: int) -> str:
+    return "passes" if total == 1 else "pass"
+
+
+def _step(at: float, scores: Sequence[float]) -> float:
+    """How far thresholds are apart that tell answers apart: a round number that is some of what the scores span."""
+    span = max(*scores, at) - min(*scores, at)
+    step = 10.0 ** floor(log10(span)) if span else 0.1
+    return max(step, 1.0) if span > 1 and all(float(score).is_integer() for score in scores) else step
 
 
 def _unit_of(here: CurrentPlace, row: AnswerRow, run: RunRow, document: Data) -> _Unit | None:
@@ -279,19 +380,30 @@ async def try_evaluator(trial: Trial) -> TrialResult:
 
     CannotTry says why not, and NotApproved which permissions are missing; then nothing was done.
     """
+    (result,) = await try_on(trial, lambda: [subject_of(trial.here)])
+    return result
+
+
+async def try_on(trial: Trial, read: Callable[[], Sequence[JudgedSubject]]) -> list[TrialResult]:
+    """What the evaluator makes of each of these, one after the other; raises as `try_evaluator` does."""
     try:
         kind = trial.registry.find(trial.entry.evaluator)
         default = {"rubric": _rubric(trial)} if kind.levelled else {}
         options = kind.Options.model_validate({**default, **trial.entry.settings})
-        subject = subject_of(trial.here)
-        evidence = evidence_of(subject.row)
+        subjects = read()
+        evidence = [evidence_of(subject.row) for subject in subjects]
         judge = _judge_config(trial, kind, options)
         _demand_agreement(trial, judge)
+        results = []
         async with _judge(trial, judge) as (ask, scripted):
             evaluator = kind(options, ask)
             if evaluator.scope == "group":
                 raise CannotTry(f"{kind.name} judges the answers of an item together here; run the item instead (r)")
-            score = await evaluate(evaluator, evidence)
+            for subject, one in zip(subjects, evidence, strict=True):
+                score = await evaluate(evaluator, one)
+                reason = f"scripted: {score.reason}" if scripted else score.reason
+                results.append(TrialResult(trial.entry, replace(score, reason=reason), subject.of))
+        return results
     except ValidationError as problem:
         raise CannotTry(f"{trial.entry.key}: {options_problem(problem)}; fix that first (enter)") from None
     except NotApproved:
@@ -300,9 +412,6 @@ async def try_evaluator(trial: Trial) -> TrialResult:
         raise CannotTry(f"the item cannot be judged: {problem}") from None
     except (UnknownEvaluator, ConfigurationError, DatasetError, StoreError, LookupError) as problem:
         raise CannotTry(str(problem)) from None
-    if scripted:
-        score = replace(score, reason=f"scripted: {score.reason}")
-    return TrialResult(trial.entry, score, subject.of)
 
 
 def _rubric(trial: Trial) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
@@ -18,7 +18,8 @@ from tui_evals.tui.widgets.dialogs import AskLong, Dialog, Entry, Menu, unread_m
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
 
-Kind = Literal["text", "number", "whole", "yes", "choice", "several", "json"]
+Kind = Literal["text", "number", "whole", "yes", "choice", "several", "list", "map", "json"]
+"""A list is written one value a line, a map one `name: value` a line; a text that is no other value is that text."""
 Values = Mapping[str, Any]
 Faults = Mapping[str, str]
 """What is wrong, by the name of the field; under the empty name what concerns no single one."""
@@ -34,6 +35,8 @@ class Field:
     choices: Sequence[str] = field(default_factory=tuple)
     default: str = ""
     """What holds while it is not given, in words."""
+    make: tuple[str, Any] | None = None
+    """A value that can be made of what is there, and how that is called."""
 
 
 class Form(Dialog[dict[str, Any]]):
@@ -50,6 +53,7 @@ class Form(Dialog[dict[str, Any]]):
         Binding("delete,D", "drop", "not given", show=False),
         Binding("space", "edit", "edit", show=False),
         Binding("ctrl+j", "line", "line", show=False),
+        Binding("v", "json", "JSON", show=False),
     ]
 
     def __init__(
@@ -63,9 +67,11 @@ class Form(Dialog[dict[str, Any]]):
         says: str = "",
         keeps: bool = False,
         leave: str = "",
+        note: Callable[[str, Values], str] = lambda name, values: "",
     ) -> None:
+        """`note` is what there is to say of a field with these values, also while it is typed."""
         leaving = "esc or ctrl+s takes" if keeps else "ctrl+s takes · esc leaves"
-        super().__init__(title, f"enter edits · D leaves it out · tab next · {leaving}")
+        super().__init__(title, f"enter edits · D leaves it out · v JSON · tab next · {leaving}")
         self._fields = {field.name: field for field in fields}
         self.values: dict[str, Any] = dict(values)
         self._given = dict(values)
@@ -77,6 +83,7 @@ class Form(Dialog[dict[str, Any]]):
         self._says = says
         self._leave = leave
         """What a row says that leaves it, where there is one."""
+        self._note = note
         self._editing: Field | None = None
 
     def body(self) -> list[Widget]:
@@ -104,6 +111,8 @@ class Form(Dialog[dict[str, Any]]):
             rows.append(row("  ", fit(name, column, "strong"), shown, key=name))
             if name == self._lines.key or name in faults:
                 rows += [row(" " * (column + 2), (line, "dim")) for line in wrapped(one.about, width - column - 2)]
+                said = self._note(name, self.values)
+                rows += [row(" " * (column + 2), (line, "")) for line in wrapped(said, width - column - 2) if said]
             if name in faults:
                 rows += [row(" " * (column + 2), (line, "error")) for line in wrapped(faults[name], width - column - 2)]
         rows.append(row())
@@ -134,7 +143,9 @@ class Form(Dialog[dict[str, Any]]):
                 self._set(one, {None: True, True: False, False: None}[self.values.get(name)])
             elif one.kind in ("choice", "several"):
                 self._choose(one)
-            elif one.kind == "json" or "\n" in str(self.values.get(name)):
+            elif one.make is not None and name not in self.values:
+                self._offer_made(one, *one.make)
+            elif one.kind in _IN_LINES or "\n" in str(self.values.get(name)):
                 self._write(one)
             else:
                 self._editing = one
@@ -157,10 +168,28 @@ class Form(Dialog[dict[str, Any]]):
 
         self.app.push_screen(Menu(one.name, entries, several=several), chosen)
 
+    def _offer_made(self, one: Field, name: str, value: Any) -> None:
+        """Offer a value that can be made of what is there, next to writing one."""
+
+        def chosen(choice: Any) -> None:
+            if choice == "make":
+                self._set(one, value)
+            elif choice == "write":
+                self._write(one)
+
+        entries = [Entry("make", name, shown_value(value)), Entry("write", "write it", "as JSON")]
+        self.app.push_screen(Menu(one.name, entries), chosen)
+
+    def action_json(self) -> None:
+        """Write the value under the cursor as JSON."""
+        one = self._fields.get(str(self._lines.key))
+        if one is not None:
+            self._write(replace(one, kind="json"))
+
     def _write(self, one: Field, more: str = "") -> None:
-        """Write JSON, or a text of several lines, in a box of its own."""
+        """Write a value in lines, JSON, or a text of several lines, in a box of its own."""
         value = self.values.get(one.name)
-        text = "" if value is None else _pretty(value) if one.kind == "json" else str(value)
+        text = "" if value is None else written_value(one.kind, value)
 
         def written(answer: str | None) -> None:
             if answer is not None:
@@ -168,7 +197,7 @@ class Form(Dialog[dict[str, Any]]):
 
         self.app.push_screen(
             AskLong(
-                one.name,
+                f"{one.name}{_IN_LINES.get(one.kind, '')}",
                 text + more,
                 check=lambda text: read_value(one.kind, text)[1],
                 lines=True,
@@ -185,8 +214,9 @@ class Form(Dialog[dict[str, Any]]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if self._editing is not None and self._input.display:
-            _, problem = read_value(self._editing.kind, event.value)
-            self.say(problem or self._editing.about or self._help)
+            value, problem = read_value(self._editing.kind, event.value)
+            noted = "" if problem else self._note(self._editing.name, {**self.values, self._editing.name: value})
+            self.say(problem or noted or self._editing.about or self._help)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self._take_line()
@@ -237,7 +267,7 @@ class Form(Dialog[dict[str, Any]]):
             return
         self._lines.action_step(way)
         following = self._fields.get(str(self._lines.key))
-        if typing and following is not None and following.kind not in ("yes", "choice", "several"):
+        if typing and following is not None and following.kind not in ("yes", "choice", "several", *_IN_LINES):
             self.action_edit()
 
     def action_take(self) -> None:
@@ -288,6 +318,57 @@ def _pretty(value: Any) -> str:
     return text if safe(text) == text else json.dumps(value, indent=2)
 
 
+_IN_LINES: Mapping[Kind, str] = {"list": " · one a line", "map": " · name: value, one a line", "json": " · JSON"}
+"""Kinds that are written in a box of their own, and how."""
+
+
+def written_value(kind: Kind, value: Any) -> str:
+    """A value as it is written in a box of its own."""
+    if kind == "list":
+        return "\n".join(value)
+    if kind == "map":
+        return "\n".join(f"{name}: {_plain(part)}" for name, part in value.items())
+    return _pretty(value) if kind == "json" else str(value)
+
+
+def can_write(kind: Kind, value: Any) -> bool:
+    """Whether a value that is written in lines is read back as it was, with nothing hidden in it."""
+    try:
+        text = written_value(kind, value)
+    except (AttributeError, RecursionError, TypeError, ValueError):
+        return False
+    read, problem = read_value(kind, text)
+    return problem is None and json.dumps(read) == json.dumps(value) and safe(text) == text
+
+
+def _plain(part: Any) -> str:
+    """A value of a map: a text as it is, unless it would be read as something else."""
+    plain = isinstance(part, str) and part == part.strip() and _read_part(part) == part
+    return part if plain else json.dumps(part, ensure_ascii=False)
+
+
+def _read_part(text: str) -> Any:
+    try:
+        return strictjson.loads(text)
+    except strictjson.JsonError:
+        return text
+
+
+def _read_map(text: str) -> tuple[Any, str | None]:
+    """What was written as a map, and what is wrong with it."""
+    read: dict[str, Any] = {}
+    for line in text.splitlines():
+        name, colon, part = (piece.strip() for piece in line.partition(":"))
+        if not line.strip():
+            continue
+        if not colon or not name:
+            return None, f"no name before a colon in {safe_line(line, 40)!r}"
+        if name in read:
+            return None, f"{safe_line(name, 40)} is given twice"
+        read[name] = _read_part(part)
+    return read or None, None
+
+
 def shown_value(value: Any) -> str:
     """A value as it is shown and typed."""
     if isinstance(value, bool):
@@ -308,6 +389,10 @@ def read_value(kind: Kind, text: str) -> tuple[Any, str | None]:
             return (int(text) if kind == "whole" else float(text)), None
         except ValueError:
             return None, f"{text!r} is not a {'whole ' if kind == 'whole' else ''}number"
+    if kind == "list":
+        return [line for line in text.split("\n") if line.strip()], None
+    if kind == "map":
+        return _read_map(text)
     if kind == "json":
         try:
             return strictjson.loads(text), None
