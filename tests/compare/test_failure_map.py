@@ -4,7 +4,8 @@ import pytest
 
 from tests.compare.labelled_runs import labelled_run, score
 from tests.compare.planted_faults import faulty_run
-from tui_evals.compare.failure_map import cluster_of, read_failure_map
+from tui_evals.compare.failure_map import cluster_of, read_changes, read_failure_map
+from tui_evals.compare.runs import read_comparison
 from tui_evals.present.failure_map import (
     change_text,
     cluster_text,
@@ -54,6 +55,22 @@ async def test_changes_are_held_against_the_run_before_and_keys_stay(tmp_path):
     assert {change_text(cluster).split()[-1] for cluster in maps[3].clusters} == {"points"}
     assert cluster_of(maps[2], maps[1].clusters[0].key[:6]) == maps[2].clusters[0]
     assert maps[2].earlier.key == first.key
+
+
+async def test_what_broke_or_was_fixed_is_grouped_by_what_is_judged_otherwise(tmp_path):
+    path, before = await faulty_run(tmp_path, 60, healthy=True)
+    _, after = await faulty_run(tmp_path, 60)
+    with Reader(path) as reader:
+        for runs, kind in (((before, after), "broken"), ((after, before), "fixed")):
+            comparison = read_comparison(reader, [run.id for run in runs])
+            changes = read_changes(reader, comparison)
+            assert list(changes) == [kind]
+            assert [one.evaluator for one in changes[kind]] == ["Length", "Includes", "Relevance"]
+            assert changes[kind][0].columns == ("big · friendly",)
+            listed = [number for one in changes[kind] for number in one.lines]
+            assert len(listed) == len(set(listed))
+            assert set(listed) == {at for at, line in enumerate(comparison.lines) if kind in line.kinds}
+            assert "words, more than 30" in changes[kind][0].lines[min(changes[kind][0].lines)]
 
 
 async def test_reasons_that_differ_in_a_deciding_word_stay_apart_and_rare_ones_go_together(tmp_path):

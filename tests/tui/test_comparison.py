@@ -5,6 +5,7 @@ from rich.cells import cell_len
 
 from tests.tui.comparisons import against, comparison, faced, figure, line, passes, record, side
 from tests.tui.stored_runs import HOSTILE, text_of
+from tui_evals.compare.failure_map import Change
 from tui_evals.compare.runs import KINDS, SharedRates
 from tui_evals.store.records import AnswerRecord
 from tui_evals.text.safe import safe_line
@@ -18,6 +19,7 @@ from tui_evals.tui.compare.rows import (
     head_lines,
     line_row,
     lines_of_kinds,
+    listed_changes,
     verdict_style,
 )
 
@@ -164,9 +166,69 @@ def test_a_line_fits_its_width_whatever_the_item_is_called(width, one):
 def test_the_list_holds_the_kinds_asked_for_under_the_numbers_of_their_lines():
     found = comparison([line(), line("same"), line()])
     numbers = lines_of_kinds(found.lines, ("broken",), None)
-    rows = LineRows(found, numbers, ("broken",), 60)
+    rows = LineRows(found, listed_changes(found.lines, {}, ("broken",)), ("broken",), 60)
     assert [row.key for row in rows] == numbers == [0, 2]
     assert [rows.find(key) for key in (0, 1, 2, None)] == [0, None, 1, None]
+
+
+REASON = "it names no days"
+
+
+def changed(*numbers, columns=(), reason=REASON):
+    return Change("Includes", "", reason, dict.fromkeys(numbers, reason), columns)
+
+
+def test_changes_come_first_and_those_for_one_reason_stay_together():
+    kinds = ("same", "changed", "broken", "fixed", "broken", "gone", "broken")
+    found = comparison([line(kind) for kind in kinds])
+    changes = {"broken": [changed(4, 6)], "fixed": [changed(3)]}
+    listed = listed_changes(found.lines, changes, KINDS)
+    assert [(one.kind, bool(one.change), list(one.numbers)) for one in listed] == [
+        ("broken", True, [4, 6]),
+        ("broken", False, [2]),
+        ("fixed", True, [3]),
+        ("gone", False, [5]),
+        ("changed", False, [1]),
+        ("same", False, [0]),
+    ]
+    rows = LineRows(found, listed, KINDS, 70)
+    assert text_of(rows)[0].startswith(f"✗ 2 broken  Includes · {REASON}")
+    assert [row.key for row in rows] == [None, 4, 6, 2, None, 3, 5, 1, 0]
+    assert [rows.find(key) for key in (4, 3, 0)] == [1, 5, 8]
+    assert listed_changes(found.lines, changes, ("broken",), {line.answers[0].id for line in found.lines[:0]}) == []
+
+
+@pytest.mark.parametrize("width", [20, 48, 62, 80, 158])
+def test_a_change_says_how_many_of_what_and_where_in_any_width(width):
+    found = comparison([line(column=HOSTILE)] * 3)
+    listed = listed_changes(found.lines, {"broken": [changed(0, 1, 2, columns=(HOSTILE,), reason=HOSTILE)]}, KINDS)
+    rows = LineRows(found, listed, KINDS, width)
+    assert text_of(rows)[0].startswith("✗ 3 broken")
+    assert fits(rows[:1], width)
+
+
+GRID = {"targets": ("assistant-of-the-shop-big", "assistant-of-the-shop-small"), "prompts": ("a/short", "a/friendly")}
+
+
+def test_the_column_that_tells_lines_apart_stays_when_statuses_lose_their_words():
+    names = [f"{target} · {prompt}" for target in GRID["targets"] for prompt in GRID["prompts"]]
+    found = comparison(
+        [line(column=name, item="policy-0009") for name in names], sides=(side(1, **GRID), side(2, **GRID))
+    )
+    for width in (47, 62, 78, 110):
+        told = text_of(LineRows(found, listed_changes(found.lines, {}, KINDS), KINDS, width))
+        assert ["big · short" in told[0], "small · friendly" in told[3]] == [True, True], width
+    assert "✓ → ✗" in text_of(LineRows(found, listed_changes(found.lines, {}, KINDS), KINDS, 47))[0]
+
+
+def test_the_rates_of_several_columns_are_a_table_with_the_largest_difference_first():
+    names = [(f"{target} · {prompt}",) * 2 for target in GRID["targets"] for prompt in GRID["prompts"]]
+    shared = [SharedRates(both, "", (figure(9, 10), figure(9 - 3 * (at == 2), 10))) for at, both in enumerate(names)]
+    sides = (side(1, **GRID), side(2, **GRID))
+    lines = [line(column=name) for name, _ in names]
+    text = text_of(head_lines(comparison(lines, sides=sides, columns=shared), 100, tall=True))
+    assert [one.split()[0] for one in text[:3]] == ["A", "B", "passes"]
+    assert text[3].split() == ["small", "·", "short", "90.0", "%", "60.0", "%", "10", "items"]
 
 
 def test_a_line_is_listed_when_one_of_its_answers_is_wanted_and_one_of_its_kinds():

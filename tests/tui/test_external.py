@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from textual.app import App, SuspendNotSupported
 
+from tests.tui.stored_runs import add_run, fresh
+from tests.tui.story import at_the_workbench
 from tests.tui.test_editor import Bench, press, until, workspace
 from tui_evals.tui import external_programs as external
 from tui_evals.tui.external_programs import NotEdited, edit_in_editor, editor_command
@@ -225,3 +227,35 @@ def test_a_real_terminal_is_lent_and_taken_back(editor, tmp_path):
         timeout=60,
     )
     assert "EDITOR SAYS True True" in done.stdout and "RESULT new" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other desktops have an opener of their own")
+async def test_a_report_is_written_by_a_key_and_a_page_opens_in_the_browser_of_the_desktop(tmp_path, monkeypatch):
+    opener = tmp_path / "bin" / "xdg-open"
+    opener.parent.mkdir()
+    opener.write_text(f'#!/bin/sh\necho "$1" >> {shlex.quote(str(tmp_path / "opened"))}\n')
+    opener.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{opener.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    path = fresh(tmp_path)
+    runs = [await add_run(path, [(verdict, "an answer")] * 3, name=verdict) for verdict in ("pass", "fail")]
+    async with at_the_workbench(tmp_path, run=runs[1].key, size=(120, 40)) as person:
+        await person.press("6")
+        await person.sees("fail")
+        await person.press("X")
+        await person.sees("a page to read and to send")
+        await person.type("html")
+        await person.press("enter")
+        await person.sees("it opens in the browser")
+        file = tmp_path / ".evals" / "results" / f"{runs[1].key}.html"
+        assert "an answer" in file.read_text()
+        await person.until(lambda: (tmp_path / "opened").exists() and (tmp_path / "opened").read_text() == f"{file}\n")
+        await person.press("space", "space", "X")
+        await person.sees("report of the 2 marked runs")
+        await person.type("jsonl")
+        await person.press("enter")
+        await person.sees("wrote")
+        await person.until(lambda: list((tmp_path / ".evals" / "results").glob("*-*.jsonl")))
+        monkeypatch.setenv("SSH_CONNECTION", "1 2 3 4")
+        assert not external.open_in_browser(file)

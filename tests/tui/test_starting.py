@@ -4,13 +4,14 @@ import threading
 
 import pytest
 
+from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.start import PreparedRun
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.config import RunDefaults, Settings
-from tui_evals.tui.runs.starting import fields_of, first_values, of_file, run_values, with_prompts
+from tui_evals.tui.runs.starting import fields_of, first_values, run_values, with_prompts
 from tui_evals.tui.widgets.form import DONE, LEAVE
 from tui_evals.tui.widgets.lines import Lines
 
@@ -67,13 +68,33 @@ async def test_to_run_another_dataset_than_the_open_one_one_is_told_to_open_it(t
         await person.sees("this is another dataset than the open one: enter opens it, then r runs it")
 
 
-def test_the_configured_target_is_chosen_and_the_last_one_offered():
+async def test_the_form_begins_as_the_last_run_of_the_dataset_wherever_it_was_started_and_is_whole_at_once(tmp_path):
+    write(tmp_path / "data.json", DATA)
+    configure(tmp_path, '[run]\ntargets = ["demo:other"]\n')
+    path = fresh(tmp_path)
+    await add_run(path, [("pass", "a")], source="other.json", targets=("gone",))
+    await add_run(path, [("pass", "a")], source="data.json", targets=("demo",), config={"repeats": 3})
+    async with at_the_workbench(tmp_path, dataset="data.json", size=(80, 24)) as person:
+        heights = []
+        person.app.post_display_hook = lambda: heights.append(
+            [lines.size.height for lines in person.app.screen.query("#fields")]
+        )
+        await person.press("r")
+        await person.sees("12 calls")
+        form = person.app.screen
+        assert form.values["targets"] == ["demo"] and form.values["repeats"] == 3 and "ask again" not in form.values
+        assert form.query_one("#fields", Lines).key is DONE
+        shown = [height for height, *_ in filter(None, heights)]
+        assert len(shown) > 1 and min(shown) > len(form.values) + 5
+
+
+def test_for_another_dataset_the_configured_target_is_chosen_and_the_last_one_offered(tmp_path):
     configured = Settings(targets={"a": TargetConfig(name="a", model="openai/a")}, judge="a")
     last = {"targets": ["b"], "other targets": "openai/c", "repeats": 3}
-    assert first_values(last, configured) == {"targets": ["a"], "repeats": 3, "judge": "a"}
+    assert first_values(last, configured, tmp_path) == {"targets": ["a"], "repeats": 3, "judge": "a"}
     named = Settings(run=RunDefaults(targets=("d",)))
-    assert first_values({}, named) == {"targets": ["d"]}
-    assert first_values(last, Settings()) == last
+    assert first_values({}, named, tmp_path) == {"targets": ["d"]}
+    assert first_values(last, Settings(), tmp_path) == last
     targets = fields_of(configured, ("b", "openai/c"))[0]
     assert tuple(targets.choices) == ("a", "b", "openai/c", "demo")
 
@@ -108,6 +129,10 @@ async def test_the_form_chooses_prompts_and_varies_parameters(tmp_path):
 
 def test_what_is_varied_is_remembered_for_its_dataset_only(tmp_path):
     last = {"file": str(tmp_path / "a.json"), "targets": ["t"], "prompts": ["p.prompty"], "parameters": "seed=1,2"}
-    assert of_file(last, tmp_path / "b.json") == {"targets": ["t"]}
-    assert of_file(last, tmp_path / "a.json") == {name: value for name, value in last.items() if name != "file"}
+    own = {name: value for name, value in last.items() if name != "file"}
+    configured = Settings(run=RunDefaults(targets=("d",)))
+    assert first_values(last, Settings(), tmp_path / "b.json") == {"targets": ["t"]}
+    assert first_values(last, configured, tmp_path / "b.json") == {"targets": ["d"]}
+    for settings in (Settings(), configured):
+        assert first_values(last, settings, tmp_path / "a.json") == own
     assert with_prompts({"prompts": ["gone"]}, ("p.prompty",)) == {"prompts": ["gone"]}

@@ -1,4 +1,7 @@
-"""The failure map of a run: its groups of failures, what each has in common, and what an earlier run has of it."""
+"""The failure map of a run: its groups of failures, what each has in common, and what an earlier run has of it.
+
+Lines of a comparison that broke or were fixed are grouped by the same reasons.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from math import fsum
 from operator import attrgetter
 from typing import Literal, get_args
 
+from tui_evals.compare.runs import Comparison
+from tui_evals.compare.sides import Kind
 from tui_evals.store.baselines import baseline_of
-from tui_evals.store.failures import FailureGroup, FailureGroups
+from tui_evals.store.failures import Failure, FailureGroup, FailureGroups
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -203,3 +208,76 @@ def in_clusters(failures: FailureMap, answers: Iterable[int]) -> Mapping[int, Se
         for answer in wanted.intersection(cluster.answers):
             found[answer].append(cluster)
     return found
+
+
+# -- what changed between runs
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Lines of a comparison that broke, or were fixed, for one reason."""
+
+    evaluator: str
+    """Empty where one of the two runs has no answer that could be judged."""
+    code: str
+    reason: str
+    lines: Mapping[int, str]
+    """The numbers of the lines in their order, each with the reason in its own words."""
+    columns: tuple[str, ...]
+    """The few columns that hold most of them; empty where no few do."""
+
+
+Changes = Mapping[Kind, Sequence[Change]]
+"""What changed by its kind, the reason that most lines have first; a line is in one change of its kind."""
+
+_VERDICT_KINDS: tuple[Kind, ...] = ("broken", "fixed")
+
+
+def read_changes(reader: Reader, comparison: Comparison) -> Changes:
+    """What broke and what was fixed, by the evaluators that judge otherwise now and their reasons."""
+    failing: dict[Kind, dict[int, int]] = {kind: {} for kind in _VERDICT_KINDS}
+    passing: dict[int, int] = {}
+    wanted: defaultdict[int, set[int]] = defaultdict(set)
+    for number, line in enumerate(comparison.lines):
+        for kind in _VERDICT_KINDS:
+            if kind not in line.kinds:
+                continue
+            later = line.kinds.index(kind) + 1
+            failed, passed = (later, 0) if kind == "broken" else (0, later)
+            one, other = line.answers[failed], line.answers[passed]
+            if one is not None and other is not None:
+                failing[kind][one.id] = number
+                passing[one.id] = other.id
+                wanted[failed].add(one.id)
+                wanted[passed].add(other.id)
+    failures: defaultdict[int, list[Failure]] = defaultdict(list)
+    for place, ids in wanted.items():
+        for failure in reader.failed_verdicts(comparison.sides[place].run):
+            if failure.answer in ids:
+                failures[failure.answer].append(failure)
+    otherwise = {answer: _judged_otherwise(failures[answer], failures[other]) for answer, other in passing.items()}
+    return {
+        kind: _changes(comparison, numbers, [one for answer in numbers for one in otherwise[answer]])
+        for kind, numbers in failing.items()
+        if numbers
+    }
+
+
+def _judged_otherwise(failed: Sequence[Failure], passed: Sequence[Failure]) -> Sequence[Failure]:
+    """What fails one answer and not the other; all that fails it where that is the same."""
+    both = {one.evaluator for one in passed}
+    return [one for one in failed if one.evaluator not in both] or failed
+
+
+def _changes(comparison: Comparison, numbers: Mapping[int, int], failures: Iterable[Failure]) -> Sequence[Change]:
+    changes: list[Change] = []
+    taken: set[int] = set()
+    whole = Counter[int | str](line.column for line in comparison.lines)
+    for group in sorted(FailureGroups(failures), key=lambda one: -len(one.failures)):
+        own = {numbers[one.answer]: one.reason for one in group.failures if numbers[one.answer] not in taken}
+        taken |= own.keys()
+        if own:
+            columns = _concentrated(Counter[int | str](comparison.lines[number].column for number in own), whole)
+            lines = dict(sorted(own.items()))
+            changes.append(Change(group.evaluator, group.code, group.reason, lines, tuple(map(str, columns))))
+    return sorted(changes, key=lambda one: (-len(one.lines), min(one.lines)))

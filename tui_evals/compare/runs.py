@@ -48,7 +48,8 @@ KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", 
 MAX_RUNS = 4
 """How many runs stand beside each other."""
 
-_BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
+BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
+"""The kinds in the order in which lines are listed: changes first."""
 SHARED_KINDS: frozenset[Kind | None] = frozenset(("broken", "fixed", "changed", "same"))
 """What has an answer in both runs that can be compared."""
 _VERDICTS: Mapping[AnswerStatus, Verdict] = {
@@ -100,7 +101,7 @@ class ComparedLine(NamedTuple):
     @property
     def kind(self) -> Kind:
         """What calls for attention first among its kinds."""
-        return next(kind for kind in _BY_ATTENTION if kind in self.kinds)
+        return next(kind for kind in BY_ATTENTION if kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)

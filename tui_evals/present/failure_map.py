@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.compare.failure_map import Cluster, FailureMap, read_failure_map
+from tui_evals.compare.failure_map import Change, Cluster, FailureMap, read_failure_map
 from tui_evals.present.answers import answer_name, complaints, expected_text, plain_reason, prompt_text
 from tui_evals.present.columns import fit, table, wrap
 from tui_evals.store.filters import parse_filter
@@ -68,8 +68,8 @@ def change_text(cluster: Cluster) -> str:
     return f"{100 * cluster.more_share:+.0f} points".replace("-", "−")
 
 
-def name_text(cluster: Cluster) -> str:
-    """The evaluator and the reason of a cluster, on one line."""
+def name_text(cluster: Cluster | Change) -> str:
+    """The evaluator and the reason of a cluster or a change, on one line."""
     who = safe_line(cluster.evaluator, 40)
     if not cluster.evaluator:
         return f"error · {safe_line(plain_reason(cluster.reason) or cluster.code, 200)}"

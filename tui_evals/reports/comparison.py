@@ -222,7 +222,7 @@ def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[s
 
 
 KINDS = {
-    "csv": ReportKind((".csv",), _csv, has_companion=True),
-    "json": ReportKind((".json",), _json, has_companion=True),
-    "jsonl": ReportKind((".jsonl",), _json_lines, has_companion=True),
+    "csv": ReportKind((".csv",), _csv, has_companion=True, about="a table with a row for each answer"),
+    "json": ReportKind((".json",), _json, has_companion=True, about="the figures and every answer, for programs"),
+    "jsonl": ReportKind((".jsonl",), _json_lines, has_companion=True, about="a line of JSON for each answer"),
 }

@@ -145,4 +145,8 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-KINDS = {"html": ReportKind((".html", ".htm"), lambda reader, runs, raw: chunks(reader, runs))}
+KINDS = {
+    "html": ReportKind(
+        (".html", ".htm"), lambda reader, runs, raw: chunks(reader, runs), about="a page to read and to send"
+    )
+}

@@ -339,4 +339,4 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
-KINDS = {"inspect": ReportKind((".inspect.json",), _write, has_companion=True)}
+KINDS = {"inspect": ReportKind((".inspect.json",), _write, has_companion=True, about="a log for Inspect")}

@@ -259,7 +259,11 @@ def _xml_text(text: str) -> str:
     return _NOT_XML.sub("\ufffd", safe(text))
 
 
-KINDS = {"junit": ReportKind((".xml",), lambda reader, runs, raw: suites(reader, runs), has_companion=True)}
+KINDS = {
+    "junit": ReportKind(
+        (".xml",), lambda reader, runs, raw: suites(reader, runs), has_companion=True, about="test results for CI"
+    )
+}
 
 
 MOST = 10

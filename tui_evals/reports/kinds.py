@@ -34,6 +34,8 @@ class ReportKind:
     """Whether it can be shown, and not only be written into a file."""
     has_companion: bool = False
     """Whether an importer reads it, so that a file next to it keeps what it has no place for."""
+    about: str = ""
+    """What it is for, in a few words."""
 
 
 GROUP = "tui_evals.reports"

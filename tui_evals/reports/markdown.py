@@ -302,4 +302,6 @@ def _figure_cells(rate: Figure | None, passed: int, judged: int) -> list[str]:
     return [f"{passed:,} of {judged:,} ({percent(rate.value)}{items})", interval_text(rate) or "n/a"]
 
 
-KINDS = {"md": ReportKind((".md",), lambda reader, runs, raw: summary(reader, runs))}
+KINDS = {
+    "md": ReportKind((".md",), lambda reader, runs, raw: summary(reader, runs), about="a summary for a pull request")
+}

@@ -301,4 +301,4 @@ def _write(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[str]:
     return chain.from_iterable(log_lines(reader, run) for run in runs)
 
 
-KINDS = {"oaieval-log": ReportKind((".log",), _write, has_companion=True)}
+KINDS = {"oaieval-log": ReportKind((".log",), _write, has_companion=True, about="a log of OpenAI Evals")}

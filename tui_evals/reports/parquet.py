@@ -89,4 +89,4 @@ def _write(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[bytes]
     return table(*(comparison.rows(reader, runs) if len(runs) > 1 else results.rows(reader, runs[0])))
 
 
-KINDS = {"parquet": ReportKind((".parquet",), _write, missing=_missing, is_text=False)}
+KINDS = {"parquet": ReportKind((".parquet",), _write, missing=_missing, is_text=False, about="a table for data frames")}

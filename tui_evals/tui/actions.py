@@ -98,6 +98,13 @@ ACTIONS: tuple[Action, ...] = (
         "Pause the run, let a paused or interrupted one go on, or ask the errors of a finished one again.",
     ),
     Action("everywhere", "stop", "x", "stop", "Stop the run once what is in flight has its answer."),
+    Action(
+        "everywhere",
+        "report",
+        "X",
+        "report",
+        "Write a report or an export of the run, or of the marked runs compared: HTML, CSV, JSON and others.",
+    ),
     Action("everywhere", "workers", "M", "workers", "The workers of the run on screen: who is there, and how busy."),
     Action("everywhere", "save", "ctrl+s", "save", "Save the dataset.", True),
     Action("everywhere", "save_as", "W", "save as", "Save the dataset under another name."),

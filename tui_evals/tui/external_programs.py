@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -77,6 +78,22 @@ def edit_file(app: Lender, file: Path, line: int = 1) -> str | None:
     except NotEdited as problem:
         return str(problem)
     return _run_editor(app, [*command, *_at_line(command[0], file, line)])
+
+
+def open_in_browser(file: Path) -> bool:
+    """Show a page in the browser of the desktop; False where there is none, as over SSH."""
+    if os.environ.get("SSH_CONNECTION"):
+        return False
+    if sys.platform == "win32":
+        os.startfile(file)
+        return True
+    desktop = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    opener = shutil.which("open" if sys.platform == "darwin" else "xdg-open") if desktop else None
+    if opener is None:
+        return False
+    silent: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    subprocess.Popen([opener, str(file)], start_new_session=True, **silent)
+    return True
 
 
 def editor_command(variables: Mapping[str, str]) -> list[str]:

@@ -69,6 +69,10 @@ class Pane(Vertical):
         """The run that pause, stop and the like act on from here."""
         return self.watching.run
 
+    def marked_runs(self) -> Sequence[RunRow]:
+        """The runs that are marked here."""
+        return ()
+
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now, as a sentence; None when it can."""
         return None

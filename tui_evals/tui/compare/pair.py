@@ -220,6 +220,8 @@ def _judged_lines(judged: JudgedLine, later: int, width: int) -> list[Row]:
     if (one is None and other is None) or (one and other and (one.score, one.result) == (other.score, other.result)):
         return []
     rows = [row(fit(judged.key, min(24, width // 3), "strong"), " ", _result(one), (" → ", "dim"), _result(other))]
+    if one and other and one.reason and other.reason and width >= NARROWEST:
+        return rows + _facing_reasons(one.reason, other.reason, NAMES[later], width)
     for name, record in (("A", one), (NAMES[later], other)):
         reason = wrapped(record.reason[:_REASON], max(width - 4, 1))[:_REASON_LINES] if record else []
         rows += [
@@ -227,6 +229,25 @@ def _judged_lines(judged: JudgedLine, later: int, width: int) -> list[Row]:
             for number, part in enumerate(reason)
             if part
         ]
+    return rows
+
+
+def _facing_reasons(first: str, other: str, name: str, width: int) -> list[Row]:
+    """The reasons of both runs, side by side."""
+    half = (width - 3) // 2
+    sides = [wrapped(reason[:_REASON], max(half - 4, 1))[:_REASON_LINES] for reason in (first, other)]
+    rows = []
+    for number, (left, right) in enumerate(zip_longest(*sides, fillvalue="")):
+        letters = ("A", name) if not number else (" ", " ")
+        rows.append(
+            row(
+                (f"  {letters[0]} ", "accent"),
+                fit(left, half - 4, "dim"),
+                (" │ ", "dim"),
+                (f"{letters[1]} ", "accent"),
+                (right, "dim"),
+            )
+        )
     return rows
 
 

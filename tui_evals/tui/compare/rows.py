@@ -3,38 +3,64 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from tui_evals.compare.failure_map import Change, Changes, read_changes
 from tui_evals.compare.measures import Column as ColumnKey
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide, read_columns, read_comparison
+from tui_evals.compare.runs import (
+    BY_ATTENTION,
+    KINDS,
+    ComparedLine,
+    Comparison,
+    RunSide,
+    SharedRates,
+    read_columns,
+    read_comparison,
+)
 from tui_evals.compare.sides import Answer, Kind
+from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence, measured_sentence
 from tui_evals.present.answers import expected_text
-from tui_evals.present.columns import GAP, Column, Names, cell_width, elide, fit_columns, names_of
+from tui_evals.present.columns import (
+    GAP,
+    Column,
+    Names,
+    cell_width,
+    cut,
+    elide,
+    fit_columns,
+    names_of,
+    table,
+    told_apart,
+)
 from tui_evals.present.comparisons import (
     KIND_LOOKS,
     RateRow,
     difference_verdict,
     direction,
+    items_text,
     rate_rows,
     side_name,
     stop_notes,
     usage_lines,
 )
+from tui_evals.present.failure_map import name_text
 from tui_evals.present.figures import interval_text
+from tui_evals.present.grid import named_columns
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, expected_item, rejudged_now
 from tui_evals.text.chats import question_text
-from tui_evals.text.measures import number
+from tui_evals.text.measures import counted, number
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.answer_context import answer_as_text, messages_of, unit_of
@@ -42,8 +68,12 @@ from tui_evals.tui.rows import LazyRows, Piece, Row, Style, fit, look_piece, par
 
 _UNBROKEN = "\u00a0"
 _SAYS = 3
+_RATES = 6
+"""Columns of runs whose pass rates are above the list."""
 _STATUS = 10
 _ITEM = 16
+_COLUMN = 24
+"""Cells of a target or a prompt in a list."""
 _MEASURED = 2_000
 """Lines of which every cell is measured."""
 
@@ -64,16 +94,20 @@ def kind_shown(line: ComparedLine, kinds: Collection[Kind]) -> Kind:
 def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
     """The runs, their pass rates, whether the difference can be chance, and the kinds; more where there is room."""
     several = len(comparison.sides) > 2
-    rates = rate_rows(comparison)
+    rates, shorts = rate_rows(comparison), short_columns(comparison)
+    in_table = tall and len(comparison.rates) > 1
     rows = [
         _run_line(
             side,
             [rate for rate in rates if rate.letter == NAMES[place]],
             comparison.against[place - 1] if place and several else None,
             width,
+            None if in_table else shorts,
         )
         for place, side in enumerate(comparison.sides)
     ]
+    if in_table:
+        rows += _rates_table(comparison, shorts, width)
     if tall or not several:
         for name, against in zip(NAMES[1:], comparison.against, strict=False):
             rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, width, tall)]
@@ -102,8 +136,37 @@ def verdict_style(test: MeasuredDifference) -> Style:
     return tones.get(direction(test), "strong") if test.shown else ""
 
 
-def _run_line(side: RunSide, rates: Sequence[RateRow], against: RunDifference | None, width: int) -> Row:
-    text, brief = _rates_text(rates), _rates_text(rates, brief=True)
+def _rates_table(comparison: Comparison, shorts: Mapping[str, str], width: int) -> Iterator[Row]:
+    """The pass rates of every column in all runs, those first that differ most."""
+
+    def differ(shared: SharedRates) -> float:
+        values = [figure.value for figure in shared.figures if figure is not None]
+        return max(values, default=0.0) - min(values, default=0.0)
+
+    letters = NAMES[: len(comparison.sides)]
+    cells = [("passes", *letters, "of")]
+    ordered = sorted(comparison.rates, key=lambda shared: -differ(shared))
+    for shared in ordered[:_RATES]:
+        named = next(name for name in shared.names if name) if any(shared.names) else ""
+        items = next((items_text(figure) for figure in shared.figures if figure is not None), "")
+        rates = (percent(figure.value if figure else None) for figure in shared.figures)
+        cells.append((shorts.get(named, named), *rates, items))
+    heading, *lines = table(cells, right=range(1, len(letters) + 1), names=(0,), room=width)
+    yield row((heading, "dim"))
+    yield from (row(line) for line in lines)
+    if len(ordered) > _RATES:
+        yield row((f"and {counted(len(ordered) - _RATES, 'more column')}, whose rates differ less", "dim"))
+
+
+def _run_line(
+    side: RunSide,
+    rates: Sequence[RateRow],
+    against: RunDifference | None,
+    width: int,
+    shorts: Mapping[str, str] | None,
+) -> Row:
+    """A run with its pass rates, which a table has where no short names of its columns are given."""
+    text, brief = ("", "") if shorts is None else (_rates_text(rates, shorts), _rates_text(rates, shorts, brief=True))
     own = f"{side_name(side)} {side.run.key}"
     short = _short_verdict(against) if against else ""
     if len(text) + len(own) + len(short) + 7 > width:
@@ -115,10 +178,11 @@ def _run_line(side: RunSide, rates: Sequence[RateRow], against: RunDifference | 
     return row(*pieces, text, "  ", fit(short, width - name - 6 - len(text), verdict_style(against.passes)))
 
 
-def _rates_text(rates: Sequence[RateRow], *, brief: bool = False) -> str:
+def _rates_text(rates: Sequence[RateRow], shorts: Mapping[str, str], *, brief: bool = False) -> str:
     """The pass rates of a run over the items that all runs judged: one for each column."""
     if len(rates) > 1:
-        return "passes " + " · ".join(f"{safe_line(rate.column, 40)} {rate.rate} of {rate.items}" for rate in rates)
+        told = (f"{safe_line(shorts.get(rate.column, rate.column), 40)} {rate.rate} of {rate.items}" for rate in rates)
+        return "passes " + " · ".join(told)
     (rate,) = rates
     if rate.figure is None:
         return "n/a"
@@ -169,6 +233,12 @@ class LineColumns:
     columns: Sequence[Column]
     names: Names
     runs: int
+    shorts: Mapping[str, str] = field(default_factory=dict)
+    """Columns of the runs by what tells each from the others."""
+
+    def short(self, column: str) -> str:
+        """A column of the runs as it is named in the list."""
+        return self.shorts.get(column, column)
 
     @property
     def several(self) -> bool:
@@ -188,23 +258,60 @@ class LineColumns:
             yield fit(text, column.width, style)
 
 
-def columns_of(comparison: Comparison, width: int) -> LineColumns:
-    """The columns of the lines of a comparison: the statuses in words, unless the items would have no room then."""
+def columns_of(comparison: Comparison, width: int, listed: Sequence[ListedChange] = ()) -> LineColumns:
+    """The columns of the lines of a comparison: the statuses in words, unless what tells lines apart needs the room."""
     lines, runs = comparison.lines, len(comparison.sides)
-    names = names_of(line.item for line in lines)
-    worded = fit_columns(_columns(lines, runs, names, width, words=True), width)
-    item = next((column.width for column in worded if column.by == "item"), 0)
-    statuses = [name for name in NAMES[:runs] if all(column.by != name for column in worded)]
-    if item < min(_ITEM, names.wanted) or statuses:
-        worded = fit_columns(_columns(lines, runs, names, width, words=False), width)
-    return LineColumns(worded, names, runs)
+    names, shorts = names_of(line.item for line in lines), short_columns(comparison)
+    changes = [one.change for one in listed if one.change]
+    reason = max((cell_width(safe_line(one.reason, 200)) for one in changes), default=0)
+    for words in (True, False):
+        wanted = list(_columns(lines, runs, names, shorts, reason, width, words=words))
+        fitted = fit_columns(wanted, width)
+        shown = {column.by: column.width for column in fitted}
+        narrowed = any(
+            shown.get(column.by, 0) < (min(_ITEM, names.wanted) if column.by == "item" else column.wanted)
+            for column in wanted
+            if column.by in ("item", "column", *NAMES[:runs])
+        )
+        if not narrowed:
+            break
+    return LineColumns(fitted, names, runs, shorts)
 
 
-def _columns(lines: Sequence[ComparedLine], runs: int, names: Names, width: int, *, words: bool) -> Iterator[Column]:
+def short_columns(comparison: Comparison) -> dict[str, str]:
+    """The columns of the runs, each by what tells it from the others."""
+    run = comparison.sides[0].run
+    known = {column.name: column for column in named_columns(run)}
+    names = list(dict.fromkeys(line.column for line in comparison.lines if line.column))
+    parts = [known[name].parts or (known[name].short,) if name in known else (name,) for name in names]
+    if len({len(one) for one in parts}) != 1:
+        return {}
+    told = [dict(zip(once, told_apart(once, _COLUMN), strict=True)) for once in map(_once, zip(*parts, strict=True))]
+    return {
+        name: " · ".join(short[part] for short, part in zip(told, one, strict=True))
+        for name, one in zip(names, parts, strict=True)
+    }
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _columns(
+    lines: Sequence[ComparedLine],
+    runs: int,
+    names: Names,
+    shorts: Mapping[str, str],
+    reason: int,
+    width: int,
+    *,
+    words: bool,
+) -> Iterator[Column]:
     places = max((cell_width(_beside_item(line)) for line in islice(lines, _MEASURED)), default=0)
     scored = islice(lines, _MEASURED) if runs == 2 else ()
     scores = max((cell_width(score_words(line.answers)) for line in scored), default=0)
-    columns = max((cell_width(safe_line(line.column, 200)) for line in islice(lines, _MEASURED)), default=0)
+    named = {shorts.get(line.column, line.column) for line in islice(lines, _MEASURED)}
+    columns = max((cell_width(safe_line(name, 200)) for name in named), default=0)
     kind = max((len(line.kind) for line in lines), default=4) + 2
     yield Column("kind", "", kind, 100)
     least = min(_ITEM + places, max(width - kind - GAP - runs * (1 + GAP) - 2, 8))
@@ -212,33 +319,83 @@ def _columns(lines: Sequence[ComparedLine], runs: int, names: Names, width: int,
     for place, name in enumerate(NAMES[:runs]):
         arrow = 2 * (runs == 2 and place == 1)
         yield Column(name, name, (_STATUS if words else 1) + arrow, 98)
-    yield Column("scores", "", scores, 97)
-    yield Column("column", "", columns, 96, 8)
+    yield Column("column", "", columns, 97, max(width // 3, 8))
+    yield Column("scores", "", scores, 96)
+    yield Column("reason", "", reason, 95, _ITEM, rest=True)
+
+
+class ListedChange(NamedTuple):
+    """Lines that are listed one below the other, and what changed in all of them where that is known."""
+
+    kind: Kind
+    change: Change | None
+    numbers: Sequence[int]
+
+
+def listed_changes(
+    lines: Sequence[ComparedLine], changes: Changes, kinds: Collection[Kind], answers: Collection[int] | None = None
+) -> list[ListedChange]:
+    """The lines of some kinds that hold one of the answers: changes first, those for one reason together."""
+    by_kind: dict[Kind, list[int]] = {kind: [] for kind in BY_ATTENTION}
+    for place in lines_of_kinds(lines, kinds, answers):
+        by_kind[kind_shown(lines[place], kinds)].append(place)
+    listed: list[ListedChange] = []
+    for kind, numbers in by_kind.items():
+        left = dict.fromkeys(numbers)
+        for change in changes.get(kind, ()):
+            own = [place for place in change.lines if place in left]
+            listed += [ListedChange(kind, change, own)] if own else []
+            for place in own:
+                del left[place]
+        listed += [ListedChange(kind, None, list(left))] if left else []
+    return listed
 
 
 class LineRows(LazyRows):
-    """Some of the lines of a comparison; each row is made when it comes into view, its key is the line's number."""
+    """The lines of a comparison below what changed in them; the key of a row is the line's number."""
 
-    def __init__(self, comparison: Comparison, numbers: Sequence[int], kinds: Collection[Kind], width: int) -> None:
+    def __init__(
+        self, comparison: Comparison, listed: Sequence[ListedChange], kinds: Collection[Kind], width: int
+    ) -> None:
         self._lines = comparison.lines
-        self._numbers = numbers
         self._kinds = kinds
-        self._rows = {number: place for place, number in enumerate(numbers)}
-        self._shape = columns_of(comparison, width)
+        self._width = width
+        self._listed = listed
+        self._shape = columns_of(comparison, width, listed)
+        self._places = array("q")
+        """The numbers of the lines, and for what changed in those below it -1 less its place in the list."""
+        for place, one in enumerate(listed):
+            self._places.extend((*((-1 - place,) if one.change else ()), *one.numbers))
+        self._rows = {line: place for place, line in enumerate(self._places) if line >= 0}
+        self._reasons = {line: reason for one in listed if one.change for line, reason in one.change.lines.items()}
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._places)
 
     def row_at(self, number: int) -> Row:
-        place = self._numbers[number]
-        return line_row(self._lines[place], self._shape, self._kinds, place)
+        place = self._places[number]
+        if place < 0:
+            return change_row(self._listed[-1 - place], self._shape, self._width)
+        return line_row(self._lines[place], self._shape, self._kinds, place, self._reasons.get(place, ""))
 
     def find(self, key: Hashable) -> int | None:
         """The row of a line."""
         return self._rows.get(key) if isinstance(key, int) else None
 
 
-def line_row(line: ComparedLine, shape: LineColumns, kinds: Collection[Kind], key: Hashable) -> Row:
+def change_row(listed: ListedChange, shape: LineColumns, width: int) -> Row:
+    """What changed in the lines below: how many, the evaluator with its reason, and where most of them are."""
+    look, change = KIND_LOOKS[listed.kind], listed.change
+    count = Piece(f"{look.glyph} {len(listed.numbers):,} {look.word}  ", tone_style(look.tone))
+    where = " and ".join(shape.short(column) for column in change.columns) if change else ""
+    where = f" · in {where}" if where else ""
+    room = max(width - cell_width(count.text) - cell_width(where), 0)
+    if room < _ITEM:
+        room, where = max(width - cell_width(count.text), 0), ""
+    return row(count, (cut(name_text(change), room) if change else "", "strong"), (where, "dim"), ground="title")
+
+
+def line_row(line: ComparedLine, shape: LineColumns, kinds: Collection[Kind], key: Hashable, reason: str = "") -> Row:
     """One line: what became of it, which item, and how the runs did where there is room."""
     widths = {column.by: column.width for column in shape.columns}
     beside = _beside_item(line)
@@ -248,7 +405,8 @@ def line_row(line: ComparedLine, shape: LineColumns, kinds: Collection[Kind], ke
         "kind": kind_piece(kind_shown(line, kinds)),
         "item": Piece(item + beside),
         "scores": Piece(score_words(line.answers), "dim"),
-        "column": Piece(line.column, "dim"),
+        "column": Piece(shape.short(line.column), "dim"),
+        "reason": Piece(reason, "dim"),
     }
     for place, (name, answer) in enumerate(zip(NAMES, line.answers, strict=False)):
         arrow = "→ " if place and not shape.several else ""
@@ -323,10 +481,26 @@ class LineTexts:
     judged: tuple[JudgedLine, ...]
 
 
-def read_runs(database: Path, runs: Sequence[int], columns: tuple[ColumnKey, ColumnKey] | None = None) -> Comparison:
-    """Compare runs, or two columns of a single one; LookupError if one is gone."""
+def read_runs(
+    database: Path, runs: Sequence[int], columns: tuple[ColumnKey, ColumnKey] | None = None
+) -> tuple[Comparison, Changes]:
+    """Compare runs, or two columns of a single one, and group what changed; LookupError if one is gone."""
     with Reader(database) as reader:
-        return read_comparison(reader, runs) if columns is None else read_columns(reader, runs[0], columns)
+        comparison = read_comparison(reader, runs) if columns is None else read_columns(reader, runs[0], columns)
+        return comparison, read_changes(reader, comparison)
+
+
+def read_names(database: Path, runs: Sequence[int]) -> list[RunRow]:
+    """The runs that are to be compared, which are read at once; LookupError if one is gone."""
+    with Reader(database) as reader:
+        return [reader.run(number) for number in runs]
+
+
+def waiting_lines(runs: Sequence[RunRow], width: int) -> list[Row]:
+    """Which runs are being compared, until they are."""
+    letters = zip(NAMES, runs, strict=False)
+    rows = [row((f"{letter} ", "accent"), (fit(f"{run.name} {run.key}", width - 2))) for letter, run in letters]
+    return [*rows, row((f"Comparing {counted(sum(run.total for run in runs), 'answer')}…", "dim"))]
 
 
 _KIND_TERM = re.compile(r'(?<!\S)(!?)kind:("[^"]*"|\S*)')

@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.message import Message
 
+from tui_evals.compare.failure_map import Changes
 from tui_evals.compare.measures import Column
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
 from tui_evals.compare.sides import Kind
@@ -32,7 +33,10 @@ from tui_evals.tui.compare.rows import (
     kind_piece,
     kinds_of_filter,
     lines_of_kinds,
+    listed_changes,
+    read_names,
     read_runs,
+    waiting_lines,
 )
 from tui_evals.tui.messages import FightBattle
 from tui_evals.tui.pane import FeatureScreen
@@ -56,6 +60,9 @@ class CompareList(Vertical):
     def __init__(self) -> None:
         super().__init__(id="list")
         self._comparison: Comparison | None = None
+        self._changes: Changes = {}
+        self._order: Sequence[int] = ()
+        """The numbers of the lines as they are listed."""
         self.kinds: tuple[Kind, ...] = KINDS
         self.words = ""
         self.filter_words = ""
@@ -75,13 +82,14 @@ class CompareList(Vertical):
         """A sentence in place of the lines."""
         self.lines.show(lambda width: paragraph(text, width, "error" if wrong else "dim"))
 
-    def take(self, comparison: Comparison) -> None:
-        """List the lines of a comparison, the cursor on what broke first."""
-        self._comparison = comparison
+    def take(self, comparison: Comparison, changes: Changes) -> None:
+        """List the lines of a comparison, what broke first."""
+        self._comparison, self._changes = comparison, changes
         runs = len(comparison.sides)
         self._columns.display = runs > 2
         self._columns.show(lambda width: [columns_of(comparison, width).title()])
-        self._list(at=next((number for number, line in enumerate(comparison.lines) if "broken" in line.kinds), None))
+        self._list()
+        self.lines.to_key(next(iter(self._order), None))
 
     def only(self, *kinds: Kind) -> None:
         """Only lines of these kinds; all without one."""
@@ -95,18 +103,19 @@ class CompareList(Vertical):
         self.words, self._fitting, self._answers = words, kinds, answers
         self._list()
 
-    def _list(self, at: int | None = None) -> None:
+    def _list(self) -> None:
         comparison, words = self._comparison, self.words
         kinds = tuple(kind for kind in self.kinds if kind in self._fitting)
         if comparison is None:
             return
-        numbers = lines_of_kinds(comparison.lines, kinds, self._answers)
+        listed = listed_changes(comparison.lines, self._changes, kinds, self._answers)
+        self._order = [number for one in listed for number in one.numbers]
 
         def rows(width: int) -> Rows:
-            return LineRows(comparison, numbers, kinds, width) if numbers else empty_lines(self.kinds, words, width)
+            return LineRows(comparison, listed, kinds, width) if listed else empty_lines(self.kinds, words, width)
 
-        self.lines.show(rows, at=at)
-        left = f"{len(numbers):,} of {len(comparison.lines):,} lines"
+        self.lines.show(rows)
+        left = f"{len(self._order):,} of {len(comparison.lines):,} lines"
         self.filter_words = f"{left} · {words} · * shows all" if words else ""
         self.post_message(self.Listed())
 
@@ -126,11 +135,12 @@ class CompareList(Vertical):
                 self.words, self._fitting, self._answers = "", _EVERY, None
             numbers = numbers or lines_of_kinds(self._comparison.lines, (kind,), None)
             self.only()
-        here = self.lines.key if isinstance(self.lines.key, int) else -1
-        further: Callable[[int], bool] = (lambda number: number > here) if way > 0 else (lambda number: number < here)
-        later = [number for number in numbers if further(number)]
-        if numbers:
-            self.lines.to_key((later or numbers)[0 if way > 0 else -1])
+        of_kind = set(numbers)
+        places = [place for place, number in enumerate(self._order) if number in of_kind]
+        here = next((place for place, number in enumerate(self._order) if number == self.lines.key), -1)
+        further: Callable[[int], bool] = (lambda place: place > here) if way > 0 else (lambda place: place < here)
+        if places:
+            self.lines.to_key(self._order[([*filter(further, places)] or places)[0 if way > 0 else -1]])
 
 
 _NOTHING: dict[str, tuple[Kind, str]] = {
@@ -246,21 +256,22 @@ class CompareScreen(FeatureScreen):
 
     def on_mount(self) -> None:
         self.set_class(self.app.size.width >= _BESIDE, "beside")
-        self.list.say("Comparing…")
         give_keys(self.list.lines)
         self.offer_keys()
         self.run_worker(self._read(), group="comparing", name="comparing", exit_on_error=False)
 
     async def _read(self) -> None:
         try:
-            comparison = await asyncio.to_thread(read_runs, self.database, self._ids, self._columns)
+            runs = await asyncio.to_thread(read_names, self.database, self._ids)
+            self.list.lines.show(lambda width: waiting_lines(runs, width))
+            comparison, changes = await asyncio.to_thread(read_runs, self.database, self._ids, self._columns)
         except (LookupError, StoreError) as problem:
             self.list.say(f"The runs cannot be compared: {problem}.", wrong=True)
             return
         self.comparison = comparison
         self.facing.begin(ComparedItemFinder(self.database, comparison))
         self._head()
-        self.list.take(comparison)
+        self.list.take(comparison, changes)
         self.offer_keys()
         self.tell(self._why)
 

@@ -480,6 +480,10 @@ class RunsPane(Pane):
         if chosen is not None:
             self.post_message(CompareRuns([run.id for run in chosen.runs], chosen.why))
 
+    def marked_runs(self) -> Sequence[RunRow]:
+        """The marked runs that are still there."""
+        return [run for run in map(self._known, self._marks) if run is not None]
+
     def do_mark(self) -> None:
         """Mark the run, or not; when there are too many marks the oldest goes."""
         run = self.run_row()

@@ -280,9 +280,9 @@ async def start(
         return False
     file, data = editing.document.file, editing.data
     settings = app.workspace.settings
-    last = app.session.values.get("form") or {}
+    last = await asyncio.to_thread(last_values, app, file)
     prompts = await asyncio.to_thread(prompt_choices, file, app.workspace.root, data.get("prompt_file"))
-    begun = with_prompts(values or first_values(of_file(last, file), settings), prompts)
+    begun = with_prompts(values or first_values(last, settings, file), prompts)
     offered = offered_targets((*_named(begun), *_named(last)), settings)
 
     async def prepare_run(entered: Mapping[str, Any]) -> PreparedRun:
@@ -319,22 +319,41 @@ def with_prompts(values: Mapping[str, Any], prompts: Sequence[str]) -> dict[str,
     return {name: value for name, value in values.items() if name != "prompts"} | ({"prompts": named} if named else {})
 
 
-def of_file(last: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """The last values of the form; prompts and what was varied only where it is the same dataset."""
+_OF_DATASET = ("prompts", "parameters")
+_LATEST = 50
+"""Runs among which the latest one of the dataset is looked for."""
+
+
+def first_values(last: Mapping[str, Any], settings: Settings, file: Path) -> dict[str, Any]:
+    """What the form begins with: as the last run of this dataset was started.
+
+    From a run of another dataset come its settings, but neither prompts, parameters nor targets where some are
+    configured.
+    """
     own = last.get("file") == str(file)
-    return {
-        name: one for name, one in last.items() if name != "file" and (own or name not in ("prompts", "parameters"))
-    }
-
-
-def first_values(last: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """What the form begins with: as the last run was started, but with the targets that the configuration names."""
     found: dict[str, Any] = {"judge": settings.judge} if settings.judge else {}
-    found |= last
-    if configured := list(settings.run.targets) or list(settings.answering)[:1]:
+    found |= {name: one for name, one in last.items() if name != "file" and (own or name not in _OF_DATASET)}
+    configured = list(settings.run.targets) or list(settings.answering)[:1]
+    if configured and not (own and _targets(found)):
         found |= {"targets": configured}
         found.pop("other targets", None)
     return found
+
+
+def last_values(app: Desk, file: Path) -> Mapping[str, Any]:
+    """The values of the form as it was taken last, else those of the latest run of the dataset."""
+    last: Mapping[str, Any] = app.session.values.get("form") or {}
+    if last.get("file") == str(file):
+        return last
+    source = dataset_key(str(file), app.workspace.root)
+    with Reader(app.workspace.database) as reader:
+        run = next((run for run in reader.runs(_LATEST) if run.source == source and run.status == "finished"), None)
+    if run is None:
+        return last
+    values = {name: one for name, one in run_values(run).items() if name != "ask again"}
+    known = offered_targets(_named(values), app.workspace.settings).keys() | app.workspace.settings.words
+    known |= app.workspace.settings.targets.keys()
+    return {**last, **values, "file": str(file)} if known.issuperset(_named(values)) else last
 
 
 def _targets(values: Mapping[str, Any]) -> list[str]:

@@ -288,6 +288,10 @@ class Lines(ScrollView, can_focus=True):
             self.set_reactive(Widget.virtual_size, self.virtual_size.with_height(max(container_size.height, least)))
         return super()._size_updated(size, virtual_size, container_size, layout)
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """An automatic height fits the rows at the first layout too, before they are made for the screen."""
+        return super().get_content_height(container, viewport, width) if self._width else len(self._maker(width))
+
     def _fit(self) -> None:
         if self._text_width != self._width or (self._by_height and self.size.height != self._made_height):
             self._target_key = self.key if self._target_key is None else self._target_key
