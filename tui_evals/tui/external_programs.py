@@ -92,7 +92,9 @@ def open_in_browser(file: Path) -> bool:
     if opener is None:
         return False
     silent: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    subprocess.Popen([opener, str(file)], start_new_session=True, **silent)
+    opening = subprocess.Popen([opener, str(file)], start_new_session=True, **silent)
+    # Some openers last as long as the browser does.
+    threading.Thread(target=opening.wait, daemon=True).start()
     return True
 
 

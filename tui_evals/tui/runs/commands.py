@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ async def report(desk: Desk) -> None:
         desk.tell(f"the report was not written: {problem}", "error")
         return
     opened = kind == "html" and await asyncio.to_thread(open_in_browser, file)
-    desk.tell(f"wrote {file}{'; it opens in the browser' if opened else ''}")
+    named = os.path.relpath(file, desk.workspace.root)
+    desk.tell(f"wrote {named}{'; it opens in the browser' if opened else ''}")
 
 
 def _kinds() -> list[Entry]:
