@@ -16,6 +16,7 @@ from textual.app import App, ComposeResult
 import tui_evals.tui
 from tests.bench.screen_stores import figure, store
 from tui_evals.tui.matrix import MatrixScreen
+from tui_evals.tui.results.failure_view import read_map
 from tui_evals.tui.results.pane import ResultsPane
 from tui_evals.tui.watch import AnswerOrder, Watch
 from tui_evals.tui.workspace import StoreWriter, Workspace
@@ -91,9 +92,15 @@ async def opening(rows: int) -> None:
                 )
             await timed(app, "plain again", partial(pane._arrange, AnswerOrder()), "≤ 150")
             await timed(app, "the next failure", pane.do_next_failure, "≤ 150")
+            await timed(app, "the failure map", partial(_map, app, path, run), "≤ 1,000")
             await timed(app, "to the end", to_the_end, "≤ 50")
             await timed(app, "the matrix", partial(_matrix, app, path, run), "≤ 300")
             figure("  memory after all of it", memory() - before, "MiB")
+
+
+async def _map(app: Bench, path: Path, run: int) -> None:
+    """What failed in the run, read away from the screen."""
+    await asyncio.to_thread(read_map, path, path.parent.parent, app.watching.reader.run(run))
 
 
 async def _matrix(app: Bench, path: Path, run: int) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.compare.labelled_runs import labelled_run, score
 from tests.compare.planted_faults import faulty_run
+from tui_evals.compare import failure_map
 from tui_evals.compare.failure_map import cluster_of, read_changes, read_failure_map
 from tui_evals.compare.runs import read_comparison
 from tui_evals.present.failure_map import (
@@ -55,6 +56,17 @@ async def test_changes_are_held_against_the_run_before_and_keys_stay(tmp_path):
     assert {change_text(cluster).split()[-1] for cluster in maps[3].clusters} == {"points"}
     assert cluster_of(maps[2], maps[1].clusters[0].key[:6]) == maps[2].clusters[0]
     assert maps[2].earlier.key == first.key
+
+
+async def test_a_large_run_is_read_over_several_connections_with_the_same_map(tmp_path, monkeypatch):
+    path, _ = await faulty_run(tmp_path, 30)
+    _, run = await faulty_run(tmp_path, 30)
+    with Reader(path) as reader:
+        whole = read_failure_map(reader, run)
+        monkeypatch.setattr(failure_map, "_LARGE", 1)
+        assert read_failure_map(reader, run) == whole
+        items = reader.dataset(run).items
+        assert reader.asked_items(run, [3, 29, 3, 30]) == {number: items[number] for number in (3, 29)}
 
 
 async def test_what_broke_or_was_fixed_is_grouped_by_what_is_judged_otherwise(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import fsum
 from operator import attrgetter
@@ -108,12 +109,14 @@ class FailureMap:
 def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMap:
     """The failures of a run against the baseline of its dataset (`source` is its key), or the finished run before."""
     earlier, is_baseline = _earlier_run(reader, run, source)
-    groups = list(found := FailureGroups(reader.failed_verdicts(run)))
+    runs = [run] if earlier is None else [run, earlier]
+    (failures, *failures_before), (judged, *judged_of_earlier) = _read_at_once(reader, runs)
+    groups = list(found := FailureGroups(failures))
     before: Counter[str] = Counter()
     judged_before: Mapping[str, int] = {}
     if earlier is not None:
-        judged_before = reader.judged_counts(earlier)
-        alike = (found.find(failure) for failure in reader.failed_verdicts(earlier))
+        (judged_before,) = judged_of_earlier
+        alike = (found.find(failure) for failure in failures_before[0])
         counts = Counter(id(group) for group in alike if group is not None)
         before = Counter({group.key: counts[id(group)] for group in groups})
     asked = {by: _asked(reader, run, by) for by in _DIMENSIONS}
@@ -121,7 +124,7 @@ def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMa
     for group in groups:
         for by in _DIMENSIONS if not group.evaluator else ():
             answered[by] -= _places(group, by)
-    costs, judged = reader.judge_costs(run), reader.judged_counts(run)
+    costs = reader.judge_costs(run)
     clusters = [
         Cluster(
             key=group.key,
@@ -138,8 +141,30 @@ def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMa
         for group in groups
     ]
     clusters.sort(key=lambda one: (-one.count, one.evaluator, one.reason))
-    failures = [one.answer for group in groups for one in group.failures]
-    return FailureMap(run, tuple(clusters), len(set(failures)), len(failures), judged.get("", 0), earlier, is_baseline)
+    failing = [one.answer for group in groups for one in group.failures]
+    return FailureMap(run, tuple(clusters), len(set(failing)), len(failing), judged.get("", 0), earlier, is_baseline)
+
+
+_LARGE = 10_000
+"""Answers from which the reads of a run go on at once, each over a connection of its own."""
+
+
+def _read_at_once(reader: Reader, runs: Sequence[RunRow]) -> tuple[list[Sequence[Failure]], list[Mapping[str, int]]]:
+    """What failed in each run, and what its evaluators judged: SQLite counts on one core while it lists on another."""
+    if sum(run.total for run in runs) < _LARGE:
+        return [list(reader.failed_verdicts(run)) for run in runs], [reader.judged_counts(run) for run in runs]
+
+    def failed(run: RunRow) -> Sequence[Failure]:
+        with Reader(reader.path) as own:
+            return list(own.failed_verdicts(run))
+
+    def judged(run: RunRow) -> Mapping[str, int]:
+        with Reader(reader.path) as own:
+            return own.judged_counts(run)
+
+    with ThreadPoolExecutor() as pool:
+        counts = pool.map(judged, runs)
+        return list(pool.map(failed, runs)), list(counts)
 
 
 def _places(group: FailureGroup, by: Dimension) -> Counter[int | str]:

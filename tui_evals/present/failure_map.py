@@ -144,10 +144,11 @@ def read_examples(reader: Reader, run: RunRow, clusters: Sequence[Cluster]) -> d
     wanted: dict[int, list[Cluster]] = {}
     for cluster in clusters:
         wanted.setdefault(cluster.answers[0], []).append(cluster)
-    items = reader.dataset(run).items if run.snapshot else ()
-    told = reader.told(run, reader.rows(wanted), requests=True)
+    rows = reader.rows(wanted)
+    items = reader.asked_items(run, [row.item for row in rows])
+    told = reader.told(run, rows, requests=True)
     return {
-        cluster.key: _example(run, one, items[one.row.item] if one.row.item < len(items) else {}, cluster)
+        cluster.key: _example(run, one, items.get(one.row.item, {}), cluster)
         for one in told
         for cluster in wanted[one.row.id]
     }

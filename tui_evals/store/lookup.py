@@ -247,6 +247,24 @@ def stored_dataset(document: bytes, judging: bytes | None = None) -> StoredDatas
     return StoredDataset(head, Items(text, starts, judged.items if judged else None))
 
 
+def asked_items(ask: Ask, run: RunRow, numbers: Iterable[int]) -> dict[int, Item]:
+    """A few items of a run by their numbers, as `stored_dataset` has them, without walking over all of them."""
+    known = sorted(set(numbers))
+    paths = ", ".join(f"'$.items[{number}]'" for number in known)
+    query = (
+        f"SELECT json_extract(asked.document, '$.none', {paths}), json_extract(judging.document, '$.none', {paths}) "
+        "FROM snapshots asked LEFT JOIN passes p ON p.run = ? AND p.pass = ? "
+        "LEFT JOIN snapshots judging ON judging.hash = p.config ->> '$.dataset' WHERE asked.hash = ?"
+    )
+    found: dict[int, Item] = {}
+    for asked, judging in ask(query, [run.id, run.scoring_pass, run.snapshot]) if known else ():
+        items, judged = (json.loads(text)[1:] if text else () for text in (asked, judging))
+        for place, (number, item) in enumerate(zip(known, items, strict=True)):
+            if item is not None:
+                found[number] = with_expectation(item, judged[place] or {}) if judged else item
+    return found
+
+
 def _outline(document: bytes) -> tuple[dict[str, Any], str, Sequence[int]]:
     """The document but for its items, its text, and where each item begins and the last one ends in it."""
     # A character for each byte, for one emoji would make every character of a text four bytes large.

@@ -204,6 +204,10 @@ class Reader:
             return stored_dataset(asked, judging)
         raise MissingSnapshot(run.snapshot, self._path)
 
+    def asked_items(self, run: RunRow, numbers: Iterable[int]) -> dict[int, Mapping[str, Any]]:
+        """A few items of a run by their numbers, with what is expected in the scoring pass that counts."""
+        return dict(lookup.asked_items(self.query, run, numbers))
+
     def control(self, run: int) -> Control:
         """The control word of a run: pause, stop, or empty."""
         for (word,) in self.query("SELECT control FROM runs WHERE id = ?", [run]):
