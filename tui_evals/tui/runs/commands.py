@@ -77,9 +77,7 @@ def _write(database: Path, runs: Sequence[RunRow], name: str) -> Path:
     file = folder / ("-".join(run.key for run in runs) + report_kind(name).endings[0])
     with Reader(database) as reader:
         made = write(name, reader, runs)
-        write_atomically(
-            file, (piece if isinstance(piece, bytes) else piece.encode() for piece in made), private=True
-        )
+        write_atomically(file, (piece if isinstance(piece, bytes) else piece.encode() for piece in made), private=True)
     return file
 
 
