@@ -54,6 +54,16 @@ def test_pages_are_wrapped_to_the_terminal():
             assert not prose or len(line) <= 60 or " " not in line, f"{name}: {line}"
 
 
+def test_a_table_is_shown_in_columns_that_fit_the_terminal():
+    table = "| word | meaning |\n|---|---|\n| `a` | first |\n| `b` | " + "several words " * 10 + "|"
+    lines = [line for line, _ in laid_out(table, 60)]
+    assert lines[:2] == ["word  meaning", "`a`   first"] and lines[-1].startswith("      ") and len(lines) > 4
+    for name, page in pages().items():
+        for line, _ in laid_out(page, 80):
+            assert not line.startswith("|") and ("   " not in line or line.startswith("    ") or len(line) <= 80), name
+    assert laid_out(table, None)[1][0] == "|---|---|"
+
+
 def test_headings_of_a_page_are_told_apart():
     headings = [line for line, bold in laid_out(pages()["gates"], 80) if bold]
     assert headings == [section.heading for section in sections({"gates": pages()["gates"]})]

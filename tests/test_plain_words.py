@@ -27,6 +27,8 @@ EXCEPTIONS = {
 LONG_PAGES = {"changes": "one sentence for a change", "keys": "made from the notes of tui/actions.py"}
 """Pages that are not held to the length of sentences."""
 LONGEST = 30
+MOST_WORDS = 25_000
+"""How many words the manual has at most, without examples of commands and code."""
 
 
 def messages(file):
@@ -60,6 +62,11 @@ def test_no_message_has_a_word_that_was_replaced():
 def test_every_exception_is_still_needed():
     for name in EXCEPTIONS:
         assert any(REFUSED.search(text) for _, text in messages(PACKAGE / name)), name
+
+
+def test_the_manual_is_short():
+    read = [re.sub(r"(?m)^    .*$", "", page) for name, page in pages().items() if name not in LONG_PAGES]
+    assert sum(len(page.split()) for page in read) <= MOST_WORDS
 
 
 def test_pages_have_plain_words_and_short_sentences():

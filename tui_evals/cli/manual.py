@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 
 from tui_evals.cli.output import Stop, cell, columns, say, say_paged
 from tui_evals.targets.providers import GUIDES, find_guide, guide_lines
@@ -16,6 +18,8 @@ _PROVIDERS_PAGE = "targets"
 """The page after which a provider may be named."""
 _WIDTH = 100
 """The widest line of text."""
+_GAP, _LEAST = 2, 6
+"""Cells between two columns of a table, and the least that a column has."""
 _SHOWN = 8
 """How many sections a search shows."""
 
@@ -92,6 +96,8 @@ def laid_out(page: str, width: int | None) -> list[tuple[str, bool]]:
             if piece.startswith("#"):
                 heading = piece.lstrip("# ")
                 lines += ((line, True) for line in (textwrap.wrap(heading, width) if width else [heading]))
+            elif width is not None and piece.startswith("|"):
+                lines += _table_lines(piece, width)
             elif width is None or piece.startswith((" ", "|", "```")):
                 lines += ((line, False) for line in piece.splitlines())
             else:
@@ -102,11 +108,12 @@ def laid_out(page: str, width: int | None) -> list[tuple[str, bool]]:
 
 
 def _pieces(block: str) -> Iterator[str]:
-    """Headings, list items and lines of tables one by one, and the text between them whole."""
+    """Headings, list items and lines of examples one by one; tables and the text between them whole."""
     piece: list[str] = []
     for line in block.splitlines():
-        goes_on = (
-            piece and not line.startswith(("#", "* ", "|", "    ")) and not piece[0].startswith(("#", "|", "    "))
+        is_text = not line.startswith(("#", "* ", "|", "    "))
+        goes_on = piece and (
+            (is_text and not piece[0].startswith(("#", "|", "    "))) or (line[:1] == piece[0][0] == "|")
         )
         if piece and not goes_on:
             yield "\n".join(piece)
@@ -114,3 +121,18 @@ def _pieces(block: str) -> Iterator[str]:
         piece.append(line)
     if piece:
         yield "\n".join(piece)
+
+
+def _table_lines(table: str, width: int) -> Iterator[tuple[str, bool]]:
+    """A Markdown table in columns that fit the width: long cells continue below, and the row of headings is one."""
+    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in table.splitlines()]
+    rows = [[cell.replace("\\|", "|") for cell in row] for row in rows if not set("".join(row)) <= set("-: ")]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = max(min(width, _WIDTH) - _GAP * (len(widths) - 1), len(widths) * _LEAST)
+    while sum(widths) > room:
+        widths[widths.index(max(widths))] -= 1
+    for number, row in enumerate(rows):
+        parts = [textwrap.wrap(cell, room_of) for cell, room_of in zip(row, widths, strict=True)]
+        for below in zip_longest(*parts, fillvalue=""):
+            line = (" " * _GAP).join(f"{part:<{room_of}}" for part, room_of in zip(below, widths, strict=True))
+            yield line.rstrip(), number == 0
