@@ -138,7 +138,7 @@ class Question:
     @property
     def way(self) -> str:
         """The keys as the manual spells them."""
-        return " ".join(f"`{key}`" for key in self.keys) or "none: it stands above the results"
+        return " ".join(f"`{key}`" for key in self.keys) or "none: shown above the results"
 
 
 MOST_KEYS = 2

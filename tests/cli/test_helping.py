@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from tui_evals import __version__
 from tui_evals.cli.main import SECTIONS
 from tui_evals.cli.manual import pages
 
+MEASURED = re.compile(r"\d+ ms")
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 
 
@@ -60,6 +62,26 @@ def test_pages_name_only_commands_that_exist():
     for topic, text in pages().items():
         for command in re.findall(r"(?:`|    )tui-evals ([a-z-]+)", text):
             assert command in COMMANDS, f"{topic} speaks of `tui-evals {command}`"
+
+
+@pytest.mark.parametrize("page", ["compare", "evaluators", "runs", "start", "targets"])
+def test_a_page_shows_what_its_commands_print(shell, project, page):
+    shell("init", "--no-run")
+    for _ in range(2):
+        assert shell("run", "evals/evals.json", "--target", "demo", "--judge", "demo", "--no-cache").code == 0
+    keys = [run["key"] for run in reversed(json.loads(shell("runs", "--json").out))]
+
+    def real(text):
+        return text.replace("yjz8tp", keys[0]).replace("v7twct", keys[1])
+
+    blocks = re.findall(
+        r"^    \$ tui-evals (.+)\n((?:    (?!tui-evals|\$).+\n|\n(?=    (?!tui-evals)))+)", pages()[page], re.M
+    )
+    assert blocks
+    for command, shown in blocks:
+        printed = iter(MEASURED.sub("N", shell(*shlex.split(real(command))).out).splitlines())
+        for line in filter(str.strip, shown.splitlines()):
+            assert MEASURED.sub("N", real(line[4:])) in printed, line
 
 
 def test_an_unknown_topic_suggests_the_nearest(shell):
