@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.providers import anthropic, speaking
 from tui_evals.text.yamls import load_yaml
 
 
@@ -47,9 +48,9 @@ class Newcomer:
         assert done.code == 0, (line, done.err)
         return done.out
 
-    def reaches_a_gate(self):
+    def reaches_a_gate(self, passing="2 of 2 pass"):
         """A first result of their own, then a workflow each step of which works here."""
-        assert "2 of 2 pass" in self.types("tui-evals run")
+        assert passing in self.types("tui-evals run")
         assert self.commands <= 3
         self.types("tui-evals ci init --github --install tui-evals")
         assert self.commands <= 5
@@ -82,3 +83,25 @@ def test_a_python_agent(newcomer):
     sys.modules.pop("agent", None)
     newcomer.types("tui-evals init --from python --at agent.py:answer")
     newcomer.reaches_a_gate()
+
+
+def test_a_key_of_anthropic(newcomer, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-1")
+    with speaking() as provider:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
+        provider.says(anthropic(text="Hello from Claude"))
+        out = newcomer.types("tui-evals init claude-haiku-4-5 --example 'Who are you? => Claude'")
+        assert "1 of 1 pass" in out and newcomer.commands == 1
+        newcomer.reaches_a_gate("1 of 1 pass")
+
+
+def test_a_project_of_promptfoo(newcomer, one_server):
+    one_server.reset()
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['Say {{word}}', 'Please say {{word}}']\n"
+        f"providers: [{{id: 'openai:chat:m', config: {{apiBaseUrl: '{one_server.url}', apiKey: x}}}}]\n"
+        "tests: [{vars: {word: hello}, assert: [{type: icontains, value: hello}]}]\n"
+    )
+    out = newcomer.types("tui-evals import promptfooconfig.yaml")
+    assert "experiment: experiment.yaml (written)" in out and out.endswith("next: `tui-evals run`\n")
+    newcomer.reaches_a_gate("1 of 1 pass")

@@ -368,7 +368,7 @@ def test_a_folder_with_a_configuration_is_taken_by_its_name(shell, project):
     put("letters/promptfooconfig.yaml", "prompts: 'Say {{x}}'\nproviders: openai:gpt-4o\ntests:\n- vars: {x: a}\n")
     done = shell("import", "letters")
     assert done.code == 0, done.err
-    assert "next: `tui-evals run letters/letters.json --target openai/gpt-4o`" in done.out
+    assert "next: `tui-evals run letters/experiment.yaml`" in done.out
     assert "--out DIR" not in shell("import", "letters", "--into", "b.json").err and Path("b.json").exists()
 
 

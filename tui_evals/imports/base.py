@@ -204,6 +204,8 @@ class ImportResult:
     """The prompt files that were written because there were none."""
     evaluators: tuple[Path, ...] = ()
     """The files of the custom evaluators that it brings."""
+    experiment: Path | None = None
+    """The experiment that was written, with prompts and targets."""
     items: int = 0
     results: int = 0
     models: tuple[str, ...] = ()

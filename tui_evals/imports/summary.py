@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -113,7 +114,8 @@ def target_text(name: str, section: Mapping[str, Any]) -> str:
 
 def targets_line(result: ImportResult) -> str:
     """What to do for settings of targets that were not written; empty where there are none."""
-    if not result.targets or result.targets_written or result.next == result.next_with_targets:
+    has_them = result.targets_written or result.experiment is not None or result.next == result.next_with_targets
+    if not result.targets or has_them:
         return ""
     told = ", ".join(target_text(name, section) for name, section in result.targets.items())
     return f"note: the targets have settings: {told}; `tui-evals import --targets` writes them to {FILE}"
@@ -122,6 +124,7 @@ def targets_line(result: ImportResult) -> str:
 def kept_lines(result: ImportResult) -> list[str]:
     """The prompts, the dataset, the suites and the runs, and whether each is new."""
     lines = [f"prompt: {shown(prompt)} (written)" for prompt in result.prompts]
+    lines += [f"experiment: {shown(result.experiment)} (written)"] if result.experiment is not None else []
     lines += [f"evaluator: {shown(file)} (read it, then `tui-evals trust {shown(file)}`)" for file in result.evaluators]
     if result.dataset is not None and result.dataset_is != "none needed":
         lines.append(f"dataset: {shown(result.dataset)} ({_DATASET_IS[result.dataset_is]})")
@@ -205,3 +208,13 @@ def _amount(result: ImportResult) -> str:
         return f"{tests} and no answers" if result.kind == "promptpex" else tests
     answers = counted(result.results, "result" if result.kind == "promptpex" else "answer")
     return f"{tests}, {answers} of {counted(len(result.models), 'model')}"
+
+
+def next_line(result: ImportResult) -> str:
+    """The command that continues; of an experiment it is the run of it, which needs no settings written."""
+    if result.experiment is None:
+        return result.next
+    is_usual = (
+        result.experiment.name == "experiment.yaml" and result.experiment.resolve().parent == Path.cwd().resolve()
+    )
+    return "tui-evals run" if is_usual else f"tui-evals run {shlex.quote(shown(result.experiment))}"

@@ -39,7 +39,7 @@ from tui_evals.targets.providers import PROVIDERS
 from tui_evals.text import strictjson
 from tui_evals.text.chats import Prompty, Section, parse_prompty
 from tui_evals.text.names import did_you_mean
-from tui_evals.text.yamls import YamlError, load_yaml
+from tui_evals.text.yamls import YamlError, load_yaml, write_yaml
 
 ENDINGS = (".yaml", ".yml", ".toml", ".json")
 FOLDER = "experiments"
@@ -85,6 +85,19 @@ def _says_experiment(file: Path) -> bool:
         return False
     start = read_head(file, 65_536, follow_out=True)
     return _SAYS.search(start) is not None and re.search(rb"(?m)^items\s*:", start) is None
+
+
+def new_experiment(root: Path, name: str) -> Path:
+    """Where a new experiment goes: `experiment.yaml`, or `NAME.experiment.yaml` in a project that has one already."""
+    taken = any(experiment_name(file) == "experiment" for file in experiment_files(root))
+    return root / (f"{name}.experiment.yaml" if taken else "experiment.yaml")
+
+
+def experiment_text(parts: Mapping[str, Any]) -> str:
+    """The text of an experiment with the parts that are given, which reads as itself."""
+    given = {name: part for name, part in parts.items() if part not in (None, "", [], {}, ())}
+    ExperimentModel.model_validate(given)
+    return f"# What a run asks, of whom, and how it is judged: `tui-evals help experiments`\n{write_yaml(given)}"
 
 
 def usual_experiment(root: Path) -> Path | None:

@@ -39,6 +39,7 @@ from tui_evals.imports.summary import (
     difference_lines,
     headline,
     kept_lines,
+    next_line,
     not_repeated_lines,
     note_lines,
     only_totals,
@@ -199,7 +200,7 @@ def run_in_file(path: Path) -> str:
 
 def _wants_targets(result: ImportResult, given: bool | None) -> bool:
     """Whether to write the settings of targets: by the option, else by a question at the terminal."""
-    if given is None and sys.stdin.isatty() and sys.stderr.isatty():
+    if given is None and result.experiment is None and sys.stdin.isatty() and sys.stderr.isatty():
         told = ", ".join(target_text(name, section) for name, section in result.targets.items())
         return confirmed(f"write the settings of {told} to {FILE}?", instead="give --targets")
     return bool(given)
@@ -221,6 +222,7 @@ def _as_json(result: ImportResult) -> dict[str, Any]:
     document = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(result).items()}
     paths = {
         "dataset": None if result.dataset is None else shown(result.dataset),
+        "experiment": None if result.experiment is None else shown(result.experiment),
         "prompts": [shown(prompt) for prompt in result.prompts],
         "evaluators": [shown(file) for file in result.evaluators],
     }
@@ -244,8 +246,8 @@ def _say(result: ImportResult, found: Verification | None) -> None:
         warn(line)
     for line in cannot_run_lines(result):
         warn(line)
-    if result.next:
-        say(f"next: `{result.next}`")
+    if command := next_line(result):
+        say(f"next: `{command}`")
     if found is not None:
         say_verified(found)
 

@@ -32,6 +32,7 @@ from tui_evals.imports.promptfoo.prompts import (
 )
 from tui_evals.imports.promptfoo.values import ENV, literal, lone_name, named_in_tags, named_of_environment, script_text
 from tui_evals.project_files import read_bytes
+from tui_evals.runs.experiments import experiment_text
 from tui_evals.text.measures import counted
 from tui_evals.text.templates import TemplateError, render_template, template_variables
 
@@ -398,6 +399,8 @@ def _import(request: ImportRequest) -> ImportResult:
     texts = {one.path: one.text for one in written}
     models = [name if target.http else target.model for name, target in zip(names, config.targets, strict=True)]
     following = _commands(file, config, written, models)
+    experiment = _experiment(file, config, written, names, sections, models)
+    texts |= {} if experiment is None else dict([experiment])
     kept = keep_dataset(request, file, document, losses, prompts=texts, evaluators=code, following=following)
     with_names = [name if name in sections else model for name, model in zip(names, models, strict=True)]
     notes: tuple[str, ...] = ()
@@ -405,12 +408,37 @@ def _import(request: ImportRequest) -> ImportResult:
         make_project(root)  # which makes the evaluators those of every folder in it
         if root != request.project.root:
             notes = (f"the evaluators are those of another project: run the dataset from {root}",)
+    if experiment is not None:
+        here = [one for one in kept.prompts if one != experiment[0]]
+        kept = replace(kept, prompts=tuple(here), experiment=experiment[0])
     return replace(
         kept,
         notes=notes,
         targets=sections,
         next_with_targets=_commands(file, config, written, with_names),
     )
+
+
+def _experiment(
+    file: Path,
+    config: Configuration,
+    prompts: Sequence[_PromptFile],
+    names: Sequence[str],
+    sections: Mapping[str, Mapping[str, Any]],
+    models: Sequence[str],
+) -> tuple[Path, str] | None:
+    """The experiment with data, prompts and targets, and its text; None where targets have prompts of their own."""
+    if not config.targets or (len(prompts) > 1 and any(target.prompts for target in config.targets)):
+        return None
+    targets = [
+        {"name": name, **sections[name]} if name in sections else model
+        for name, model in zip(names, models, strict=True)
+    ]
+    text = experiment_text({"data": file.name, "prompts": [one.path.name for one in prompts], "targets": targets})
+    usual = file.with_name("experiment.yaml")
+    own = file.with_name(f"{file.stem}.experiment.yaml")
+    is_ours = not usual.exists() or (usual.is_file() and text_of(usual) == text)
+    return usual if is_ours else own, text
 
 
 def _own_code(root: Path) -> dict[str, CodeFile]:
