@@ -87,12 +87,6 @@ def _says_experiment(file: Path) -> bool:
     return _SAYS.search(start) is not None and re.search(rb"(?m)^items\s*:", start) is None
 
 
-def new_experiment(root: Path, name: str) -> Path:
-    """Where a new experiment goes: `experiment.yaml`, or `NAME.experiment.yaml` in a project that has one already."""
-    taken = any(experiment_name(file) == "experiment" for file in experiment_files(root))
-    return root / (f"{name}.experiment.yaml" if taken else "experiment.yaml")
-
-
 def experiment_text(parts: Mapping[str, Any]) -> str:
     """The text of an experiment with the parts that are given, which reads as itself."""
     given = {name: part for name, part in parts.items() if part not in (None, "", [], {}, ())}
