@@ -193,6 +193,12 @@ def rewind(lines: int) -> None:
         _echo(f"\x1b[{lines}F\x1b[J", own_output(), nl=False)
 
 
+def clear_screen() -> None:
+    """Begin a terminal that redraws at its top again; elsewhere lines follow each other."""
+    if redraws():
+        _echo("\x1b[H\x1b[2J", own_output(), nl=False)
+
+
 def say_json(value: object) -> None:
     """Print JSON, with control characters as escapes, so that the data stays the same."""
     _echo(_spelled_json(json.dumps(value, ensure_ascii=not _takes_all_signs(), indent=2)), own_output())

@@ -32,6 +32,10 @@ _SWEEP = "Ask every target with each value of a parameter, as in temperature=0,0
 _CLUSTER = "Share the work out: local:4, tcp://… or tls://host:8786, ssh:hosts.txt; none is this process."
 
 
+WORDS = "tui_evals.run.words"
+"""What was typed after `run`, in the context of the command."""
+
+
 class Gated(click.Command):
     """A command with gates; those that need no value take only one after `=`, and never the next word."""
 
@@ -71,6 +75,7 @@ class Variadic(GroupedHelp, Gated):
             "trusting",
             "plan_only",
             "detach",
+            "watch",
             "name",
         ),
         "Gates": tuple(option.name for option in OPTIONS if option.name not in ("max_missing", "fail_on_incomplete")),
@@ -90,6 +95,7 @@ class Variadic(GroupedHelp, Gated):
                 spread += [option, word]
             else:
                 spread.append(word)
+        ctx.meta[WORDS] = [word for word in args if word != "--watch"]
         return super().parse_args(ctx, spread)
 
 
@@ -156,6 +162,9 @@ def _cluster(command: Any) -> Any:
 @_unjudged
 @_plan
 @_detach
+@click.option(
+    "--watch", is_flag=True, help="Run again when a file of the project changes; --max-cost is for all of it."
+)
 @_on_finish
 @click.option("--no-cache", is_flag=True, help="Ask even where the answer is known.")
 @click.option(
@@ -177,13 +186,18 @@ def _cluster(command: Any) -> Any:
 @trusting
 @_quiet
 @_as_events
-def run_command(**options: Any) -> int:
+@click.pass_context
+def run_command(context: click.Context, /, watch: bool, **options: Any) -> int:
     """Ask every item of DATASET of every target, judge the answers, and keep all of it.
 
     DATASET is a file, or an experiment by its name (`tui-evals help experiments`). Without it the one experiment of the
     project is run, or else its dataset. Prompts x targets x values of -P x repeats is one run with comparable columns.
     The first Ctrl-C finishes what is in flight, the second stops. `tui-evals resume` continues either.
     """
+    if watch:
+        from tui_evals.cli.run.on_change import run_on_change
+
+        return run_on_change(context.meta[WORDS], options)
     from tui_evals.cli.run.start import start
 
     return start(**options)
