@@ -14,6 +14,8 @@ _COMMON = frozenset(
     "a an and are at be can did do does for from how i in is it me my of on or that the this to was what with".split()  # noqa: SIM905
 )
 _ENDINGS = re.compile(r"(?:ings?|ies|ied|es|ed|s|y|e)$")
+_SHORT_ENDINGS = re.compile(r"[se]$")
+_SENTENCE_END = re.compile(r"(?<=[.?:]) ")
 _TASKS = "tasks"
 """The page whose sections come first among equals: each answers a question with a command."""
 _LEFT_OUT = "changes"
@@ -80,7 +82,9 @@ def search(question: str, manual: Mapping[str, str]) -> list[Section]:
 def summary_of(section: Section, question: str) -> str:
     """The line of a section that answers a question best: a command, else a sentence."""
     wanted = set(_stems(question))
-    candidates = section.commands or [line.strip() for line in section.text.splitlines() if line.strip()]
+    lines = [line for line in section.text.splitlines() if line.strip()]
+    prose = " ".join(" ".join(line for line in lines if not line.startswith(("    ", "|"))).split())
+    candidates = section.commands or (_SENTENCE_END.split(prose) if prose else [line.strip() for line in lines])
     return max(candidates, key=lambda line: len(wanted & set(_stems(line))), default="")
 
 
@@ -99,4 +103,4 @@ def _stems(text: str) -> list[str]:
 
 def _stemmed(words: Iterable[str]) -> Iterator[str]:
     for word in words:
-        yield _ENDINGS.sub("", word) if len(word) > 4 else word.removesuffix("s") if len(word) > 3 else word
+        yield (_ENDINGS if len(word) > 4 else _SHORT_ENDINGS).sub("", word) if len(word) > 3 else word
