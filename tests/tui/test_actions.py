@@ -27,6 +27,7 @@ from tui_evals.tui.playground.screen import Playground
 from tui_evals.tui.results.pane import ResultsPane
 from tui_evals.tui.rules.screen import RulesScreen
 from tui_evals.tui.runs.pane import RunsPane
+from tui_evals.tui.tree.grid import GridScreen
 from tui_evals.tui.tree.pane import TreePane
 from tui_evals.tui.widgets.dialogs import help_menu
 from tui_evals.tui.widgets.field import FieldBox
@@ -45,6 +46,7 @@ OWNERS = {
     "matrix": MatrixScreen,
     "labelling": LabelScreen,
     "rules": RulesScreen,
+    "grid": GridScreen,
 }
 NOT_SENT = {"ctrl+m", "ctrl+i", "ctrl+h", "ctrl+enter", "shift+enter", "ctrl+slash", "ctrl+space", "ctrl+backspace"}
 EATEN = {"ctrl+a", "ctrl+b", "ctrl+c"}
@@ -67,7 +69,7 @@ def test_every_key_can_be_sent_over_a_plain_terminal():
 def test_no_key_means_two_things_in_one_place(where):
     both = (
         ()
-        if where in ("everywhere", "field", "playground", "compare", "matrix", "labelling", "rules")
+        if where in ("everywhere", "field", "playground", "compare", "matrix", "labelling", "rules", "grid")
         else actions_at("everywhere")
     )
     keys = Counter(key for action in (*actions_at(where), *both) for key in action.keys.split(","))
@@ -98,7 +100,7 @@ def test_every_action_is_bound(where):
     assert {binding.action for binding in bindings("everywhere")} <= {binding.action for binding in Workbench.BINDINGS}
 
 
-ALONE = ("compare", "matrix", "labelling", "playground", "rules")
+ALONE = ("compare", "matrix", "labelling", "playground", "rules", "grid")
 
 
 @pytest.mark.parametrize("where", OWNERS)

@@ -155,6 +155,12 @@ def escape_formula(cell: str) -> str:
     return "'" + cell if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
+def restore_formula(cell: str) -> str:
+    """A cell as it was before `escape_formula`."""
+    rest = cell.removeprefix("'")
+    return rest if escape_formula(rest) == cell else cell
+
+
 class _Line:
     """What a writer of CSV writes to: its one line, as the answer of `writerow`."""
 

@@ -14,6 +14,7 @@ from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS
 Where = Literal[
     "everywhere",
     "tree",
+    "grid",
     "editor",
     "field",
     "judges",
@@ -30,6 +31,7 @@ Where = Literal[
 PLACES: dict[Where, str] = {
     "everywhere": "Everywhere",
     "tree": "1 Dataset",
+    "grid": "Table of the items",
     "editor": "2 Item",
     "field": "The box of a field",
     "judges": "3 Evaluators",
@@ -172,6 +174,31 @@ ACTIONS: tuple[Action, ...] = (
     Action("tree", "tags", "#", "tags", "Tag the marked items, or this one."),
     Action("tree", "whole", "E", "$EDITOR", "Edit the marked items, or this one, as one file in $EDITOR."),
     Action("tree", "copy", "y", "copy", "Copy a text of the item, or the item as JSON; marked items all together."),
+    Action("tree", "grid", "v", "table", "The items as a table: cells, fill, replace, paste and copy of TSV."),
+    Action("grid", "edit", "i", "edit", "Write the cell; enter does the same. Enter goes down, tab right.", True),
+    Action("grid", "left", "left,h", "left", "The column further left."),
+    Action("grid", "right", "right,l", "column", "The column further right."),
+    Action("grid", "new", "n", "new", "A new item after this one, its first cell open.", True),
+    Action("grid", "fill", "f", "fill", "Copy this cell into the marked items, else into the next row.", True),
+    Action("grid", "replace", "r", "replace", "Find and replace in this column, with a preview.", True),
+    Action("grid", "mark", "space", "mark", "Mark the item.", True),
+    Action("grid", "mark_all", "A", "mark all", "Mark every item, or none."),
+    Action("grid", "copy", "y", "copy", "Copy the marked items, else all, as tab-separated values.", True),
+    Action("grid", "sort", "S", "sort", "Sort by this column, the other way round, then not."),
+    Action("grid", "columns", "c", "columns", "Choose which columns are shown."),
+    Action("grid", "column_left", "less_than_sign", "to the left", "Move the column to the left."),
+    Action("grid", "column_right", "greater_than_sign", "to the right", "Move the column to the right."),
+    Action("grid", "empty", "delete,x", "empty", "Empty this cell of the marked items, else of this one."),
+    Action("grid", "duplicate", "d", "copy item", "Duplicate the marked items, or this one."),
+    Action("grid", "remove", "D", "delete", "Delete the marked items, or this one.", True),
+    Action("grid", "down", "J", "move down", "Move the items down."),
+    Action("grid", "up", "K", "move up", "Move the items up."),
+    Action("grid", "search", "slash", "search", "Find a text in what is shown."),
+    Action("grid", "undo", "u", "undo", "Take back the last edit.", True),
+    Action("grid", "redo", "U", "redo", "Do again what was taken back."),
+    Action("grid", "save", "ctrl+s", "save", "Save the dataset.", True),
+    Action("grid", "help", "question_mark,f1", "help", "These keys."),
+    Action("grid", "leave", "q,escape", "back", "Take the cell that is written; else back to the tree.", True),
     Action("editor", "edit", "i", "edit", "Edit what the cursor is on, or show its parts; enter does the same.", True),
     Action("editor", "external", "e", "$EDITOR", "Edit the field, or the part, in $EDITOR.", True),
     Action("editor", "whole", "E", "whole", "Edit the item, or the marked items, as one file in $EDITOR.", True),
@@ -468,6 +495,11 @@ PROSE: Mapping[Where, str] = {
         "The filter has terms joined by spaces, as that of the results: words, category:x, tag:x, id:MT-*, status:fail "
         'or fail for how they did last; ! negates a term, "quotation marks" keep words together.'
     ),
+    "grid": (
+        "A row for each item, a column for each field and variable. A paste of tab-separated values goes to the right "
+        "and down from the current cell; one with a row of headings that names prompt or testId changes the items with "
+        "those testIds and adds the others. What is copied has headings, and pastes into a spreadsheet."
+    ),
     "editor": (
         "The fields of the item, the turn, or the dataset itself. Each keystroke is checked and can be undone; nothing "
         "is written to the file before ctrl+s, and what is not saved is kept as a draft every few seconds. Variables, "
@@ -522,7 +554,7 @@ PROSE: Mapping[Where, str] = {
     ),
 }
 
-ALONE = ("field", "compare", "matrix", "labelling", "rules", "playground")
+ALONE = ("field", "grid", "compare", "matrix", "labelling", "rules", "playground")
 """Places of their own, where no other keys work."""
 
 

@@ -53,6 +53,7 @@ from tui_evals.tui.messages import (
     OpenRun,
     Place,
     Severity,
+    ShowGrid,
     ShowMatrix,
     ShowPane,
     ShowTrend,
@@ -568,6 +569,12 @@ class Workbench(DeskApp):
 
         showing = show_trend(self, self.workspace, message.dataset)
         self.run_worker(showing, group="acts", name="trend", exit_on_error=False)
+
+    def on_show_grid(self, message: ShowGrid) -> None:
+        # Imported when it is wanted, as above.
+        from tui_evals.tui.tree.grid import GridScreen
+
+        self.push_screen(GridScreen(self, message.statuses))
 
     def on_show_matrix(self, message: ShowMatrix) -> None:
         # Imported when it is wanted, as above.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from textual.message import Message
 
 from tui_evals.present.runs import Column
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import AnswerStatus, RunRow
 
 if TYPE_CHECKING:
     from tui_evals.runs.rescoring import Rule
@@ -144,6 +144,14 @@ class ShowTrend(Message):
     def __init__(self, dataset: str) -> None:
         super().__init__()
         self.dataset = dataset
+
+
+class ShowGrid(Message):
+    """The items are to be shown as a table, with how each did last."""
+
+    def __init__(self, statuses: Mapping[Hashable, AnswerStatus]) -> None:
+        super().__init__()
+        self.statuses = statuses
 
 
 class ShowMatrix(Message):

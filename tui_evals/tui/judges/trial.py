@@ -180,8 +180,10 @@ class RecordedScores:
         if threshold is not None:
             return said
         step = _step(at, [score for score, _ in scores])
+        low, high = scores[0][0], scores[-1][0]
+        low = max(low - step, min(low, 0.0))  # a step below the lowest lets all pass, which is worth knowing
         ways = ([float(f"{at + way * step * far:.6g}") for far in range(1, _STEPS + 1)] for way in (-1, 1))
-        others = (next((value for value in way if passed(value) != passed(at)), None) for way in ways)
+        others = (next((one for one in way if low <= one <= high and passed(one) != passed(at)), None) for way in ways)
         return "; ".join([said, *(f"at {plain_number(one)}, {passed(one):,}" for one in others if one is not None)])
 
 

@@ -16,7 +16,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui import editing
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.editing import copy_menu, copyable_values, edit_whole_items
-from tui_evals.tui.messages import OpenDataset, Place, ShowPane, WritePrompt
+from tui_evals.tui.messages import OpenDataset, Place, ShowGrid, ShowPane, WritePrompt
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.tree.rows import DATASET, NO_CATEGORY, Key, category_of, parent_row
 from tui_evals.tui.tree.view import TreeView, is_unit
@@ -325,6 +325,10 @@ class TreePane(FoldingTree):
 
     def do_conversation(self) -> None:
         self._edit(lambda: editing.conversation(self.workspace))
+
+    def do_grid(self) -> None:
+        """The items as a table."""
+        self.post_message(ShowGrid(self._statuses.by_item))
 
     async def do_whole(self) -> None:
         await edit_whole_items(self, self._chosen())
