@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
+from tui_evals.store.reader import Reader
 from tui_evals.text.chats import parse_prompty, render_messages
 from tui_evals.text.yamls import load_mapping
+from tui_evals.tui.runs.run_status import told_ending
 
 REPLAY = ("--target", "replay:answers.jsonl", "--quiet")
 CONFIG = """\
@@ -46,6 +49,29 @@ def test_every_verdict_without_a_left_out_assertion_is_marked_until_it_is_remove
     Path("data.json").write_text(json.dumps(data), encoding="utf-8")
     assert shell(*run, "--fail-on-incomplete").code == 0
     assert "incomplete" not in shell("validate", "data.json").out
+
+
+def test_every_face_marks_a_verdict_without_a_left_out_assertion(project, shell):
+    imported(shell)
+    answer("Say yes now", "Say no now")
+    lacking = "incomplete, because an import left assertions out: 1 verdict without pi"
+    assert lacking in shell("run", "data.json", "--target", "replay:answers.jsonl").out
+    shown = shell("show", "last").out
+    assert lacking in shown and shown.count("[incomplete] ") == 1
+    assert "an import left an assertion out of this verdict" in shell("show", "last", "--item", "#1").out
+    assert "an import left" not in shell("show", "last", "--item", "#2").out
+    for name in ("out.csv", "out.jsonl", "out.html", "out.md", "out.xml"):
+        assert shell("report", "last", "-o", name).code == 0
+    table = list(csv.DictReader(Path("out.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["incomplete"] for row in table] == ["true", "false"]
+    lines = map(json.loads, Path("out.jsonl").read_text(encoding="utf-8").splitlines())
+    assert [row["incomplete"] for row in lines if "incomplete" in row] == [True, False]
+    for name in ("out.html", "out.md"):
+        assert lacking.lower() in Path(name).read_text(encoding="utf-8").lower(), name
+    assert Path("out.xml").read_text(encoding="utf-8").count('name="incomplete"') == 1
+    with Reader(Path(".evals/evals.db")) as reader:
+        run = reader.find_run("last")
+        assert "incomplete" in reader.filled(run.id) and lacking in told_ending(Path(".evals/evals.db"), run).says
 
 
 def test_what_was_left_out_is_written_back_to_promptfoo(project, shell):
@@ -145,3 +171,73 @@ def test_one_unusable_part_of_a_configuration_is_left_out_by_name_and_the_rest_i
     assert data["items"][1]["evaluators"].keys() == {"ContainsAll", "icontains"}
     assert shell("validate", "data.json").code == 0 and "incomplete" in shell("validate", "data.json").out
     assert "--target openai/a" in done.out and "openai/b" in done.out and "openai/c" in done.out
+
+
+def test_a_test_without_assertions_is_named_because_it_passes_in_promptfoo(project, shell):
+    config = "prompts: ['{{q}}!']\ntests:\n- {vars: {q: a}}\n- {vars: {q: b}, assert: [{type: equals, value: b}]}\n"
+    done, _ = imported(shell, config)
+    said = "promptfooconfig.yaml:3: changed: 1 test without assertions (it passes there with any answer; here it is not"
+    assert said in done.out
+    shared = config + "defaultTest: {assert: [{type: contains, value: '!'}]}\n"
+    Path("data.json").unlink()
+    assert "without assertions" not in imported(shell, shared)[0].out
+
+
+def test_an_assertion_that_promptfoo_does_not_know_either_is_left_out(project, shell):
+    config = "prompts: ['{{q}}!']\ntests:\n- {vars: {q: a}, assert: [{type: max-length, value: 3}]}\n"
+    done, data = imported(shell, config)
+    assert "no assertion of this name is known; promptfoo ends its test with an error" in done.out
+    assert data["items"][0]["evaluators"]["max_length"]["type"] == "LeftOut"
+
+
+def test_a_python_assertion_that_raises_fails_also_where_it_is_turned(project, shell):
+    both = "[{type: python, value: '1/0'}, {type: not-python, value: '1/0'}]"
+    imported(shell, f"prompts: ['{{{{q}}}}!']\ntests:\n- {{vars: {{q: a}}, assert: {both}}}\n")
+    answer("a!")
+    shell("run", "data.json", *REPLAY, "--trust")
+    with Reader(Path(".evals/evals.db")) as reader:
+        (_, first), (_, second) = reader.scores(reader.find_run("last").id)
+    assert [first.result, second.result] == ["fail", "fail"] and "ZeroDivisionError" in first.reason
+
+
+def test_the_last_line_break_of_a_prompt_is_asked_as_promptfoo_asks_it(project, shell):
+    Path("p.txt").write_text("From a file\n", encoding="utf-8")
+    imported(shell, "prompts:\n- |\n  Say {{q}}\n- file://p.txt\ntests:\n- {vars: {q: a}}\n")
+    prompts = [parse_prompty(path.read_text(encoding="utf-8")) for path in sorted(Path().glob("*.prompty"))]
+    asked = [render_messages(prompt, {"q": "a"})[0]["content"] for prompt in prompts]
+    assert sorted(asked) == ["From a file", "Say a\n"]
+
+
+def test_results_with_a_prompt_whose_template_is_not_read_here_keep_their_answers(project, shell):
+    """The importer raised IndexError: the prompts after one that was left out had another place."""
+    raw = ["{% macro hi(n) %}Hi {{n}}{% endmacro %}{{ hi(q) }}", "Say {{q}} {{data}}"]
+    one = {"type": "equals", "value": "Say {{q}} 1"}
+    test = {"vars": {"q": "a", "data": '{"x": 1}'}, "assert": [one]}
+    rows = [
+        {
+            "promptIdx": place,
+            "testIdx": 0,
+            "prompt": {"raw": f"asked {place}", "label": text},
+            "provider": {"id": "echo"},
+            "vars": {**test["vars"], "data": '{"x":1}'},
+            "testCase": test,
+            "success": False,
+            "response": {"output": f"asked {place}"},
+            "gradingResult": {
+                "pass": False,
+                "score": 0,
+                "componentResults": [{"pass": False, "score": 0, "assertion": one}],
+            },
+        }
+        for place, text in enumerate(raw)
+    ]
+    results = {"version": 3, "prompts": [{"raw": text, "label": text} for text in raw], "results": rows}
+    Path("out.json").write_text(json.dumps({"evalId": "e", "config": {}, "results": results}), encoding="utf-8")
+    done = shell("import", "out.json")
+    assert done.code == 0 and "left out: the prompt {% macro" in done.out and "without assertions" not in done.out
+    shown = json.loads(shell("show", "last", "--json").out)["answers"]
+    assert [(row["prompt"], row["preview"]) for row in shown] == [(0, "asked 0"), (1, "asked 1")]
+    config = {"prompts": raw, "tests": [test]}
+    Path("promptfooconfig.yaml").write_text(json.dumps(config), encoding="utf-8")
+    verified = shell("import", "promptfooconfig.yaml", "--name", "again", "--verify", "out.json")
+    assert verified.code == 0 and "2 of 2 assertions judge as before" in verified.out

@@ -29,7 +29,7 @@ from .promptfoo.asserts import Asserts, Judged, Version, label_of, unweighted, v
 from .promptfoo.cases import TRANSFORMS
 from .promptfoo.code import Seen
 from .promptfoo.files import Source, Spot
-from .promptfoo.values import Values
+from .promptfoo.values import Values, literal
 
 BY = TAG = "promptfoo"
 _SET = "assert-set"
@@ -220,8 +220,10 @@ def _recording(path: Path, file: _File, rows: Sequence[_Row]) -> tuple[Recording
         "prompts": [{"raw": raw, "label": label or raw} for raw, label in written],
         "tests": [_asked(row) for row in tests],
     }
-    source = Source(path.name, {name: value for name, value in config.items() if value}, lambda _: None)
-    configuration, losses = read_source(source, path.parent)
+    configuration, losses = _read_config(path, config)
+    if len(configuration.prompts) < len(written):  # each answer is to one of them, so each keeps its place
+        config["prompts"] = [one if _can_be_read(path, config, one) else _as_text(one) for one in config["prompts"]]
+        configuration, _ = _read_config(path, config)
     places = _places(tests, configuration)
     judged = {row.testIdx: _Assertions(row, path, file.version, losses) for row in tests}
     document = _with_evaluators(configuration.data, {places[number]: one.evaluators for number, one in judged.items()})
@@ -269,6 +271,22 @@ def _recording(path: Path, file: _File, rows: Sequence[_Row]) -> tuple[Recording
     ), losses
 
 
+def _read_config(path: Path, config: Mapping[str, Any]) -> tuple[Configuration, Losses]:
+    given = {name: value for name, value in config.items() if value}
+    return read_source(Source(path.name, given, lambda _: None), path.parent)
+
+
+def _can_be_read(path: Path, config: Mapping[str, Any], prompt: Mapping[str, Any]) -> bool:
+    """Whether a prompt can be one of several here."""
+    other = {"raw": "-", "label": "-"}
+    return len(_read_config(path, {**config, "prompts": [other, prompt]})[0].prompts) == len((other, prompt))
+
+
+def _as_text(prompt: Mapping[str, Any]) -> dict[str, Any]:
+    """A prompt whose template cannot be used here, as the text of that template."""
+    return {**prompt, "raw": literal(prompt["raw"])}
+
+
 def _transformed(tests: Sequence[_Row], file: _File, places: Mapping[int, tuple[int, int]]) -> frozenset[int]:
     """The items whose answers a transform of provider or test had changed before they were recorded."""
     by_provider = any(_names_transform(one) for one in _listed(file.config.get("providers")))
@@ -296,7 +314,7 @@ def _asked(row: _Row) -> dict[str, Any]:
     options = {key: part for key, part in row.testCase.get("options", {}).items() if key == "provider"}
     kept = {key: row.testCase[key] for key in ("description", "metadata", "threshold") if row.testCase.get(key)}
     values = {name: value for name, value in row.vars.items() if name != SO_FAR}
-    return {**kept, "vars": values, "options": {**options, "disableVarExpansion": True}}
+    return {**kept, "vars": values, "options": {**options, "disableVarExpansion": True}, "assert": []}
 
 
 def _places(tests: Sequence[_Row], configuration: Configuration) -> dict[int, tuple[int, int]]:

@@ -110,10 +110,15 @@ def distribution(mean: EvaluatorMean) -> str:
     return ", ".join(part for part in (mean_with_interval(mean), label_counts(mean.labels)) if part)
 
 
-def skipped_sentence(skipped: Mapping[str, int]) -> str:
-    """How often each evaluator was skipped, and that it is in no figure; empty where none was."""
-    told = [f"{key} {counted(count, 'time')}" for key, count in skipped.items()]
-    return f"skipped, and in no rate or mean: {', '.join(told)}" if told else ""
+def skipped_sentence(skipped: Mapping[str, int], left_out: Mapping[str, int]) -> str:
+    """How often each evaluator was skipped or left out by an import, and what that means for the figures; or empty."""
+    told = [f"{key} {counted(count, 'time')}" for key, count in skipped.items() if key not in left_out]
+    lacking = [f"{counted(count, 'verdict')} without {key}" for key, count in left_out.items()]
+    sentences = (
+        f"incomplete, because an import left assertions out: {', '.join(lacking)}" if lacking else "",
+        f"skipped, and in no rate or mean: {', '.join(told)}" if told else "",
+    )
+    return "; ".join(filter(None, sentences))
 
 
 def measure_phrases(means: Iterable[EvaluatorMean]) -> tuple[str, ...]:

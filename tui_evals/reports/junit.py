@@ -56,7 +56,10 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     about = run_facts(run, whole, run_measures(reader, run, whole))
     head = {"signature": head_text(run.key, reader.chain_head(run))}
     signed = {name: value for name, value in head.items() if value}
-    measures, skipped = column_measures(reader, run, whole), skipped_sentence(reader.skipped(run.id))
+    measures, skipped = (
+        column_measures(reader, run, whole),
+        skipped_sentence(reader.skipped(run.id), reader.left_out(run.id)),
+    )
     tallies: defaultdict[tuple[int, int], _Tally] = defaultdict(_Tally)
     repeated = False
     for row in reader.all_rows(run.id):
@@ -226,6 +229,8 @@ def _case(
         why = [skipped_text(score) for score in answered.scores if score.result == "skipped"] if answered else []
         message = _WHY_SKIPPED.get(row.status, "no answer yet")
         ET.SubElement(case, "skipped", message=_xml_line("; ".join([message, *why]), _MESSAGE))
+    if row.incomplete:
+        case.insert(0, _properties({"incomplete": "an import left an assertion out of this verdict"}))
     return case
 
 

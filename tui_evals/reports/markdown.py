@@ -33,7 +33,7 @@ from tui_evals.present.comparisons import (
     stop_notes,
     usage_lines,
 )
-from tui_evals.present.figures import distribution, interval_text, mean_text, run_measures
+from tui_evals.present.figures import distribution, interval_text, mean_text, run_measures, skipped_sentence
 from tui_evals.present.gates import HEADINGS, gate_texts
 from tui_evals.present.provenance import head_text
 from tui_evals.present.runs import RunFacts, change_lines, run_cost, run_facts
@@ -114,6 +114,7 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
         f"## {code(run.name)}: {_headline(totals)}",
         f"Run {code(run.key)} · {about.headline}: {_sentence(about, measures)}.",
         *_gates(run),
+        *([code(lacking, 1_000)] if (lacking := skipped_sentence({}, reader.left_out(run.id))) else []),
         *([f"It stopped: {code(about.reason, 1_000)}"] if about.reason else []),
         *([_causes_text(reader, run)] if reader.causes(run.id) else []),
         *([f"Sent otherwise: {code('; '.join(changes), 1_000)}"] if (changes := change_lines(run)) else []),

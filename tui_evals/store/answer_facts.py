@@ -133,6 +133,17 @@ def ending_text(word: str) -> str:
     return ENDINGS.get(word) or (f"ended with {word}" if word not in ("", "stop") else "")
 
 
+INCOMPLETE = (
+    "EXISTS (SELECT 1 FROM scores WHERE scores.answer = answers.id AND scores.evaluator = 'LeftOut' "
+    "AND scores.pass = (SELECT scoring_pass FROM runs WHERE runs.id = answers.run))"
+)
+"""The SQL condition of answers whose verdict lacks an assertion that an import left out."""
+_MAY_BE_INCOMPLETE = (
+    "(SELECT instr(document, 'LeftOut') FROM snapshots JOIN runs ON runs.snapshot = snapshots.hash WHERE runs.id = ?1)"
+)
+"""The same of the run ?1, which is found without looking at its scores."""
+
+
 FACTS: tuple[AnswerFact, ...] = (
     AnswerFact(
         "category",
@@ -255,6 +266,18 @@ FACTS: tuple[AnswerFact, ...] = (
         filter=FactFilter("ending", "ending:length", "how the answer ended, in the words of the target", "words"),
         sort="how it ended",
         largest_first=True,
+    ),
+    AnswerFact(
+        "incomplete",
+        "yes or no",
+        "whether an import left an assertion out of its verdict",
+        lambda row, _: row.incomplete,
+        words=lambda row, _: "incomplete: an import left an assertion out of this verdict" if row.incomplete else "",
+        column=FactColumn(
+            *("verdict", 10, 80, lambda row: "incomplete" if row.incomplete else ""),
+            warns=True,
+            where=f"{_MAY_BE_INCOMPLETE} AND {INCOMPLETE}",
+        ),
     ),
     AnswerFact(
         "cached_tokens",

@@ -319,6 +319,15 @@ def skipped(ask: Ask, run: int, number: int) -> dict[str, int]:
     return {key: count for key, _, count in ask(query, [run, number])}
 
 
+def left_out(ask: Ask, run: int, number: int) -> dict[str, int]:
+    """How many verdicts of a pass lack each assertion that an import left out."""
+    query = (
+        "SELECT s.key, count(*) FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ? AND s.pass = ? AND s.evaluator = 'LeftOut' GROUP BY 1 ORDER BY 1"
+    )
+    return dict(ask(query, [run, number]))
+
+
 ScaleMean = tuple[str, int, float, float]
 """A measure with how many scores are in it, their sum, and that of their squares."""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from tui_evals.text.model_output import ENDINGS
 from tui_evals.text.names import did_you_mean
 
-from .answer_facts import FACTS, FactFilter, Unit
+from .answer_facts import FACTS, INCOMPLETE, FactFilter, Unit
 from .records import AnswerStatus
 from .rows import ANSWER_COLUMNS, PREVIEWED
 
@@ -430,7 +430,7 @@ FILTER_WORDS: Mapping[str, FilterWord] = {
     **{word: _word("status", status, f"status {status}") for word, status in STATUS_WORDS.items()},
     "empty": FilterWord("the answer says nothing", _empty),
     "incomplete": FilterWord(
-        "an assertion of another tool was left out of its verdict", lambda _, run: _judged("LeftOut", run)
+        "an assertion of another tool was left out of its verdict", lambda _, run: (INCOMPLETE, [])
     ),
     "flaky": FilterWord("some repeats pass and others fail", _flaky),
     **{ending: _word("ending", ending, about) for ending, about in ENDINGS.items()},

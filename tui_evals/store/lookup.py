@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from tui_evals.store.answer_facts import INCOMPLETE
 from tui_evals.store.records import MESSAGES_BEFORE, OVER_STATUSES, AnswerRow, RunRow, ScoreRecord, WorkerRow
 from tui_evals.store.rows import (
     ANSWER_COLUMNS,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
-ANSWER = ", ".join(f"answers.{name}" for name in ANSWER_COLUMNS)
+ANSWER = ", ".join((*(f"answers.{name}" for name in ANSWER_COLUMNS), INCOMPLETE))
 RUN = f"SELECT {RUN_SELECTED} FROM runs WHERE total IS NOT NULL"  # without a total it is still planned
 SCORE = ", ".join(f"s.{name}" for name in SCORE_COLUMNS)
 CALL = ", ".join(CALL_COLUMNS)

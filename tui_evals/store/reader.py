@@ -657,6 +657,10 @@ class Reader:
         """How often each evaluator was skipped, as it found nothing to judge, or nobody was to be asked."""
         return figures.skipped(self.query, run, self.run(run).scoring_pass)
 
+    def left_out(self, run: int) -> dict[str, int]:
+        """How many verdicts lack each assertion that an import left out, in the scoring that counts."""
+        return figures.left_out(self.query, run, self.run(run).scoring_pass)
+
     def label_counts(self, run: int) -> dict[str, dict[str, int]]:
         """How often each evaluator gave each label without a verdict, in the scoring that counts."""
         return figures.label_counts(self.query, run, self.run(run).scoring_pass)

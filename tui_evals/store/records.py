@@ -336,6 +336,8 @@ class AnswerRow:
     """Why the target ended the answer, where that is unusual: a word of ENDINGS, or what the provider called it."""
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    incomplete: bool = False
+    """Whether an assertion of another tool was left out of its verdict; no column, but found among its scores."""
 
 
 @dataclass(frozen=True, slots=True)

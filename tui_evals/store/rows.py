@@ -53,7 +53,7 @@ def loads(text: str) -> Any:
     return json.loads(text)
 
 
-ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
+ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow) if field.name != "incomplete")
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
 RUN_SELECTED = (
     ", ".join(RUN_COLUMNS[:-3]) + ", (SELECT count(*) FROM staged WHERE run = runs.id), (SELECT count(*) FROM "
@@ -430,8 +430,9 @@ def answer_record(request: str, text: str | None, rest: str) -> AnswerRecord:
 
 
 def answer_row(row: tuple[Any, ...]) -> AnswerRow:
-    """A row of the columns ANSWER_COLUMNS."""
+    """A row of the columns ANSWER_COLUMNS, and whether it is incomplete."""
     values = list(row)
+    values[-1] = row[-1] == 1
     values[_FROM_CACHE] = row[_FROM_CACHE] == 1
     values[_SCRIPTED] = row[_SCRIPTED] == 1
     return AnswerRow(*values)

@@ -177,7 +177,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     say_columns(run, reader.totals_by(run.id, "column"), column_measures(reader, run, totals), about.sentence)
     for line in baseline_lines(reader, run):
         say(line)
-    if skipped_line := skipped_sentence(reader.skipped(run.id)):
+    if skipped_line := skipped_sentence(reader.skipped(run.id), reader.left_out(run.id)):
         say(skipped_line)
     for line in destination_lines(run.config.get(DESTINATIONS)):
         say(line, dim=True)
@@ -252,7 +252,7 @@ def say_row(row: AnswerRow, run: RunRow, shape: AnswerColumns, lead: str = "", r
     )
     before = lead + "  ".join(filter(None, parts)) + "  "
     room = max((columns() or 130) - cell_width(before) - 1, 20)
-    ending = f"[{row.ending}] " if row.ending else ""
+    ending = "".join(f"[{mark}] " for mark in (row.ending, "incomplete" if row.incomplete else "") if mark)
     text = reason if row.code and reason else preview_text(row)
     say(before + cell(ending + text, room), fg=colour(look.tone))
     if reason and not row.code:

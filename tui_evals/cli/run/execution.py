@@ -291,6 +291,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
             raise Stop(f"{problem}\n{go_on} once that is fixed", 1) from None
         measures: Mapping[Column, Sequence[str]] = {}
         skipped: Mapping[str, int] = {}
+        left_out: Mapping[str, int] = {}
         kept: tuple[int, int] | None = None
         summary: list[str] = []
         # What is at its place need not be that store, nor hold all of the run; or new modules would meet old ones.
@@ -299,7 +300,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
                 for file in how.outputs:
                     write_results(reader, [outcome.run], file)
                 measures = column_measures(reader, outcome.run, outcome.totals)
-                skipped = {} if how.quiet and not how.as_json else reader.skipped(outcome.run.id)
+                if not how.quiet or how.as_json:
+                    skipped, left_out = reader.skipped(outcome.run.id), reader.left_out(outcome.run.id)
                 kept = kept_scores(reader, outcome.run) if again and outcome.finished else None
                 if outcome.finished and how.summarises:
                     root = job.project.root
@@ -307,7 +309,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     code = 130 if presses and not outcome.finished else outcome.exit_code
     if how.on_finish:
         _finish(how.on_finish, outcome.run, code)
-    _say_end(outcome, how, code, measures, skipped, kept)
+    _say_end(outcome, how, code, measures, (skipped, left_out), kept)
     for line in summary:
         say(line)
     if not outcome.finished:
@@ -351,7 +353,7 @@ def _say_end(
     how: ExecutionOptions,
     code: int,
     measures: Mapping[Column, Sequence[str]],
-    skipped: Mapping[str, int],
+    aside: tuple[Mapping[str, int], Mapping[str, int]],
     kept: tuple[int, int] | None,
 ) -> None:
     run, gates = outcome.run, outcome.gates
@@ -361,13 +363,13 @@ def _say_end(
         more = more if kept is None else {**more, "scores": dict(zip(("kept", "judged"), kept, strict=True))}
         causes = [told.data for told in cause_texts(run, outcome.causes)]
         totals = totals_data(outcome.totals)
-        say_end(run.key, run.status, run.message, code, totals=totals, causes=causes, skipped=skipped, **more)
+        say_end(run.key, run.status, run.message, code, totals=totals, causes=causes, skipped=aside[0], **more)
         return
     if how.quiet:
         return
     together = totals_sentence(run, outcome.totals, whole=True)
     say_columns(run, outcome.by_column, measures, together)
-    if skipped_line := skipped_sentence(skipped):
+    if skipped_line := skipped_sentence(*aside):
         say(skipped_line)
     if kept is not None and kept[0]:
         say(kept_sentence(*kept))

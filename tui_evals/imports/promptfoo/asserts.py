@@ -231,7 +231,8 @@ class Asserts:
             return read(Assertion(spot, kind, negate, value, self.judge_of(spot), self.losses))
         if kind in _NO_EQUAL:
             raise NoEqual(f"no evaluator means the same; {_NO_EQUAL[kind]}")
-        raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")
+        meant = did_you_mean(kind, (*READERS, *_NO_EQUAL))
+        raise NoEqual(f"no assertion of this name is known{meant}; promptfoo ends its test with an error")
 
     def _javascript(self, spot: Spot, seen: Seen) -> Read:
         """The evaluator that runs the code as it stands."""

@@ -344,6 +344,10 @@ class Tests:
     def items(self) -> Iterator[dict[str, Any]]:
         """The items, one for each combination of the values of a test."""
         count = 0
+        bare = [layers for layers in self.cases if layers and not any(map(_has_asserts, self._with_default(layers)))]
+        if bare:
+            what = f"{counted(len(bare), 'test')} without assertions"
+            self.losses.changed(what, bare[0][-1].where, "it passes there with any answer; here it is not judged")
         for layers in self.cases:
             given = dict.fromkeys(name for layer in layers for name in self.values.given(layer))
             for values in self.values.combinations(self._with_default(layers), self._option(layers)):
@@ -461,6 +465,11 @@ class Tests:
         for key, part in spot.members():
             if key not in _FIELDS:
                 self.losses.left_out(f"{key} of a test", part.where, _WHY_NOT.get(key, "there is no equal"))
+
+
+def _has_asserts(spot: Spot) -> bool:
+    """Whether a test, or what it shares with others, has a list of assertions, which may be empty."""
+    return spot.get("assert") is not None
 
 
 def _is_template(spot: Spot) -> bool:

@@ -237,6 +237,8 @@ def _words(answered: AnswerEntry) -> Iterator[str]:
     record = answered.record
     if answered.row.ending in ENDINGS:
         yield answered.row.ending
+    if answered.row.incomplete:
+        yield "incomplete"
     if record is not None and record.text is not None and not record.text.strip() and not record.tool_calls:
         yield "empty"
 

@@ -13,7 +13,7 @@ from typing import Any
 from tui_evals.compare.statistics import percent
 from tui_evals.figures import Figure
 from tui_evals.present.answers import cause_line
-from tui_evals.present.figures import interval_text, mean_text, run_measures, universal_time
+from tui_evals.present.figures import interval_text, mean_text, run_measures, skipped_sentence, universal_time
 from tui_evals.present.gates import GateText, gate_texts
 from tui_evals.present.grid import GridColumn, cell_look, cell_score, line_name, named_columns
 from tui_evals.present.runs import (
@@ -346,7 +346,7 @@ def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> 
     return Summary(
         run=run,
         started=universal_time(run.started or run.created),
-        notice=_notice(about, run, totals),
+        notice=_notice(about, run, totals, skipped_sentence({}, reader.left_out(run.id))),
         gates=tuple(gate_texts(run.gates)),
         cause=cause_line(reader.causes(run.id)),
         share=totals_share(totals),
@@ -361,18 +361,19 @@ def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> 
         statuses=counts,
         words={
             word: f"{word.replace('_', ' ')}: {FILTER_WORDS[word].about}"
-            for word in ("empty", *ENDINGS)
+            for word in ("empty", "incomplete", *ENDINGS)
             if len(reader.ids(run.id, parse_filter(word)))
         },
     )
 
 
-def _notice(about: RunFacts, run: RunRow, totals: Totals) -> str:
+def _notice(about: RunFacts, run: RunRow, totals: Totals, incomplete: str) -> str:
     """What to know before reading on: that the run is not over, why it stopped, and how much is missing."""
     left = waiting_count(totals)
     missing = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet." if left else ""
     rejudged = f"{about.rejudged}." if about.rejudged else ""
-    return " ".join(part for part in (_LEFT.get(run.status, ""), about.reason, missing, rejudged) if part)
+    lacking = f"{incomplete[0].upper()}{incomplete[1:]}." if incomplete else ""
+    return " ".join(filter(None, (_LEFT.get(run.status, ""), about.reason, missing, rejudged, lacking)))
 
 
 def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iterator[Fact]:

@@ -52,7 +52,7 @@ _OF_ROWS = 50
 
 
 COLUMNS: Mapping[str, FactColumn] = {fact.name: fact.column for fact in FACTS if fact.column is not None}
-USUAL = frozenset(COLUMNS) - {"ending"}
+USUAL = frozenset(name for name, column in COLUMNS.items() if not column.warns)
 """The facts that answers which are still to come are expected to have."""
 
 

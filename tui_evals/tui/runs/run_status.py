@@ -31,7 +31,7 @@ def told_ending(database: Path, run: RunRow) -> Ending:
     with Reader(database) as reader:
         totals = reader.totals(run.id)
         measures = run_measures(reader, run, totals)
-        skipped = skipped_sentence(reader.skipped(run.id))
+        skipped = skipped_sentence(reader.skipped(run.id), reader.left_out(run.id))
         causes = reader.causes(run.id) if totals.errored or totals.partial else ()
     if run.status == "finished":
         why = f"; {cause_line(causes)}" if causes else ""
