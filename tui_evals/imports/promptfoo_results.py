@@ -215,14 +215,15 @@ def _recording(path: Path, file: _File, rows: Sequence[_Row]) -> tuple[Recording
     first = {row.testIdx: row for row in reversed(rows)}
     tests = [first[number] for number in sorted(first)]
     written = list(dict.fromkeys(map(_as_written, file.results.prompts or [row.prompt for row in rows])))
+    prompts = [{"raw": raw, "label": label or raw} for raw, label in written]
     config = {
         "description": file.config.get("description"),
-        "prompts": [{"raw": raw, "label": label or raw} for raw, label in written],
+        "prompts": prompts,
         "tests": [_asked(row) for row in tests],
     }
     configuration, losses = _read_config(path, config)
     if len(configuration.prompts) < len(written):  # each answer is to one of them, so each keeps its place
-        config["prompts"] = [one if _can_be_read(path, config, one) else _as_text(one) for one in config["prompts"]]
+        config["prompts"] = [one if _can_be_read(path, config, one) else _as_text(one) for one in prompts]
         configuration, _ = _read_config(path, config)
     places = _places(tests, configuration)
     judged = {row.testIdx: _Assertions(row, path, file.version, losses) for row in tests}
