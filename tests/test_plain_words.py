@@ -28,7 +28,7 @@ LONG_PAGES = {"changes": "one sentence for a change", "keys": "made from the not
 """Pages that are not held to the length of sentences."""
 LONGEST = 30
 MOST_WORDS = 25_000
-"""How many words the manual has at most, without examples of commands and code."""
+"""How many words the manual has at most, without examples, the changes and what is made from code."""
 
 
 def messages(file):
@@ -65,7 +65,8 @@ def test_every_exception_is_still_needed():
 
 
 def test_the_manual_is_short():
-    read = [re.sub(r"(?m)^    .*$", "", page) for name, page in pages().items() if name not in LONG_PAGES]
+    left_out = {*LONG_PAGES, "providers"}
+    read = [re.sub(r"(?m)^    .*$", "", page) for name, page in pages().items() if name not in left_out]
     assert sum(len(page.split()) for page in read) <= MOST_WORDS
 
 
