@@ -2,6 +2,7 @@
 
 import ast
 import re
+import textwrap
 from pathlib import Path
 
 import tui_evals
@@ -68,6 +69,13 @@ def test_the_manual_is_short():
     left_out = {*LONG_PAGES, "providers"}
     read = [re.sub(r"(?m)^    .*$", "", page) for name, page in pages().items() if name not in left_out]
     assert sum(len(page.split()) for page in read) <= MOST_WORDS
+
+
+def test_paragraphs_have_at_most_four_lines():
+    for name, page in pages().items():
+        prose = re.sub(r"(?m)^(?:    |#|\|).*$", "", page) if name not in LONG_PAGES else ""
+        paragraphs = [" ".join(text.split()) for text in re.split(r"\n\s*\n|\n(?=\* )", prose)]
+        assert [text for text in paragraphs if len(textwrap.wrap(text, 100)) > 4] == [], name
 
 
 def test_pages_have_plain_words_and_short_sentences():
