@@ -49,6 +49,14 @@ def test_what_a_run_was_asked_to_do_shows_before_it_obeys(status, control, shown
     assert run_look(a_run(status=status, control=control)).text == shown
 
 
+def test_a_run_that_a_person_stopped_is_no_error_and_one_that_is_judged_again_says_so():
+    stopped, broken = (run_look(a_run(status="interrupted", code=code)) for code in ("asked", "budget"))
+    assert (stopped.text, stopped.tone) == ("□ stopped", "warn")
+    assert (broken.text, broken.tone) == ("! interrupted", "error")
+    assert run_look(a_run(status="running", staged_pass=2)).text == "▸ judging"
+    assert run_look(a_run(status="running", staged_pass=2, control="stop")).text == "▸ stopping"
+
+
 def test_answers_without_a_verdict_and_those_without_a_text_are_counted_apart():
     found = totals(passed=3, failed=2, partial=1, errored=1, answered=1, running=1, pending=1, unjudged=2, scored=3)
     assert [one.phrase for one in status_counts(found)] == [

@@ -77,7 +77,19 @@ def test_the_head_says_which_answer_this_is_and_what_was_written_on_it():
     assert text_of(head_rows(None, 80)) == text_of(head_rows(session(0), 80)) == ["Labelling blind"]
 
 
-@pytest.mark.parametrize("width", [20, 38, 80, 120])
+@pytest.mark.parametrize("width", [120, 158, 220])
+def test_with_room_the_answer_is_next_to_what_was_asked_below_the_message_of_the_system(width):
+    parts = [("user", "when?"), ("expected", "within days"), ("answer", "an answer " * 40), ("system", "be kind")]
+    rows = sheet_rows([BlindText(*part) for part in parts], width)
+    asked, said = zip(*(text.split(" │ ") for text in text_of(rows)), strict=True)
+    assert [text.strip() for text in asked if text.strip()] == [
+        "system", "be kind", "user", "when?", "expected", "within days",
+    ]  # fmt: skip
+    assert said[0] == "answer" and "".join(said[1:]).count("answer") == 40
+    assert all(len(text) <= width for text in text_of(rows))
+
+
+@pytest.mark.parametrize("width", [20, 38, 80, 119])
 def test_a_sheet_fits_its_width_and_sets_what_was_said_in(width):
     rows = text_of(sheet_rows([BlindText("user", "a question " * 30), BlindText("answer", "answer\nno title")], width))
     assert rows[0] == "user" and rows[-3:] == ["answer", "  answer", "  no title"]

@@ -66,6 +66,26 @@ def test_items_and_columns_that_begin_alike_are_told_apart(width):
     assert "one" in heads and "two" in heads
 
 
+async def test_cells_get_higher_by_a_key_and_the_cursor_stays_on_its_row(tmp_path, monkeypatch):
+    stored(tmp_path, monkeypatch)
+    async with at_the_workbench(tmp_path, size=(120, 40)) as person:
+        await person.press("6", "enter", "m")
+        await person.until(lambda: isinstance(person.app.screen, MatrixScreen) and person.app.screen.lines.rows)
+        lines = person.app.screen.lines
+        await person.press("G")
+        assert lines.key == (7, 0)
+        for height in (3, 6, 1):
+            await person.press("v")
+            await person.until(lambda height=height: len(lines.rows) == 8 * height)
+            assert lines.key == (7, 0)
+            await person.sees(f"{height} line")
+            below = " ".join(row_text(one) for one in lines.rows[7 * height + 1 :])
+            assert ("because" in below and "model 1 says" in below) == (height > 1)
+        await person.press("v", "k")
+        assert lines.key == (6, 0)
+        await person.sees("model 0 says 6")
+
+
 def stored(folder, monkeypatch):
     """Three models that agree on the first items and differ on the last; hostile texts among the answers."""
     monkeypatch.chdir(folder)

@@ -16,7 +16,7 @@ Verdict = Literal["pass", "fail"]
 SAMPLE = 50
 """How many answers are drawn by default."""
 
-_SYSTEM_ROLES = ("system", "developer")
+SYSTEM_ROLES = ("system", "developer")
 _ANSWERED = ("answered", "pass", "fail", "partial", "unjudged", "scored")
 
 
@@ -141,8 +141,8 @@ def labelling_parts(reader: Reader, items: Sequence[Mapping[str, Any]], answer: 
     sent = record.request.get("messages") if record is not None else None
     messages = [one for one in sent if isinstance(one, Mapping)] if isinstance(sent, list) else []
     parts = [_message_part(one) for one in messages] or [BlindText("user", _content_text(unit.get("prompt")))]
-    last = [part for part in parts if part.title in _SYSTEM_ROLES]
-    parts = [part for part in parts if part.title not in _SYSTEM_ROLES]
+    last = [part for part in parts if part.title in SYSTEM_ROLES]
+    parts = [part for part in parts if part.title not in SYSTEM_ROLES]
     parts += [BlindText("context", _content_text(unit.get("context")))]
     parts += [BlindText(title, text) for title, text in _expected(unit)]
     parts += [BlindText("answer", (answer_and_calls(record) if record is not None else "") or "(nothing)"), *last]

@@ -57,6 +57,7 @@ RUN_LOOKS: Mapping[RunStatus, Look] = {
     "interrupted": Look("!", "interrupted", "error"),
     "finished": Look("■", "finished", ""),
 }
+_STOPPED = Look("□", "stopped", "warn")
 _RESULTS: Mapping[str | None, Look] = {name: ANSWER_LOOKS[name] for name in ("pass", "fail", "error")}
 _CONTROLS = {"pause": "pausing", "stop": "stopping"}
 _LEFT = "interrupted"
@@ -70,10 +71,17 @@ _PHRASES: Mapping[AnswerStatus, str] = {
 
 
 def run_look(run: RunRow) -> Look:
-    """The status of a run; what it was asked to do shows before it obeys."""
+    """The status of a run: what it was asked to do shows before it obeys; one that a person stopped is no error."""
+    if is_stopped_by_person(run):
+        return _STOPPED
     look = RUN_LOOKS[run.status]
-    word = _CONTROLS.get(run.control) if run.status == "running" else None
+    word = _CONTROLS.get(run.control, "judging" if run.staged_pass else None) if run.status == "running" else None
     return look if word is None else look._replace(word=word)
+
+
+def is_stopped_by_person(run: RunRow) -> bool:
+    """Whether a run ended early because it was told to."""
+    return run.status == "interrupted" and run.code == "asked"
 
 
 def result_look(result: str | None) -> Look:

@@ -354,6 +354,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("matrix", "differing", "d", "different", "Show only rows whose columns do not agree, or all again."),
     Action("matrix", "filter", "slash", "filter", "Show only rows with an answer that fits, such as failed.", True),
     Action("matrix", "read", "enter", "answer", "Go to this answer in pane 5.", True),
+    Action("matrix", "height", "v", "height", "Cells of one line, of three or of six, with the answer or its reason."),
     Action("matrix", "wide", "w", "wide", "Show the answers over the whole screen, or not."),
     Action("matrix", "down", "J", "scroll down", "Scroll the answers down while the cursor stays in the grid."),
     Action("matrix", "up", "K", "scroll up", "Scroll them up."),

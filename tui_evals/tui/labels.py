@@ -11,7 +11,16 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from tui_evals.compare.blind import SAMPLE, BlindText, LabellingSession, Sample, Verdict, draw_sample, labelling_parts
+from tui_evals.compare.blind import (
+    SAMPLE,
+    SYSTEM_ROLES,
+    BlindText,
+    LabellingSession,
+    Sample,
+    Verdict,
+    draw_sample,
+    labelling_parts,
+)
 from tui_evals.compare.labels import AgreementLine, all_agreement_lines, evaluator_agreements
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
@@ -19,8 +28,9 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.rows import plain
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Where, bindings
+from tui_evals.tui.diff_rows import filled_up
 from tui_evals.tui.pane import FeatureScreen
-from tui_evals.tui.rows import JoinedRows, Row, RowMaker, Rows, Style, heading, paragraph, row
+from tui_evals.tui.rows import JoinedRows, LazyRows, Piece, Row, RowMaker, Rows, Style, heading, paragraph, row
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Confirm
 from tui_evals.tui.widgets.inputs import give_keys
@@ -61,6 +71,7 @@ _STYLES: Mapping[str, Style] = {"user": "accent", "expected": "pass", "or expect
 _INDENT = 2
 _BAR = 20
 _LEAST = 60  # columns from which there is room for a bar
+_BESIDE = 120  # columns from which the answer is next to what was asked
 
 
 def head_rows(session: LabellingSession | None, width: int) -> list[Row]:
@@ -82,12 +93,34 @@ def head_rows(session: LabellingSession | None, width: int) -> list[Row]:
 
 
 def sheet_rows(parts: Sequence[BlindText], width: int) -> Rows:
-    """What is read of an answer, from the question on."""
+    """What is read of an answer, from the question on; where there is room the answer is next to all the others."""
+    if width >= _BESIDE and any(part.title == "answer" for part in parts):
+        half = (width - 3) // 2
+        asked = [part for part in parts if part.title != "answer"]
+        asked.sort(key=lambda part: part.title not in SYSTEM_ROLES)
+        return FacingRows(
+            sheet_rows(asked, half), sheet_rows([part for part in parts if part not in asked], half), half
+        )
     rows: list[Rows] = []
     for part in parts:
         rows.append([row((safe_line(part.title, width), _STYLES.get(part.title, "dim")))])
         rows.append(paragraph(part.text, width, "", _INDENT))
     return JoinedRows(rows)
+
+
+class FacingRows(LazyRows):
+    """Rows next to others, each side in its own half."""
+
+    def __init__(self, left: Rows, right: Rows, half: int) -> None:
+        self._sides = left, right
+        self._half = half
+
+    def __len__(self) -> int:
+        return max(map(len, self._sides))
+
+    def row_at(self, number: int) -> Row:
+        left, right = (side[number].pieces if number < len(side) else () for side in self._sides)
+        return Row((*filled_up(left, self._half), Piece(" │ ", "dim"), *right))
 
 
 def end_rows(session: LabellingSession, lines: Iterable[AgreementLine], width: int) -> Rows:

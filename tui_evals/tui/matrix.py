@@ -33,6 +33,7 @@ from tui_evals.store.figures import GridLine, GridOrder, GridRow
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.text.measures import counted
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.answer_context import answer_as_text
 from tui_evals.tui.messages import CompareColumns, FightBattle, OpenRun, ShowPane
@@ -103,7 +104,7 @@ class CellPages:
         self._pass = scoring_pass
         self.rows = rows
         self._pages: dict[int, list[GridLine]] = {}
-        self._texts: dict[int, dict[int, str]] = {}
+        self._texts: dict[int, dict[int, tuple[str, ...]]] = {}
 
     def line(self, number: int) -> GridLine:
         """A row with what is in it."""
@@ -116,23 +117,24 @@ class CellPages:
             self._pages[number // _PAGE] = page
         return page[number % _PAGE]
 
-    def text(self, number: int, answer: int) -> str:
-        """The beginning of an answer in a row, or why it did not pass."""
+    def text(self, number: int, answer: int) -> tuple[str, ...]:
+        """Why an answer in a row did not pass, and its beginning."""
         place = number // _PAGE
         if place not in self._texts:
             lines = self._pages.get(place, ())
             if len(self._texts) >= _PAGES:
                 self._texts.pop(next(iter(self._texts)))
             self._texts[place] = self._read_texts([cell.answer for line in lines for cell in line.cells.values()])
-        return self._texts[place].get(answer, "")
+        return self._texts[place].get(answer, ("",))
 
-    def _read_texts(self, answers: Sequence[int]) -> dict[int, str]:
+    def _read_texts(self, answers: Sequence[int]) -> dict[int, tuple[str, ...]]:
         scores = self._reader.scores_of(answers, self._pass)
-        texts = {}
+        texts: dict[int, tuple[str, ...]] = {}
         for one in self._reader.rows(answers):
             failing = [record for record in scores.get(one.id, ()) if record.result in FAILING]
             error = plain_reason(one.preview) if one.code else ""
-            texts[one.id] = answer_reason(error, failing) if one.code or failing else preview_text(one)
+            reasons = [answer_reason(error, failing)] if one.code or failing else []
+            texts[one.id] = (*reasons, *(() if one.code else (preview_text(one),)))
         return texts
 
     def forget(self) -> None:
@@ -264,30 +266,52 @@ def _hidden(shown: Layout) -> str:
     return f"{left or '› '}{shown.cursor + 1} of {len(shown.columns)}{right if left else ''}"
 
 
-class MatrixRows(LazyRows):
-    """The turns of a run as rows; each is made when it is looked at, so that any number of them opens at once."""
+HEIGHTS = (1, 3, 6)
+"""Lines that a cell may have."""
 
-    def __init__(self, pages: CellPages, shown: Layout) -> None:
+
+class MatrixRows(LazyRows):
+    """The turns of a run, each some lines high; a line is made when it is looked at, so any number opens at once."""
+
+    def __init__(self, pages: CellPages, shown: Layout, height: int = 1) -> None:
         self._pages = pages
         self._shown = shown
+        self._height = height
 
     def __len__(self) -> int:
-        return len(self._pages.rows)
+        return len(self._pages.rows) * self._height
 
     def row_at(self, number: int) -> Row:
+        number, below = divmod(number, self._height)
         found = self._pages.rows[number]
         try:
             line = self._pages.line(number)
-            return _line_row(line, self._shown, lambda answer: self._pages.text(number, answer))
+            if below:
+                return _text_row(line, self._shown, below, lambda answer: self._pages.text(number, answer))
+            return _line_row(line, self._shown, lambda answer: self._pages.text(number, answer), self._height > 1)
         except StoreError as problem:
-            return row(("! ", "error"), (str(problem), "error"), key=(found.item, found.turn))
+            key = None if below else (found.item, found.turn)
+            return row() if below else row(("! ", "error"), (str(problem), "error"), key=key)
 
     def find(self, key: Hashable) -> int | None:
         """The row of a turn."""
-        return next((number for number, one in enumerate(self._pages.rows) if (one.item, one.turn) == key), None)
+        places = enumerate(self._pages.rows)
+        return next((number * self._height for number, one in places if (one.item, one.turn) == key), None)
 
 
-def _line_row(line: GridLine, shown: Layout, text_of: Callable[[int], str]) -> Row:
+def _text_row(line: GridLine, shown: Layout, below: int, text_of: Callable[[int], Sequence[str]]) -> Row:
+    """A further line of the answers of a row, each below the reason why it did not pass."""
+    pieces = [Piece(" " * shown.name)]
+    for number in shown.seen:
+        cell = line.cells.get(shown.columns[number].place)
+        texts = text_of(cell.answer) if cell is not None else ()
+        lines = [part for text in texts for part in wrapped(text, max(shown.cell - 1, 1))]
+        text = lines[below - 1] if below <= len(lines) else ""
+        pieces += [shown.edge(number), fit(text, shown.cell, "dim")]
+    return Row((*pieces, shown.edge(shown.seen.stop)))
+
+
+def _line_row(line: GridLine, shown: Layout, text_of: Callable[[int], Sequence[str]], texts_below: bool = False) -> Row:
     verdict = min(_VERDICT, shown.cell)
     pieces = [Piece(shown.names.fit(line_name(line) or "deleted", shown.name))]
     for number in shown.seen:
@@ -298,7 +322,8 @@ def _line_row(line: GridLine, shown: Layout, text_of: Callable[[int], str]) -> R
             continue
         look, score = cell_look(cell), cell_score(cell)
         room = shown.cell - verdict
-        words = f" {score}".ljust(_SCORE) + f" {text_of(cell.answer)}" if room >= _WITH_TEXT else f" {score}"
+        with_text = room >= _WITH_TEXT and not texts_below
+        words = f" {score}".ljust(_SCORE) + f" {text_of(cell.answer)[0]}" if with_text else f" {score}"
         pieces += [fit(look.text, verdict, tone_style(look.tone)), fit(words, room, "dim")]
     return Row((*pieces, shown.edge(shown.seen.stop)), (line.item, line.turn))
 
@@ -400,6 +425,7 @@ class MatrixScreen(FeatureScreen):
         self._view = self._wanted = GridView()
         """What is shown, and what is to be: it may still be read while the next key comes."""
         self._cursor, self._first = 0, 0
+        self._height = HEIGHTS[0]
         self._marked: int | None = None
         self._version = -1
         self._text_before = ""
@@ -555,7 +581,7 @@ class MatrixScreen(FeatureScreen):
         if self._pages is None:
             return []
         if self._pages.rows and self._columns:
-            return MatrixRows(self._pages, self._layout(width))
+            return MatrixRows(self._pages, self._layout(width), self._height)
         if self._view.text:
             return [
                 *paragraph(f"No answer fits the filter {self._view.text}", width, "dim"),
@@ -566,9 +592,8 @@ class MatrixScreen(FeatureScreen):
     def _line(self) -> GridLine | None:
         """The row under the cursor."""
         pages = self._pages
-        if pages is None or not 0 <= self.lines.cursor < len(pages.rows):
-            return None
-        return pages.line(self.lines.cursor)
+        number = self.lines.cursor // self._height
+        return pages.line(number) if pages is not None and 0 <= number < len(pages.rows) else None
 
     def _texts(self, width: int) -> Rows:
         reader, run = self._reader, self._run
@@ -705,6 +730,13 @@ class MatrixScreen(FeatureScreen):
         self.app.post_message(OpenRun(self._number, cell.answer))
         self.app.post_message(ShowPane("detail"))
         self.dismiss(None)
+
+    def do_height(self) -> None:
+        """Make the cells higher, or one line again; the cursor stays on its row."""
+        self._height = HEIGHTS[(HEIGHTS.index(self._height) + 1) % len(HEIGHTS)]
+        self.lines.show(self._rows)
+        self.lines.reveal()
+        self.tell(f"{counted(self._height, 'line')} for each cell")
 
     def do_wide(self) -> None:
         full = not self.has_class("full")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -18,6 +20,7 @@ from tui_evals.compare.runs import SHARED_KINDS, ComparedLine, Comparison
 from tui_evals.compare.statistics import histograms, percent
 from tui_evals.compare.verdicts import NAMES, caveats
 from tui_evals.figures import Figure
+from tui_evals.present.columns import GAP, cell_width
 from tui_evals.present.comparisons import (
     category_name,
     category_rates,
@@ -28,8 +31,9 @@ from tui_evals.present.comparisons import (
 )
 from tui_evals.text.manual import pages
 from tui_evals.text.measures import Measure, common_measure, counted, parse_measure
-from tui_evals.tui.compare.rows import score_text, verdict, verdict_style
-from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, paragraph, row, wrapped
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.compare.rows import score_text, short_columns, verdict, verdict_style
+from tui_evals.tui.rows import Piece, Row, Rows, Style, fit, heading, paragraph, row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.lines import Lines
 
@@ -71,8 +75,8 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _PARTS = "▏▎▍▌▋▊▉"
 _SHADES = "·░▒▓█"
 _HEIGHT = 3
-_WIDEST = 100
 _LABEL = 20
+_LEAST_LABEL = 8
 _NUMBER = 22
 _GRID_HEIGHT = 12
 _GRID_WIDTH = 42
@@ -80,21 +84,22 @@ _GRID_WIDTH = 42
 
 def chart_rows(comparison: Comparison, width: int) -> list[Row]:
     """Everything there is to see of a comparison as a whole."""
-    room = min(width, _WIDEST)
+    room, shorts = width, short_columns(comparison)
     rows = _runs(comparison, room)
     rows += [row((line, "warn")) for message in caveats(comparison) for line in wrapped(message, room)]
     for name, against in zip(NAMES[1:], comparison.against, strict=False):
         rows += heading(f"A against {name}")
         rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, room)]
-        rows += table_rows((against.passes, *against.tests), name, room)
+        rows += table_rows((against.passes, *against.tests), name, room, shorts)
     if len(comparison.rates) > 1:
         rows += heading("Pass rate in each column, over shared items")
         for shared in comparison.rates:
-            rows += category_rows(shared.names[0], shared.figures, room)
+            rows += category_rows(shorts.get(shared.names[0], shared.names[0]), shared.figures, room)
     if comparison.categories:
         rows += heading("Pass rate in each category, over shared items")
         for own in category_rates(comparison):
-            rows += category_rows(category_name(comparison, own[0]), [rate.figure for rate in own], room)
+            first = replace(own[0], column=shorts.get(own[0].column, own[0].column))
+            rows += category_rows(category_name(comparison, first), [rate.figure for rate in own], room)
     for number in range(1, len(comparison.sides)):
         points = paired_scores(comparison.lines, number)
         if points:
@@ -120,31 +125,44 @@ def _runs(comparison: Comparison, width: int) -> list[Row]:
 # -- tests
 
 
-def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> list[Row]:
+def table_rows(
+    tests: Sequence[MeasuredDifference], name: str, width: int, shorts: Mapping[str, str] = MappingProxyType({})
+) -> list[Row]:
     """Every test of a later run as a table: both means, the difference with its interval, the chance, and a word."""
-    columns = (8, 8, 22, 7, 17)
-    label = max(width - sum(columns) - 1, 8)
-    titles = ("A", name, "difference", "p", "")
-    head = [fit("", label), *(fit(title, size, "dim", right=True) for title, size in zip(titles, columns, strict=True))]
-    rows = [row(), row(*head)]
-    for test in tests:
-        text = difference_text(test)
-        sign = "+" if test.difference > 0 else ""
-        ends = _ends(test) if test.difference else ""
-        number, before, after = (
-            test.measure.texts(test.difference, test.before, test.after)
-            if test.what
-            else (percent(test.difference), text.before, text.after)
-        )
-        values = (before, after, f"{sign}{number} {ends}".rstrip(), text.chance)
-        word, style = text.verdict, verdict_style(test)
-        cells = [fit(value, size, "", right=True) for value, size in zip(values, columns, strict=False)]
-        what = test.name or test.column or ("pass rate" if test.columns == 1 else text.name)
-        rows.append(row(fit(f"{what} ({test.items:,})", label, "strong"), *cells, fit(f"  {word}", columns[-1], style)))
+    lines = [_test_cells(test, shorts) for test in tests]
+    heads = ("A", name, "difference", "p", "")
+    columns = [
+        max(map(cell_width, cells)) + GAP + 1 for cells in zip(heads, *(cells for _, *cells in lines), strict=True)
+    ]
+    label = min(max(width - sum(columns), _LEAST_LABEL), max((cell_width(one) for one, *_ in lines), default=0) + 1)
+    rows = [row(), row(fit("", label), *_right(heads, columns, "dim"))]
+    for test, (what, *cells, word) in zip(tests, lines, strict=True):
+        ending = fit(f"{' ' * (GAP + 1)}{word}", columns[-1], verdict_style(test))
+        rows.append(row(fit(what, label, "strong"), *_right(cells, columns, ""), ending))
     if len(tests) > 1:
         message = "p of each row but the first is adjusted after Holm; in brackets: how many items both runs judged."
         rows += paragraph(message, width, "dim")
     return rows
+
+
+def _right(cells: Sequence[str], columns: Sequence[int], style: Style) -> Iterator[Piece]:
+    return (fit(cell, size, style, right=True) for cell, size in zip(cells, columns, strict=False))
+
+
+def _test_cells(test: MeasuredDifference, shorts: Mapping[str, str]) -> tuple[str, ...]:
+    """What was tested, both means, the difference with its interval, the chance, and a word."""
+    text = difference_text(test)
+    sign = "+" if test.difference > 0 else ""
+    ends = _ends(test) if test.difference else ""
+    number, before, after = (
+        test.measure.texts(test.difference, test.before, test.after)
+        if test.what
+        else (percent(test.difference), text.before, text.after)
+    )
+    column = shorts.get(test.column, test.column)
+    what = test.name or column or ("pass rate" if test.columns == 1 else text.name)
+    difference = f"{sign}{number} {ends}".rstrip()
+    return safe_line(f"{what} ({test.items:,})", 200), before, after, difference, text.chance, text.verdict
 
 
 def _ends(test: MeasuredDifference) -> str:
@@ -210,7 +228,7 @@ def _bar(share: float, level: int) -> str:
 
 def category_rows(name: str, rates: Sequence[Figure | None], width: int) -> list[Row]:
     """The pass rate of every run in one category, as bars with their numbers."""
-    label = min(_LABEL, width // 3)
+    label = min(max(_LABEL, cell_width(safe_line(name, 200)) + 1), width // 3)
     room = max(width - label - 2 - _NUMBER, 5)
     rows: list[Row] = []
     for number, (letter, rate) in enumerate(zip(NAMES, rates, strict=False)):

@@ -30,8 +30,8 @@ from tui_evals.present.runs import (
     stop_reason,
     wait_sentence,
 )
-from tui_evals.present.status import final_count, rateless, run_look, status_counts
-from tui_evals.store.records import AnswerStatus, FailureCause, RunRow, Totals, WorkerRow, WorkerState
+from tui_evals.present.status import final_count, is_stopped_by_person, rateless, run_look, status_counts
+from tui_evals.store.records import LIVE_STATUSES, AnswerStatus, FailureCause, RunRow, Totals, WorkerRow, WorkerState
 from tui_evals.store.workers import WorkerTotals, worker_totals
 from tui_evals.text.measures import counted, duration
 from tui_evals.text.safe import safe_line
@@ -134,7 +134,12 @@ class _ProgressWords(NamedTuple):
 def _progress_words(run: RunRow, totals: Totals, cost: Cost, pace: Sequence[str], width: int) -> _ProgressWords:
     """Of what there is no room for, what waits is missed least, then the pace; the cost is never left out."""
     look, open_texts = run_look(run), open_phrases(run, totals)
-    ready = f" {final_count(totals):,}/{totals.total:,}"
+    done, of = (
+        (run.staged, run.staged_total)
+        if run.staged_pass and run.status in LIVE_STATUSES
+        else (final_count(totals), totals.total)
+    )
+    ready = f" {done:,}/{of:,}"
     timed, place = ready + "".join(pace), min(_MONEY_AT, max(_MONEY_LEAST, width * 11 // 20))
     last = "".join(open_texts[-1:])
     choices = (
@@ -248,7 +253,8 @@ def _why_rows(run: RunRow, known: RunNumbers, now: float, width: int) -> Iterato
     reason, waits, stuck = stop_reason(run), wait_sentence(run, now), _stuck(run, now)
     over = "" if known.totals is None else overshoot_sentence(run, known.totals)
     if reason:
-        yield row(fit(f"stopped: {reason}", width, "error"))
+        by_person = is_stopped_by_person(run)
+        yield row(fit(reason if by_person else f"stopped: {reason}", width, "dim" if by_person else "error"))
     elif judging := judging_sentence(run):
         yield row(fit(f"{judging}; the earlier scores count until it is whole", width, "warn"))
     for line in (waits, "" if waits else stuck, over, rejudged_sentence(run)):

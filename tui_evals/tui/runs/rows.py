@@ -12,7 +12,7 @@ from tui_evals.compare.sides import asked_part
 from tui_evals.compare.statistics import percent
 from tui_evals.present.columns import GAP, Column, Names, cell_width, fit_columns, names_of
 from tui_evals.present.runs import change_lines, progress, run_cost, stop_reason
-from tui_evals.present.status import LIVE, rateless, run_look, short_counts, waiting_count
+from tui_evals.present.status import LIVE, is_stopped_by_person, rateless, run_look, short_counts, waiting_count
 from tui_evals.store.baselines import baselines, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
@@ -319,7 +319,7 @@ def run_cells(listed: ListedRun, now: float) -> dict[str, Piece]:
         "rate": _rate_piece(listed),
         "counts": Piece(_counts(totals), "dim"),
         "cost": Piece("…" if totals is None else run_cost(totals).short),
-        "reason": Piece(stop_reason(run), "error"),
+        "reason": Piece(stop_reason(run), "dim" if is_stopped_by_person(run) else "error"),
         "more": Piece(_tags_and_targets(run), "dim"),
     }
 
@@ -385,7 +385,9 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
     facts += ["…"] if totals is None else [short_counts(totals), run_cost(totals).text]
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
     if reason := stop_reason(run):
-        rows += [row((line, "error")) for line in wrapped(f"! {reason.rstrip('.')}; p lets it go on", width)]
+        by_person = is_stopped_by_person(run)
+        says = f"{'' if by_person else '! '}{reason.rstrip('.')}; p lets it go on"
+        rows += [row((line, "dim" if by_person else "error")) for line in wrapped(says, width)]
     rows += [row((line, "dim")) for change in change_lines(run) for line in wrapped(change, width)]
     if listed.baseline:
         rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent"), key=TREND))

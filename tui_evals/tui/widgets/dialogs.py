@@ -309,8 +309,8 @@ class Menu(Dialog[Any]):
     """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
 
     With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
-    What `typed` makes of the text in the line stands last. What `does` says enter does; `intro` is read before
-    anything is typed. With `whole` all that is said about an entry is read in the list.
+    What `typed` makes of the text in the line stands last. What `does` says enter does; `intro` is read below
+    the first group until something is typed. With `whole` all that is said about an entry is read in the list.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -389,15 +389,19 @@ class Menu(Dialog[Any]):
         shown = self._shown if len(self._shown) <= _MOST else self._shown[:_MOST]
         typed = len(shown[-1].name) if shown else 0  # what was typed stands last, and may be the longest
         column = min(max(self._longest, typed) + 2, width // 2)
-        rows = [*paragraph(self._intro, width)] if self._intro and not self._words else []
+        rows: list[Row] = []
+        intro = [row(), *paragraph(self._intro, width)] if self._intro and not self._words else []
         group = ""
         for entry in shown:
             if entry.group != group and (self._whole or not self._words):
+                if group:
+                    rows, intro = rows + intro, []
                 group = entry.group
                 rows += [*([row()] if rows else []), row((group, "title"))]
             rows += self._entry_rows(entry, column, width)
         if len(shown) < len(self._shown):
             rows.append(row((f"… {len(self._shown) - len(shown):,} more: another word finds them", "dim")))
+        rows += intro
         nothing = f"nothing matches {' '.join(self._words)}" if self._words and self._entries else self._empty
         return rows or [row((nothing, "dim"))]
 
