@@ -5,6 +5,7 @@ import pytest
 from tests.tui.story import at_the_workbench
 from tests.tui.terminal import workbench
 from tui_evals.store.writer import Writer
+from tui_evals.tui.widgets.inputs import FilterLine, ValueSuggester
 
 
 @pytest.fixture
@@ -22,6 +23,43 @@ def flat(person):
 
 def filtering(person, text):
     return str(person.app.pane("results").border_title).endswith(text)
+
+
+async def test_a_value_is_completed_and_its_beginning_does_not_empty_the_list(project):
+    async with at_the_workbench(project.folder, dataset="data.json", run="last", size=(120, 40)) as person:
+        await person.press("4", "slash")
+        box = person.app.pane("results").query_one(FilterLine)
+        await person.until(lambda: "status" in box._suggester.values)
+        await person.type("sta")
+        await person.until(lambda: box._input._suggestion == "status:")
+        await person.type("tus:fai")
+        await person.until(lambda: box._input._suggestion == "status:fail")
+        assert "status:" not in person.app.watching.order.text  # the beginning of a value filters nothing
+        await person.press("right")
+        await person.until(lambda: filtering(person, "3 of 9 · status:fail"))
+        await person.press("enter")
+        assert person.app.watching.order.text == "status:fail"
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed", "unfinished"),
+    [
+        ("", None, False),
+        ("ca", "category:", False),
+        ("category:", "category:refunds", False),
+        ("category:RE", "category:REfunds", True),
+        ("!x category:ret", "!x category:returns", True),
+        ("!category:ret", "!category:returns", True),
+        ("category:refunds", "category:refunds-late", False),
+        ("category:late", None, False),
+        ("other:re", None, False),
+        ("words", None, False),
+    ],
+)
+def test_what_completes_the_last_term_of_a_filter(typed, completed, unfinished):
+    suggester = ValueSuggester()
+    suggester.values = {"category": ["refunds", "refunds-late", "returns", "late fee"], "status": ["fail"]}
+    assert (suggester.completed(typed), suggester.is_unfinished(typed)) == (completed, unfinished)
 
 
 async def test_what_a_filter_shows_is_acted_on_and_said_in_words(project):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, get_args
 
 from rich.text import Text
@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import Screen
+from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
@@ -213,6 +214,33 @@ HELP = (
 )
 
 
+class ValueSuggester(Suggester):
+    """Completes the last term of a filter: what is before its colon, then a value."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self.values: Mapping[str, Sequence[str]] = {}
+        """The values there are, by what is before the colon."""
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """What was typed with the rest of its last term."""
+        return self.completed(value)
+
+    def completed(self, text: str) -> str | None:
+        """The text with the rest of its last term; None where nothing is known that begins so."""
+        name, colon, begun = text.rpartition(" ")[2].lstrip("!").partition(":")
+        known = self.values.get(name, ()) if colon else [f"{one}:" for one in self.values]
+        typed = begun if colon else name
+        alike = (one for one in known if len(one) > len(typed) and one.casefold().startswith(typed.casefold()))
+        found = next((one for one in alike if " " not in one), None) if colon or typed else None
+        return None if found is None else text + found[len(typed) :]
+
+    def is_unfinished(self, text: str) -> bool:
+        """Whether the last term has only the beginning of a value, which would let nothing through."""
+        name, _, begun = text.rpartition(" ")[2].lstrip("!").partition(":")
+        return bool(begun) and begun not in self.values.get(name, ()) and self.completed(text) is not None
+
+
 class FilterLine(Vertical):
     """Hidden until you type; what is typed is told where it can be read, and given with enter."""
 
@@ -220,6 +248,7 @@ class FilterLine(Vertical):
         super().__init__()
         self._read = read
         self._help = help
+        self._suggester = ValueSuggester()
 
     class Typed(Message):
         """A filter that can be read, of which more may follow."""
@@ -241,8 +270,12 @@ class FilterLine(Vertical):
         self._hint = Static(classes="hint")
         self._hint.styles.height = "auto"
         self._hint.styles.max_height = 6
-        self._input = LineInput(id="filter", classes=HOLDS_KEYS, select_on_focus=False)
+        self._input = LineInput(id="filter", classes=HOLDS_KEYS, select_on_focus=False, suggester=self._suggester)
         yield from (self._hint, self._input)
+
+    def offer(self, values: Mapping[str, Sequence[str]]) -> None:
+        """Complete these values, by what is before the colon; the right arrow takes what is completed."""
+        self._suggester.values = values
 
     def begin(self, text: str) -> None:
         """Type, from a filter on that holds already."""
@@ -260,7 +293,7 @@ class FilterLine(Vertical):
         event.stop()
         problem = self._problem(event.value)
         self._say(problem)
-        if problem is None:
+        if problem is None and not self._suggester.is_unfinished(event.value):
             self.post_message(self.Typed(event.value.strip()))
 
     @property
