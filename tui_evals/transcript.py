@@ -252,17 +252,9 @@ def outcome_places(messages: Iterable[Message]) -> dict[Place, Place | None]:
 
 def calls_with_results(transcript: Transcript) -> tuple[tuple[Call, Result | None], ...]:
     """Each call with what the tool gave, None where it is unknown."""
-    places = outcome_places(transcript.messages)
-    wanted = {place for place in (*places, *places.values()) if place is not None}
-    parts = {
-        (number, at): part
-        for number, message in enumerate(transcript.messages)
-        for at, part in enumerate(message.parts)
-        if (number, at) in wanted
-    }
     return tuple(
-        (cast(Call, parts[call]), None if result is None else cast(Result, parts[result]))
-        for call, result in places.items()
+        (cast(Call, transcript.messages[number].parts[at]), _result_at(transcript, result))
+        for (number, at), result in outcome_places(transcript.messages).items()
     )
 
 
@@ -276,25 +268,42 @@ def steps_of(transcript: Transcript) -> tuple[dict[str, Any], ...]:
 
     A message of the user in between is what the next step was `asked`, and `parts` has all else that was said.
     """
-    outcomes = iter(calls_with_results(transcript))
-    steps: list[dict[str, Any]] = []
+    return tuple(read_steps(transcript))
+
+
+def read_steps(transcript: Transcript) -> Iterator[dict[str, Any]]:
+    """What `steps_of` tells, each step made of its messages when it is asked for."""
+    if not count_steps(transcript):
+        return
+    outcomes = outcome_places(transcript.messages)
+    step: dict[str, Any] = {}
     asked: dict[str, Any] = {}
-    for message in transcript.messages:
-        calls = [_step_call(*next(outcomes)) for part in message.parts if isinstance(part, Call)]
+    for number, message in enumerate(transcript.messages):
+        calls = [
+            _step_call(part, _result_at(transcript, outcomes[number, at]))
+            for at, part in enumerate(message.parts)
+            if isinstance(part, Call)
+        ]
         if message.role == "user":
-            if steps and _USER in message.more:
-                steps[-1][_USER] = message.more[_USER]
+            if step and _USER in message.more:
+                step[_USER] = message.more[_USER]
             else:
                 asked = {"asked": "".join(message.texts())}
         elif message.role == "assistant":
-            steps.append({**asked, "text": _said(message), "calls": calls, **_step_facts(message)})
+            if step:
+                yield step
+            step = {**asked, "text": _said(message), "calls": calls, **_step_facts(message)}
             asked = {}
-        elif steps:
-            steps[-1]["calls"] += calls
+        elif step:
+            step["calls"] += calls
             if others := other_parts(Transcript((message,))):
-                steps[-1]["parts"] = [*steps[-1].get("parts", ()), *others]
-    is_plain = len(steps) < 2 and not any("result" in call for step in steps for call in step["calls"])
-    return () if is_plain else tuple(steps)
+                step["parts"] = [*step.get("parts", ()), *others]
+    if step:
+        yield step
+
+
+def _result_at(transcript: Transcript, place: Place | None) -> Result | None:
+    return None if place is None else cast(Result, transcript.messages[place[0]].parts[place[1]])
 
 
 def count_steps(transcript: Transcript) -> int:
@@ -439,7 +448,12 @@ def _without_think(message: Message, think: Think) -> Message:
 
 def to_json(transcript: Transcript) -> dict[str, Any]:
     """The transcript as JSON data."""
-    return {"version": VERSION, "messages": [message_data(one) for one in transcript.messages], **transcript.more}
+    return {"version": VERSION, "messages": list(map(message_data, transcript.messages)), **transcript.more}
+
+
+def json_in_pieces(transcript: Transcript) -> dict[str, Any]:
+    """What `to_json` gives, with an iterator for the messages, which are made one at a time."""
+    return {**to_json(replace(transcript, messages=())), "messages": map(message_data, transcript.messages)}
 
 
 def from_json(data: object) -> Transcript:

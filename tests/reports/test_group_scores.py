@@ -76,7 +76,7 @@ def test_the_records_of_an_earlier_pass_are_left_out(judged_together, tmp_path):
 
 def test_lines_and_the_table_name_them_for_every_answer_of_the_group(judged_together):
     with judged_together(judged("Best", 0.25, reason="so it is", threshold=0.5)) as reader:
-        lines = [json.loads(line) for line in results.json_lines(reader, reader.run(1))]
+        lines = list(map(json.loads, "".join(results.json_lines(reader, reader.run(1))).splitlines()))
         header, *rows = csv.reader(io.StringIO("".join(results.table(reader, reader.run(1))), newline=""))
     places = [(line["item"], line["turn"], [score["key"] for score in line["together"]]) for line in lines]
     assert places == [("one", 1, ["Best"]), ("one", 1, ["Best"]), *[("talk", 1, []), ("talk", 2, ["Best"])] * 2]
@@ -95,7 +95,8 @@ def test_hostile_texts_survive_and_begin_no_formula(judged_together, text):
     key = text.replace("\ud800", "")
     with judged_together(judged(key, 0.5, reason=text, label=text, details={text: text}), items) as reader:
         run = reader.run(1)
-        document, lines = json.loads("".join(results.document(reader, run))), [*results.json_lines(reader, run)]
+        document = json.loads("".join(results.document(reader, run)))
+        lines = "".join(results.json_lines(reader, run)).split("\n")
         table = "".join(results.table(reader, run))
         cells = [cell for row in csv.reader(io.StringIO(table, newline="")) for cell in row]
     assert document["items"][0]["extensions"]["tui_evals_together"][key]["reason"] == text.replace("\ud800", "?")

@@ -10,6 +10,8 @@ from tests.bench.screen_stores import project
 from tests.bench.screen_stores import store as bench_store
 from tests.reports.made import add_run
 from tests.reports.made import store as made_store
+from tests.reports.stores import Given, Ran, every, store
+from tests.store.test_transcripts import long_answer, peak_of
 from tui_evals.reports.kinds import names, report_kind, write
 from tui_evals.reports.page import cards
 from tui_evals.reports.page.summary import walk_answers_and_scores
@@ -17,7 +19,9 @@ from tui_evals.runs.scoring import column_scores
 from tui_evals.store import reader as reading
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord
+from tui_evals.store.records import AnswerRecord, answer_steps
+from tui_evals.store.rows import body_of
+from tui_evals.transcript import to_json
 
 ANSWERS = 1_200
 
@@ -93,3 +97,22 @@ async def test_a_table_of_chosen_answers_has_the_columns_of_their_scores(tmp_pat
         (header, *_), (one, *_) = ("".join(write("csv", who, [run])).splitlines() for who in (reader, chosen))
     assert "Relevance.score" in header and "Relevance.score" in one
     assert "together.Best.score" in header and "together.Best.score" not in one
+
+
+def test_a_long_transcript_is_written_a_message_at_a_time_and_next_to_no_other(tmp_path):
+    whole = long_answer()
+    size = len(body_of(whole)[2])
+    path = store(tmp_path, Ran([{"prompt": f"{n}?"} for n in range(3)], every(Given(whole, "unjudged"))))
+    seen = {}
+    with Reader(path) as reader:
+        run = reader.find_run("last")
+        for kind in ("json", "jsonl", "csv", "html"):
+            list(write(kind, reader, [run]))  # what is imported on first use is there
+            peak = peak_of(lambda kind=kind: seen.update({kind: sum(map(len, write(kind, reader, [run])))}))
+            assert peak < 3.5 * size, "the texts of the one before, of this one, and its row"
+        items = json.loads("".join(write("json", reader, [run])))["items"]
+        lines = list(map(json.loads, "".join(write("jsonl", reader, [run])).splitlines()))
+    assert seen["json"] > 3 * 2 * size and seen["jsonl"] > 3 * size
+    for item, line in zip(items, lines, strict=True):
+        assert item["extensions"]["tui_evals_transcript"] == line["answer"]["transcript"] == to_json(whole.transcript)
+        assert item["extensions"]["tui_evals_steps"] == list(answer_steps(whole))

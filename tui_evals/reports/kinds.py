@@ -94,10 +94,11 @@ _TOGETHER = 2**16
 def write(name: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> Iterator[str | bytes]:
     """The report in pieces, text of which is UTF-8; `raw` leaves formulas in CSV as they are."""
     made = report_kind(name).write(reader, runs, raw)
-    return _pieces([made] if isinstance(made, str) else made)
+    return together([made] if isinstance(made, str) else made)
 
 
-def _pieces(made: Iterable[str] | Iterable[bytes]) -> Iterator[str | bytes]:
+def together(made: Iterable[str] | Iterable[bytes]) -> Iterator[str | bytes]:
+    """Small pieces in larger ones, text as UTF-8 can hold it."""
     pieces: list[str] = []
     size = 0
     for piece in made:

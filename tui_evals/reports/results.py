@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from itertools import chain, groupby
 from operator import attrgetter
@@ -14,12 +14,12 @@ from tui_evals.present.provenance import head_data
 from tui_evals.present.runs import standing_data
 from tui_evals.store.answer_facts import FACTS, Kind
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord, answer_steps
-from tui_evals.store.rows import EarlierAttempt, body_of, dumps, expected_item, loads
+from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord, step_count, transcript_of
+from tui_evals.store.rows import EarlierAttempt, body_of, expected_item, loads
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.safe import csv_line, escape_formula
-from tui_evals.text.strictjson import indented, one_line
-from tui_evals.transcript import to_json
+from tui_evals.text.strictjson import indented, one_line, pieces
+from tui_evals.transcript import json_in_pieces, read_steps
 from tui_evals.version import __version__
 
 _PUBLIC = frozenset(
@@ -106,7 +106,8 @@ def _list(items: Iterable[dict[str, Any]]) -> Iterator[str]:
     """A list within a document, an item at a time."""
     opening = "[\n    "
     for item in items:
-        yield opening + indented(item, "\n    ")
+        yield opening
+        yield from pieces(item, "\n    ")
         opening = ",\n    "
     yield "[]" if opening.startswith("[") else "\n  ]"
 
@@ -145,10 +146,12 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     filled = {**unit, **_outputs(answered)}
     if answered.row.status in ("unjudged", "scored"):  # statuses that the published format does not know
         filled = _with_extension(filled, "tui_evals_status", answered.row.status)
-    if answered.record is not None and (steps := answer_steps(answered.record)):
-        filled = _with_extension(filled, "tui_evals_steps", [dict(step) for step in steps])
-    if answered.record is not None and answered.record.transcript is not None:
-        filled = _with_extension(filled, TRANSCRIPT, to_json(answered.record.transcript))
+    record = answered.record
+    if record is not None and step_count(record):
+        steps = map(dict, record.steps or read_steps(transcript_of(record)))
+        filled = _with_extension(filled, "tui_evals_steps", steps)
+    if record is not None and record.transcript is not None:
+        filled = _with_extension(filled, TRANSCRIPT, json_in_pieces(record.transcript))
     if rest := _rest(answered):
         filled = _with_extension(filled, "tui_evals_answer", rest)
     if together := _score_objects(answered.together):
@@ -159,8 +162,8 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
 
 def _rest(answered: AnswerEntry) -> dict[str, Any]:
     """What is known of an answer and its scores, and has no place in the published format."""
-    kept = {} if answered.record is None else loads(body_of(answered.record)[2])
-    answer = {name: part for name, part in kept.items() if name not in ("text", "diagnostics", "transcript")}
+    kept = {} if answered.record is None else loads(body_of(replace(answered.record, transcript=None))[2])
+    answer = {name: part for name, part in kept.items() if name not in ("text", "diagnostics")}
     scores = {
         key_of(score): {"evaluator": score.evaluator, "weight": score.weight, "measure": score.measure}
         | ({"details": dict(score.details)} if score.details else {})
@@ -230,7 +233,8 @@ def score_object(score: ScoreRecord) -> dict[str, Any]:
 def json_lines(reader: Reader, run: RunRow) -> Iterator[str]:
     """One line of JSON for each answer, with everything that is known of it."""
     for entry in read(reader, run, reader.all_rows(run.id), reader.dataset(run).items):
-        yield one_line(_line(entry, run)) + "\n"
+        yield from pieces(_line(entry, run), None)
+        yield "\n"
 
 
 _ANSWER = tuple(field.name for field in fields(AnswerRecord) if field.name != "request")
@@ -245,7 +249,7 @@ def _score_dict(score: ScoreRecord) -> dict[str, Any]:
 
 
 def _answer_dict(record: AnswerRecord) -> dict[str, Any]:
-    told = None if record.transcript is None else to_json(record.transcript)
+    told = None if record.transcript is None else json_in_pieces(record.transcript)
     return {**dict(zip(_ANSWER, _answer_values(record), strict=False)), "transcript": told}
 
 
@@ -349,11 +353,12 @@ def whole_runs(reader: Reader, runs: Sequence[RunRow], digest: str) -> Iterator[
     `digest` is that of the file. Lines hold what the file has no place for: the dataset, prompts, requests, and every
     field of answers and scores.
     """
-    yield dumps({"of": digest, "runs": [_whole_head(reader, run) for run in runs]}) + "\n"
+    yield one_line({"of": digest, "runs": [_whole_head(reader, run) for run in runs]}) + "\n"
     for number, run in enumerate(runs):
         for entry in read(reader, run, reader.all_rows(run.id), reader.dataset(run).items, requests=True):
             if entry.record is not None:
-                yield dumps(_whole_answer(number, entry, entry.record)) + "\n"
+                yield from pieces(_whole_answer(number, entry, entry.record), None)
+                yield "\n"
 
 
 def _whole_head(reader: Reader, run: RunRow) -> dict[str, Any]:
@@ -377,7 +382,8 @@ def _whole_head(reader: Reader, run: RunRow) -> dict[str, Any]:
 
 def _whole_answer(number: int, entry: AnswerEntry, record: AnswerRecord) -> dict[str, Any]:
     row = entry.row
-    request, text, rest = body_of(record)
+    request, text, rest = body_of(replace(record, transcript=None))
+    told = {} if record.transcript is None else {"transcript": json_in_pieces(record.transcript)}
     return {
         "run": number,
         "place": [row.item, row.turn, row.prompt, row.target, row.repeat],
@@ -385,7 +391,7 @@ def _whole_answer(number: int, entry: AnswerEntry, record: AnswerRecord) -> dict
         "score": row.score,
         "request": loads(request),
         "text": text,
-        "rest": loads(rest),
+        "rest": loads(rest) | told,
         "scores": [score_record_data(score) for score in entry.scores],
     }
 

@@ -68,6 +68,8 @@ from .spill import spilled_files
 _PAGE = 1_000
 _BODIES = 250
 """How many answers are held at once with their texts, each of which may be long."""
+_CHARACTERS = 2**22
+"""From how many characters on no further answer is read with them."""
 _SPILLED = "nothing could be stored any more; {} has what was left, and to resume the run stores it"
 _KILLED = "its process ended without a word: it was killed, or the machine went down"
 
@@ -505,15 +507,20 @@ class Reader:
     ) -> Iterator[Told]:
         answered = [row for row in page if row.status not in ("pending", "running")]
         ids = [row.id for row in answered]
-        records, scores = self.records(ids, requests=requests), self.scores_of(ids, run.scoring_pass)
+        scores = self.scores_of(ids, run.scoring_pass)
         together = lookup.together(self.query, run.id, run.scoring_pass, {row.item for row in answered})
-        for row in page:
-            if row.status in ("pending", "running"):
-                yield Told(row, None, (), ())
-            else:
-                together_here = together.get((row.item, row.turn), ())
-                known = scores.get(row.id, ())
-                yield Told(row, records.get(row.id), known, together_here, rejudged.get(row.id))
+        while page:
+            records = self.records(ids, requests=requests, most=_CHARACTERS)
+            read = 1 + max((at for at, row in enumerate(page) if row.id in records), default=len(page))
+            for row in page[:read]:
+                if row.status in ("pending", "running"):
+                    yield Told(row, None, (), ())
+                else:
+                    together_here = together.get((row.item, row.turn), ())
+                    known = scores.get(row.id, ())
+                    yield Told(row, records.get(row.id), known, together_here, rejudged.get(row.id))
+            page, ids = page[read:], [answer for answer in ids if answer not in records]
+            records.clear()
 
     def replies(self, run: RunRow) -> Iterator[tuple[int, str | None, str | None, tuple[Any, ...]]]:
         """What came of every answer of a run in the order of the plan, paged, and nothing else of it.
@@ -563,13 +570,18 @@ class Reader:
                 scores[score[0]].append(score_record(score[1:]))
             yield from ((row, scores[row.id]) for row in page)
 
-    def records(self, ids: Iterable[int], *, requests: bool = False) -> dict[int, AnswerRecord]:
-        """What was said in each of these answers that is there; what was sent only where `requests` are wanted."""
+    def records(
+        self, ids: Iterable[int], *, requests: bool = False, most: int | None = None
+    ) -> dict[int, AnswerRecord]:
+        """What was said in each of these answers that is there; what was sent only where `requests` are wanted.
+
+        Those after the first ones that have so many characters together are left out.
+        """
         query = (
             f"SELECT answers.id, {'b.request' if requests else repr('')}, b.text, b.answer FROM json_each(?) j "
             "JOIN answers ON answers.id = j.value JOIN bodies b ON b.id = answers.body"
         )
-        records = {body[0]: answer_record(*body[1:]) for body in self.query(query, [json.dumps(list(ids))])}
+        records = {body[0]: answer_record(*body[1:]) for body in self.query(query, [json.dumps(list(ids))], most)}
         if in_part := [answer for answer, record in records.items() if MESSAGES_BEFORE in record.request]:
             for answer, request in lookup.whole_requests(self.query, self.rows(in_part)).items():
                 records[answer] = replace(records[answer], request=request)
@@ -774,10 +786,18 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Rows, for the modules of the store; nobody else writes SQL."""
+    def query(self, statement: str, values: Sequence[Any] = (), most: int | None = None) -> list[tuple[Any, ...]]:
+        """Rows, for the modules of the store; nobody else writes SQL. The last may be left out, as in `records`."""
         try:
-            return self._connection.execute(statement, values).fetchall()
+            cursor = self._connection.execute(statement, values)
+            if most is None:
+                return cursor.fetchall()
+            rows: list[tuple[Any, ...]] = []
+            while most > 0 and (row := cursor.fetchone()) is not None:
+                rows.append(row)
+                most -= sum(len(value) for value in row if isinstance(value, str))
+            cursor.close()
+            return rows
         except sqlite3.Error as problem:
             raise explained(problem, self._path) from problem
 

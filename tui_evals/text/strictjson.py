@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from json.encoder import encode_basestring as quoted
 from math import isfinite
@@ -117,6 +117,32 @@ def _member(value: object, line: str) -> str:
     if isinstance(value, str):
         return quoted(value)
     return indented(value, line) if isinstance(value, dict | list | tuple) else one_line(value)
+
+
+def pieces(value: object, line: str | None = "\n") -> Iterator[str]:
+    """The text of `indented`, or of `one_line` where `line` is None, piece by piece.
+
+    A list may be an iterator, whose entries are made one at a time.
+    """
+    if isinstance(value, Iterator):
+        yield from _enclosed("[]", (("", member) for member in value), line)
+        return
+    try:
+        yield one_line(value) if line is None else indented(value, line)
+    except TypeError:  # an iterator is in it
+        if not isinstance(value, dict):
+            raise
+        yield from _enclosed("{}", ((f"{quoted(name)}: ", member) for name, member in value.items()), line)
+
+
+def _enclosed(brackets: str, members: Iterable[tuple[str, object]], line: str | None) -> Iterator[str]:
+    deeper, between = (None, ", ") if line is None else (f"{line}  ", f",{line}  ")
+    before = opening = brackets[0] + (deeper or "")
+    for name, member in members:
+        yield before + name
+        yield from pieces(member, deeper)
+        before = between
+    yield brackets if before is opening else (line or "") + brackets[1]
 
 
 MAX_PATH = 1_000  # characters

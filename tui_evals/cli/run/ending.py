@@ -13,7 +13,7 @@ from tui_evals.files import is_stream
 from tui_evals.present.answers import cause_texts
 from tui_evals.present.gates import gate_lines, gate_texts
 from tui_evals.present.runs import Column, line_names, totals_sentence
-from tui_evals.reports.kinds import endings, kind_of, report_kind, write
+from tui_evals.reports.kinds import endings, kind_of, report_kind, together, write
 from tui_evals.reports.results import whole_runs
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate, FailureCause, RunRow, Totals
@@ -61,7 +61,7 @@ def write_results(
     write_report(file, _hashed(write(kind, reader, runs, raw=raw), digest.update))
     if bare or is_output(file) or is_stream(file) or not report_kind(kind).has_companion:
         return False
-    write_report(companion_of(file), whole_runs(reader, runs, digest.hexdigest()))
+    write_report(companion_of(file), together(whole_runs(reader, runs, digest.hexdigest())))
     return True
 
 

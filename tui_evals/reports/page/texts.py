@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tui_evals.compare.diff import Diff, DiffRow, DiffSpan, diff_json, side_by_side
@@ -18,7 +18,7 @@ from tui_evals.present.answers import (
 )
 from tui_evals.present.figures import short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
-from tui_evals.present.transcripts import transcript_text
+from tui_evals.present.transcripts import text_lines
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord, step_count
 from tui_evals.store.rows import EarlierAttempt, Label
@@ -263,12 +263,23 @@ def answer_block(
         chips=facts.origin,
         facts=facts.figures,
         calls=tuple(_call(call) for call in (record.tool_calls if record and not step_count(record) else ())),
-        steps=optional(transcript_text(record)),
+        steps=_steps(record),
         scores=tuple(map(score, scores)),
         together=tuple(map(score, together)),
         opinions=tuple(map(_opinion, labels)),
         diagnostics=text(pretty_json(record.diagnostics)) if record and record.diagnostics else None,
     )
+
+
+def _steps(record: AnswerRecord | None) -> Text | None:
+    """The way to an answer, of which no more is made one text than the page holds."""
+    kept: list[str] = []
+    size = 0
+    for line in text_lines(record):
+        if size <= MOST:
+            kept.append(line)
+        size += len(line) + 1
+    return replace(text("\n".join(kept)), left_out=max(size - 1 - MOST, 0)) if kept else None
 
 
 def score(record: ScoreRecord) -> Score:
