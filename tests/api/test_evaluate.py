@@ -299,6 +299,28 @@ def test_a_long_run_is_shown_shortly():
     assert run.key in repr(run) and len(repr(run)) < 200 and len(repr(run.answers[0])) < 200
 
 
+def test_json_values_are_expectations_in_files_and_items_too(project):
+    answers = {"a": {"b": 1, "a": [2]}, "b": 42, "c": [1, "ü"]}
+    items = [
+        {"testId": "a", "prompt": "a", "expected_response": {"a": [2], "b": 1}},
+        {"testId": "b", "turns": [{"prompt": "b", "ideal": [7, 42]}]},
+        {"testId": "c", "prompt": "c", "expected_response": [1, "ü"], "matrix": {"x": [1, 2]}},
+    ]
+    file = project / "values.json"
+    file.write_text(json.dumps({"items": items}))
+    known = file.read_bytes()
+    for dataset in (file, list(map(Item.model_validate, items))):
+        run = evaluate(dataset, lambda prompt: answers[prompt], evaluators="JsonMatch")
+        assert run.passed and len(run.answers) == 4
+        told = [answer.expected for answer in run.answers]
+        assert told == ['{"a": [2], "b": 1}', "7", '[1, "ü"]', '[1, "ü"]']
+    assert file.read_bytes() == known
+    assert Item(prompt="b", expected_response=42).reference == "42"
+    for wrong in ({"expected_response": float("nan")}, {"ideal": [None]}):
+        with pytest.raises(DatasetError, match="JSON data"):
+            evaluate([{"prompt": "b", **wrong}], shout, evaluators="JsonMatch")
+
+
 def test_json_values_are_answers_and_expectations():
     answers = {"a": {"b": 1, "a": [2]}, "b": 42, "c": [1, "ü"], "d": True}
     expected = {"a": {"a": [2], "b": 1}, "b": 42, "c": [1, "ü"], "d": True}

@@ -11,11 +11,10 @@ from typing import Any, cast
 
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
+from tui_evals.datasets.paths import CURRENT_VERSION
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.runs.approving import find_typed
-from tui_evals.targets.answers import json_text
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
@@ -44,33 +43,7 @@ def document_of(dataset: DatasetLike, root: Path, name: str | None = None) -> Do
             "items": [item.model_dump(exclude_unset=True) if isinstance(item, Item) else dict(item) for item in dataset]
         }
     data = {"schemaVersion": CURRENT_VERSION, **data}
-    if isinstance(items := data.get("items"), list):
-        data["items"] = [_with_texts(item) for item in items]
     return document_of_data(data, root / (name or _name_of_list(data)).replace("/", "-"))
-
-
-def _with_texts(unit: Any) -> Any:
-    """An item or turn whose expectation is text; one that is a JSON value becomes the text an answer like it has."""
-    if not isinstance(unit, Mapping):
-        return unit
-    made = dict(unit)
-    expected, ideal, turns = unit.get("expected_response"), unit.get("ideal"), unit.get("turns")
-    if expected is not None and not isinstance(expected, str):
-        made["expected_response"] = _expectation_text(expected)
-    if isinstance(ideal, list):
-        made["ideal"] = [one if isinstance(one, str) else _expectation_text(one) for one in ideal]
-    if isinstance(turns, list):
-        made["turns"] = [_with_texts(turn) for turn in turns]
-    return made
-
-
-def _expectation_text(value: object) -> str:
-    try:
-        return json_text(value)
-    except (TypeError, ValueError) as problem:
-        raise DatasetError(
-            "dataset", [Problem(f"an expected response is neither text nor JSON data: {problem}")]
-        ) from None
 
 
 def _name_of_list(data: Mapping[str, Any]) -> str:

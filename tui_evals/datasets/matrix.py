@@ -6,6 +6,7 @@ file is never changed: what a run asks is expanded, and its snapshot holds that.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from itertools import product
 from typing import Any
 
 from tui_evals.datasets.document import Document
+from tui_evals.datasets.model import expectation_text
 from tui_evals.datasets.paths import DatasetError, Problem
 
 MOST_OF_AN_ITEM = 1_000
@@ -34,8 +36,11 @@ def has_matrix(data: Mapping[str, Any]) -> bool:
 def expanded(document: Document) -> tuple[Document, tuple[int, ...]]:
     """What a run asks of a valid document, and of each item the position in the file; DatasetError if that is too much.
 
-    A document without a matrix is given back as it is.
+    What is expected is text in it. A document without a matrix and with such expectations is given back as it is.
     """
+    items_with_texts = list(map(with_expected_texts, document.data["items"]))
+    if any(map(operator.is_not, items_with_texts, document.data["items"])):
+        document = replace(document, data={**document.data, "items": items_with_texts})
     data = document.data
     if not has_matrix(data):
         return document, tuple(range(len(data["items"])))
@@ -50,6 +55,28 @@ def expanded(document: Document) -> tuple[Document, tuple[int, ...]]:
                 raise DatasetError(str(document.file), [Problem(problem, ("matrix",))])
     whole = {**{name: value for name, value in data.items() if name != "matrix"}, "items": items}
     return replace(document, data=whole), tuple(origins)
+
+
+def with_expected_texts(unit: Any) -> Any:
+    """An item or turn whose expectations are text; itself where they are."""
+    if not isinstance(unit, dict):
+        return unit
+    made = {}
+    if not isinstance(expected := unit.get("expected_response", ""), str) and expected is not None:
+        made["expected_response"] = _text(expected)
+    for name, texts in (("ideal", _text), ("turns", with_expected_texts)):
+        if isinstance(parts := unit.get(name), list):
+            own = list(map(texts, parts))
+            if any(map(operator.is_not, own, parts)):
+                made[name] = own
+    return {**unit, **made} if made else unit
+
+
+def _text(value: Any) -> Any:
+    try:
+        return expectation_text(value)
+    except ValueError:
+        return value  # validation says what is wrong with it
 
 
 def choices_of(data: Mapping[str, Any], item: Mapping[str, Any]) -> Choices:

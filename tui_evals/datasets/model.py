@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from tui_evals.datasets.paths import MAX_TURNS, Role
 from tui_evals.text.patterns import PatternError, compile_pattern
+from tui_evals.text.strictjson import value_text
 
 Mode = Literal["extend", "replace"]
 Text = Annotated[str, Field(min_length=1)]
@@ -199,10 +209,33 @@ _GIVEN: dict[frozenset[str], set[str]] = {}
 """Sets of fields that are given; most items of a dataset share one. No instance is changed, so none of them is."""
 
 
+def expectation_text(value: object) -> object:
+    """What is expected as text: that of a JSON value is the text of an answer that is this value."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return value_text(value)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise ValueError(f"neither text nor JSON data: {problem}") from None
+
+
+def _some_text(value: object) -> object:
+    if value is None:
+        raise ValueError("must be text or JSON data, not null")
+    return expectation_text(value)
+
+
+_JSON = WithJsonSchema({"type": ["string", "number", "boolean", "array", "object"]})
+Expectation = Annotated[JsonValue, BeforeValidator(expectation_text), _JSON]
+"""Text, or any other JSON value, which becomes its text."""
+
+
 class _Unit(_StrictModel):
     """The fields that a turn and a single-turn item share; the second block is written by runs."""
 
-    expected_response: str | None = Field(default=None, description="The reference the answer is compared with.")
+    expected_response: Expectation = Field(
+        default=None, description="The reference the answer is compared with: text, or a JSON value."
+    )
     context: str | None = Field(default=None, description="Grounding text for judges; never sent to the target.")
     evaluators: Evaluators | None = Field(default=None, description="Evaluators of this unit, by name or label.")
     evaluators_mode: Mode | None = Field(
@@ -212,7 +245,7 @@ class _Unit(_StrictModel):
     allowed_tools_mode: Mode | None = Field(default=None, description="Whether they extend or replace the defaults.")
     tags: list[str] | None = Field(default=None, description="Echoed to the results.")
     extensions: dict[str, Any] | None = Field(default=None, description="Anything else; echoed to the results.")
-    ideal: list[str] | None = Field(
+    ideal: list[Annotated[JsonValue, BeforeValidator(_some_text), _JSON]] | None = Field(
         default=None, description="Acceptable references; the first is the expected response."
     )
     messages: list[Message] | None = Field(default=None, description="Chat history placed before the prompt.")
@@ -236,9 +269,13 @@ class _Unit(_StrictModel):
     @property
     def reference(self) -> str | None:
         """The expected response, which is the first ideal where none is given."""
-        if self.expected_response is not None or not self.ideal:
-            return self.expected_response
-        return self.ideal[0]
+        references = (self.expected_response, *(self.ideal or ()))
+        return next((text for text in references if isinstance(text, str)), None)
+
+    @property
+    def references(self) -> list[str]:
+        """All acceptable references."""
+        return [text for text in self.ideal or () if isinstance(text, str)]
 
 
 class Turn(_Unit):

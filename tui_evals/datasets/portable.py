@@ -145,6 +145,8 @@ def refused_fields(item: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _refused_in_unit(unit: Mapping[str, Any], fields: frozenset[str], path: Path) -> Iterator[Problem]:
+    if not isinstance(unit.get("expected_response", ""), str):
+        yield Problem("runevals knows expected responses that are text only", (*path, "expected_response"))
     for name in unit:
         if name in fields:
             yield Problem(f"runevals does not know '{name}' here; keep it under extensions", path)

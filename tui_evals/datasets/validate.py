@@ -178,7 +178,7 @@ class Checker:
         parsed, fields = _parsed_item(item)
         if not isinstance(item, dict):
             return _ItemCheck(None, fields, (), (), (), (), (), (), None)
-        if parsed is not None and item.keys() <= _TEXT_FIELDS and None not in item.values():
+        if parsed is not None and item.keys() <= _TEXT_FIELDS and set(map(type, item.values())) == {str}:
             shape = tuple(item)
             if shape not in self._alike:
                 self._alike[shape] = self._beyond_types(item, True, has_prompt, catalogue, custom)

@@ -67,7 +67,7 @@ class BoutMaterial:
         left, row = self._contender(due.left)
         right, _ = self._contender(due.right)
         unit = self._dataset(row.run).items[row.item].units[row.turn]
-        expected = (*([unit.reference] if unit.reference else []), *(unit.ideal or ()))
+        expected = (*([unit.reference] if unit.reference else []), *unit.references)
         return BoutQuestion(left, right, tuple(dict.fromkeys(expected)))
 
     def _contender(self, answer: int) -> tuple[BattleAnswer, AnswerRow]:

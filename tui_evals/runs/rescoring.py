@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.datasets.document import Document
-from tui_evals.datasets.matrix import expanded
+from tui_evals.datasets.matrix import expanded, with_expected_texts
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import CheckedDataset, dataset_of, document_of_data, rubric_of
@@ -352,7 +352,7 @@ def _by_dataset(
 ) -> tuple[Job, Mapping[str, Any] | None]:
     """The job with one item judged as a dataset says now; and what that expects, None where it is the same."""
     items = dataset.data.get("items") or []
-    now = items[place] if place < len(items) and isinstance(items[place], dict) else {}
+    now = with_expected_texts(items[place]) if place < len(items) and isinstance(items[place], dict) else {}
     asked = own["items"][number]
     defaults = dataset.data.get("default_evaluators")
     item = _judged_item(asked, now)

@@ -95,7 +95,7 @@ def evidence_for(
         prompt=chat_to_text(request),
         response=answer.text,
         expected=unit.reference,
-        alternatives=tuple(unit.ideal or ()),
+        alternatives=tuple(unit.references),
         context=unit.context,
         history=history,
         request=request,

@@ -12,6 +12,7 @@ from typing import Any
 
 from tui_evals.targets.chat import parse_completion, parse_response
 from tui_evals.text.names import did_you_mean
+from tui_evals.text.strictjson import value_text
 from tui_evals.transcript import (
     Call,
     Document,
@@ -106,15 +107,10 @@ def parse_reply(value: object, who: str, streamed: str = "") -> Reply:
         if (parts := framework_parts(value)) is not None:
             return reply_of_parts(parts, streamed)
         if not streamed and _is_data(value):
-            return Reply(text=json_text(value))
+            return Reply(text=value_text(value))
         return _reply_from_mapping(value, streamed) if isinstance(value, Mapping) else _reply_of(value, streamed)
     except (ValueError, TypeError, RecursionError) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
-
-
-def json_text(value: object) -> str:
-    """A JSON value as the text that stands for it in answers and expectations; ValueError where it is none."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
 
 
 def _is_data(value: object) -> bool:

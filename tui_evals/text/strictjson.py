@@ -88,6 +88,11 @@ def dumps(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def value_text(value: object) -> str:
+    """A JSON value as the text that stands for it in answers and expectations; ValueError where it is none."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+
+
 # What is written was read from JSON or made for it, so nothing in it holds itself.
 _encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _WORDS: dict[object, str] = {None: "null", True: "true", False: "false"}
