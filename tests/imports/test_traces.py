@@ -1,12 +1,16 @@
 """Production traces as recorded answers: three tools' forms of the same conversation become the same transcript."""
 
+import gzip
 import json
+from pathlib import Path
 
 import pytest
 
+from tests.interop.agents_at_the_door import EXPECTED, PROTOBUF, told
 from tui_evals.imports.base import CannotRead, ImportOptions, WrongOptions
 from tui_evals.imports.registry import preview
 from tui_evals.imports.traces import read
+from tui_evals.targets.spans import Span, spans_of_otlp, transcript_of_spans
 from tui_evals.transcript import Call, Result, Retrieval, answer_text, calls_with_results, parts_of
 
 BEGAN = 1_700_000_000
@@ -223,3 +227,32 @@ def test_what_is_no_trace_is_refused_in_a_sentence(tmp_path):
         read(tmp_path / "cut.pb")
     with pytest.raises(WrongOptions, match="--preview is for traces"):
         preview(written(tmp_path, "data.json", {"schemaVersion": "1.11.0", "items": [{"prompt": "x"}]}))
+
+
+RECORDED = sorted((Path(__file__).parent / "recordings" / "spans").glob("*.otlp.gz"))
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.name.partition(".")[0])
+def test_the_spans_of_real_frameworks_tell_what_the_door_records_of_the_same_agent(file):
+    """Recorded by `python -m tests.interop.agents_at_the_door --keep`, which the nightly run does with the packages."""
+    transcript = transcript_of_spans(spans_of_otlp(gzip.decompress(file.read_bytes()), PROTOBUF))
+    assert told(transcript) == EXPECTED
+    assert [message.role for message in transcript.messages] == ["assistant", "tool", "assistant", "tool", "assistant"]
+    assert all(message.took is None or message.took.cost is None for message in transcript.messages)
+
+
+def test_spans_of_four_frameworks_are_recorded():
+    assert len(RECORDED) == 4
+
+
+@pytest.mark.parametrize("given, text", [
+    ({"type": "tool", "data": {"content": "no order 7", "status": "error", "tool_call_id": "c1"}}, "no order 7"),
+    ({"blocks": [{"text": "no"}, {"text": "order"}], "tool_name": "find", "raw_output": None, "is_error": True},
+     "no\norder"),
+])  # fmt: skip
+def test_a_failed_tool_of_a_framework_failed(given, text):
+    spans = [
+        Span("t", "1", "", "find", 1.0, 2.0, {"openinference.span.kind": "TOOL", "output.value": json.dumps(given)})
+    ]
+    (result,) = parts_of(transcript_of_spans(spans), Result)
+    assert (result.text, result.failed) == (text, True)

@@ -1,14 +1,18 @@
-"""Unchanged agents of real frameworks asked through `--door`: what is recorded of each is the same.
+"""Unchanged agents of real frameworks asked through `--door`: what is recorded of each, and what their spans say, is
+the same.
 
-    python -m tests.interop.agents_at_the_door PYTHON [PYTHON ...]
+    python -m tests.interop.agents_at_the_door [--keep FOLDER] PYTHON [PYTHON ...]
 
 Each PYTHON has some of openai-agents, pydantic-ai-slim, langgraph with langchain-openai and langchain-anthropic,
-llama-index-llms-openai, anthropic, google-genai; agents whose package none of them has are named and left out. It ends
-with status 0 if every agent that ran was recorded alike.
+llama-index-llms-openai, anthropic, google-genai; agents whose package none of them has are named and left out. Where a
+Python also has the OpenTelemetry instrumentation of its framework, the agent runs again with it, and its spans are
+read as an import reads them; `--keep` writes them to files that tests read. It ends with status 0 if every agent that
+ran was recorded alike.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -20,8 +24,10 @@ from pathlib import Path
 from tests.server import running
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import transcript_of
-from tui_evals.transcript import answer_text, calls_with_results
+from tui_evals.targets.spans import spans_of_otlp, transcript_of_spans
+from tui_evals.transcript import Transcript, answer_text, calls_with_results
 
+PROTOBUF = "application/x-protobuf"
 QUESTION = '[[agent]] call find {"order": 7} call find {"order": 8}'
 _HEAD = """
 import asyncio, sys, warnings
@@ -120,6 +126,57 @@ asyncio.run(main())
 """Each with the module that it takes."""
 
 
+_INTO_A_FILE = """
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+class IntoFile(SpanExporter):
+    def export(self, spans):
+        with open("spans.bin", "ab") as file:
+            file.write(encode_spans(spans).SerializeToString())
+        return SpanExportResult.SUCCESS
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(IntoFile()))
+"""
+_OPENINFERENCE = """
+from {module} import {name}
+{name}().instrument(tracer_provider=provider)
+"""
+INSTRUMENTED: Mapping[str, tuple[str, str]] = {
+    "openai-agents": ("openinference.instrumentation.openai_agents", "OpenAIAgentsInstrumentor"),
+    "langgraph": ("openinference.instrumentation.langchain", "LangChainInstrumentor"),
+    "llama-index": ("openinference.instrumentation.llama_index", "LlamaIndexInstrumentor"),
+    "pydantic-ai": ("pydantic_ai.models.instrumented", ""),
+}
+"""The module that makes spans of each framework, and its class; PydanticAI makes its own."""
+_PYDANTIC_AI = """
+from pydantic_ai import Agent
+from pydantic_ai.models.instrumented import InstrumentationSettings
+Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
+"""
+CALLS = [("find", {"order": 7}, "found 7"), ("find", {"order": 8}, "found 8")]
+EXPECTED = ("Answer: found 8", CALLS, 3, True)
+
+
+def traced(framework: str, code: str) -> str:
+    """The program of an agent, which writes its spans to a file."""
+    module, name = INSTRUMENTED[framework]
+    instrument = _OPENINFERENCE.format(module=module, name=name) if name else _PYDANTIC_AI
+    return _INTO_A_FILE + instrument + code.replace("set_tracing_disabled(True)", "")
+
+
+def told(transcript: Transcript) -> tuple[str, list[tuple[str, object, str | None]], int, bool]:
+    """The answer, calls with results, how often the assistant spoke, and whether all tokens are known and no cost is
+    made up."""
+    calls = [
+        (call.name, json.loads(call.arguments), result and result.text)
+        for call, result in calls_with_results(transcript)
+    ]
+    spoken = [message for message in transcript.messages if message.role == "assistant"]
+    tokens = all(message.took is not None and message.took.input_tokens for message in spoken)
+    return answer_text(transcript), calls, len(spoken), tokens and all(one.took.cost != 0 for one in spoken)
+
+
 def _python_with(module: str, pythons: list[str]) -> str | None:
     return next(
         (
@@ -146,30 +203,32 @@ def recorded(python: str, code: str, folder: Path, url: str) -> object:
         detail = reader.detail(next(iter(reader.all_rows(reader.find_run("last").id))).id)
     if detail.answer.text is None:
         return detail.answer.message or done.stderr
-    transcript = transcript_of(detail.answer)
-    calls = [
-        (call.name, json.loads(call.arguments), result and result.text)
-        for call, result in calls_with_results(transcript)
-    ]
-    spoken = [message for message in transcript.messages if message.role == "assistant"]
-    tokens = all(message.took is not None and message.took.input_tokens for message in spoken)
-    return answer_text(transcript), detail.answer.text, calls, len(spoken), tokens
+    found = told(transcript_of(detail.answer))
+    return found if found[0] == detail.answer.text else (found, detail.answer.text)
 
 
 def main(pythons: list[str]) -> int:
     """Run each agent that some Python can, and say which was recorded otherwise."""
-    calls = [("find", {"order": 7}, "found 7"), ("find", {"order": 8}, "found 8")]
-    expected = ("Answer: found 8", "Answer: found 8", calls, 3, True)
-    wrong = 0
+    keep = Path(pythons[1]) if pythons[:1] == ["--keep"] else None
+    wrong, pythons = 0, pythons[2:] if keep else pythons
     with running() as server, tempfile.TemporaryDirectory() as folder:
         for number, (name, (module, code)) in enumerate(AGENTS.items()):
             python = _python_with(module, pythons)
             if python is None:
                 sys.stdout.write(f"– {name}: {module} is in none of these Pythons\n")
                 continue
-            found = recorded(python, code, Path(folder) / str(number), server.url)
-            wrong += found != expected
-            sys.stdout.write(f"✓ {name}\n" if found == expected else f"✗ {name}: {found}\n")
+            ways = {"door": recorded(python, code, Path(folder) / str(number), server.url)}
+            framework = name.partition(",")[0]
+            if _python_with(INSTRUMENTED[framework][0], [python]):
+                own = Path(folder) / f"{number} traced"
+                ways["door, traced"] = recorded(python, traced(framework, code), own, server.url)
+                spans = (own / "spans.bin").read_bytes() if (own / "spans.bin").exists() else b""
+                ways["spans"] = told(transcript_of_spans(spans_of_otlp(spans, PROTOBUF)))
+                if keep is not None and spans:
+                    (keep / f"{name.replace(', ', '-')}.otlp.gz").write_bytes(gzip.compress(spans, mtime=0))
+            different = {way: found for way, found in ways.items() if found != EXPECTED}
+            wrong += bool(different)
+            sys.stdout.write(f"✗ {name}: {different}\n" if different else f"✓ {name}: {', '.join(ways)}\n")
     return min(wrong, 1)
 
 

@@ -234,6 +234,8 @@ _SEARCHES = ("retrieval", "RETRIEVER")
 
 def kind_of_span(span: Span) -> str:
     """`model`, `tool`, `retrieval`, `agent`, or nothing known."""
+    if span.name.rpartition(".")[2].startswith("_"):  # LlamaIndex tells what its models do before they ask
+        return ""
     said = span.first("gen_ai.operation.name", "openinference.span.kind")
     word = str(said) if said is not None else span.name.split(" ")[0]
     if word in _MODELS:
@@ -458,11 +460,31 @@ def _openinference(message: Mapping[str, Any]) -> Message:
 
 def _tool_run(span: Span, place: int) -> tuple[Result, Call]:
     name = str(span.first("gen_ai.tool.name", "tool.name") or span.name.removeprefix("execute_tool "))
-    id = str(span.first("gen_ai.tool.call.id", "tool_call.id", "tool.id") or f"span_{span.id or place}")
+    given = span.first("gen_ai.tool.call.result", "output.value")
+    message = _tool_message(given)
+    known = span.first("gen_ai.tool.call.id", "tool_call.id", "tool.id") or message.get("tool_call_id")
+    id = str(known or f"span_{span.id or place}")
     arguments = _written(span.first("gen_ai.tool.call.arguments", "input.value", "tool.parameters"))
-    text = _written(span.first("gen_ai.tool.call.result", "output.value"))
+    text = _written(message.get("content", given))
+    failed = bool(span.error) or message.get("status") == "error"
     took = Took(started=span.started, seconds=span.seconds)
-    return Result(id, text or span.error, bool(span.error), took=took), Call(id, name, arguments)
+    return Result(id, text or span.error, failed, took=took), Call(id, name, arguments)
+
+
+def _tool_message(given: Any) -> Mapping[str, Any]:
+    """The message that spans of LangChain and LlamaIndex hold in the place of what a tool gave."""
+    written = _parsed(given)
+    if not isinstance(written, Mapping):
+        return {}
+    if {"tool_name", "raw_output", "is_error"} <= written.keys():
+        texts = [block.get("text") for block in written.get("blocks") or () if isinstance(block, Mapping)]
+        shown = "\n".join(text for text in texts if isinstance(text, str))
+        return {
+            "content": shown or written["raw_output"],
+            "status": "error" if written["is_error"] is True else "success",
+        }
+    data = written.get("data") if written.get("type") == "tool" else None
+    return data if isinstance(data, Mapping) and "content" in data else {}
 
 
 def _retrieved(span: Span) -> Message:
