@@ -78,6 +78,22 @@ def test_what_tests_answer_is_judged_and_kept_in_one_run(folder, processes):
     assert not (folder / "tests" / ".evals").exists()
 
 
+def test_category_and_tags_of_an_item_are_marks_of_its_test_and_others_are_given_by_name(folder):
+    items = [DATA["items"][0] | {"category": "small talk"}, DATA["items"][1] | {"tags": ["slow"]}, DATA["items"][2]]
+    (folder / "evals" / "shop.json").write_text(json.dumps(DATA | {"items": items}))
+    file = folder / "tests" / "test_shop.py"
+    file.write_text(
+        "import pytest" + TEST.replace('shop.json"', 'shop.json", marks={"two": pytest.mark.xfail(strict=True)}')
+    )
+    code, out = run(folder, "--strict-markers", "-m", "slow or small_talk", "tests")
+    assert code == 0 and "1 passed, 1 deselected, 1 xfailed" in out
+    _, totals, _ = stored(folder)
+    assert (totals.passed, totals.failed) == (1, 1)
+    file.write_text(file.read_text().replace('{"two"', '{"tow"'))
+    code, out = run(folder, "tests")
+    assert code == 2 and "marks of @cases names 'tow', and shop.json has no such item" in out
+
+
 def test_an_answer_that_a_test_does_not_give_is_missing_and_said(folder):
     (folder / "tests" / "test_shop.py").write_text(
         TEST.replace(

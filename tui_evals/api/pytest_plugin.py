@@ -10,9 +10,10 @@ import argparse
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -324,9 +325,7 @@ class DatasetFile(pytest.File):
         test_ids = [name if isinstance(name := item.get("testId"), str) else None for item in items]
         for position, (item, item_name) in enumerate(zip(items, names_in_run(test_ids), strict=True)):
             test = ItemTest.from_parent(self, name=safe_line(item_name), data=item, position=position)
-            for mark in _marks(item):
-                self.config.addinivalue_line("markers", f"{mark}: items of this category, or with this tag")
-                test.add_marker(mark)
+            _mark(test, item)
             yield test
 
     def answers(self, test: ItemTest) -> list[Answer]:
@@ -347,10 +346,22 @@ class DatasetFile(pytest.File):
         return self._run
 
 
-def _marks(item: dict[str, Any]) -> list[str]:
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test of `@cases` with category and tags of its item."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    case = parameters.get(_CASE)
+    recording = sys.modules.get("tui_evals.api.recording")  # imported where there are cases
+    if recording is not None and isinstance(case, recording.Case):
+        _mark(item, case.item)
+
+
+def _mark(test: pytest.Item, item: Mapping[str, Any]) -> None:
     labels = [item.get("category"), *(item.get("tags") or ())]
     names = (_NO_MARK.sub("_", word).strip("_") for word in labels if isinstance(word, str))
-    return [mark for mark in dict.fromkeys(names) if mark.isidentifier()]
+    for mark in dict.fromkeys(names):
+        if mark.isidentifier():
+            test.config.addinivalue_line("markers", f"{mark}: items of this category, or with this tag")
+            test.add_marker(mark)
 
 
 class NotPassed(Exception):

@@ -83,17 +83,23 @@ def cases_of(dataset: Path) -> list[Case]:
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 
-def cases(dataset: str | Path) -> Callable[[Test], Test]:
+def cases(dataset: str | Path, *, marks: Mapping[str, Any] | None = None) -> Callable[[Test], Test]:
     """Call a test of pytest with each item of a dataset, as its argument `case`.
 
     The path is relative to the folder of the test, one above it in the project, or the folder pytest starts in.
+    Category and tags of an item are marks of its test. `marks` has further ones by the names of items, one or a list:
+    `{"refund": pytest.mark.xfail}`.
     """
+    wanted = dict(marks or {})
 
     def decorate(test: Test) -> Test:
         import pytest  # which only tests need
 
         file = _dataset_near(Path(dataset), Path(inspect.getfile(test)).resolve().parent)
-        parameters = [pytest.param(case, id=case.name) for case in cases_of(file)]
+        found = cases_of(file)
+        if unknown := wanted.keys() - {case.name for case in found}:
+            raise ValueError(f"marks of @cases names {min(unknown)!r}, and {file.name} has no such item")
+        parameters = [pytest.param(case, id=case.name, marks=wanted.get(case.name, ())) for case in found]
         decorated: Test = pytest.mark.parametrize("case", parameters)(test)
         return decorated
 
