@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any
 
 from tui_evals.datasets.document import Document
-from tui_evals.datasets.model import expectation_text
 from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.text.strictjson import expectation_text
 
 MOST_OF_AN_ITEM = 1_000
 _MOST = 100_000

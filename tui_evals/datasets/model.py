@@ -18,7 +18,7 @@ from pydantic import (
 
 from tui_evals.datasets.paths import MAX_TURNS, Role
 from tui_evals.text.patterns import PatternError, compile_pattern
-from tui_evals.text.strictjson import value_text
+from tui_evals.text.strictjson import expectation_text
 
 Mode = Literal["extend", "replace"]
 Text = Annotated[str, Field(min_length=1)]
@@ -207,16 +207,6 @@ class Summary(_StrictModel):
 
 _GIVEN: dict[frozenset[str], set[str]] = {}
 """Sets of fields that are given; most items of a dataset share one. No instance is changed, so none of them is."""
-
-
-def expectation_text(value: object) -> object:
-    """What is expected as text: that of a JSON value is the text of an answer that is this value."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return value_text(value)
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise ValueError(f"neither text nor JSON data: {problem}") from None
 
 
 def _some_text(value: object) -> object:

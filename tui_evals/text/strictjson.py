@@ -93,6 +93,16 @@ def value_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
 
 
+def expectation_text(value: object) -> object:
+    """What is expected as text: that of a JSON value is the text of an answer that is this value."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return value_text(value)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise ValueError(f"neither text nor JSON data: {problem}") from None
+
+
 # What is written was read from JSON or made for it, so nothing in it holds itself.
 _encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _WORDS: dict[object, str] = {None: "null", True: "true", False: "false"}
