@@ -158,23 +158,25 @@ def _database(path: Path) -> Finding:
 
 
 def _keys() -> Iterator[Finding]:
-    variables, remarks = _variables()
-    for name in dict.fromkeys((*_KEYS, *variables.of_files)):
+    variables, named, remarks = _variables()
+    for name in dict.fromkeys((*sorted(named), *_KEYS, *variables.of_files)):
         file = variables.file_of(name)
         where = "in the environment" if file is None else f"in {file}"
-        yield ("ok", name, f"found {where}") if variables.get(name) else ("note", name, "not set")
+        wanted = ", which .evals/config.toml names" if name in named else ""
+        yield ("ok", name, f"found {where}{wanted}") if variables.get(name) else ("note", name, f"not set{wanted}")
     for remark in remarks:
         yield "note", "files", remark
 
 
-def _variables() -> tuple[Variables, tuple[str, ...]]:
+def _variables() -> tuple[Variables, frozenset[str], tuple[str, ...]]:
+    """The variables, those that the configuration names, and remarks."""
     root = project_root(Path.cwd())
     try:
         settings = load_settings(root)
         variables, remarks = environment(root, None, settings.variables)
-        return variables, (*remarks, *settings.broken.values())
+        return variables, frozenset(settings.variables), (*remarks, *settings.broken.values())
     except ConfigurationError as problem:
-        return Variables({}, os.environ), (str(problem),)
+        return Variables({}, os.environ), frozenset(), (str(problem),)
 
 
 def terminal_findings() -> Iterator[Finding]:

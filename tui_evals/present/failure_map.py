@@ -11,7 +11,7 @@ from tui_evals.present.answers import answer_name, complaints, expected_text, pl
 from tui_evals.present.columns import fit, table, wrap
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import Told, expected_item
 from tui_evals.text.measures import counted, duration, money, plain_number
 from tui_evals.text.safe import safe_line
@@ -154,12 +154,21 @@ def read_examples(reader: Reader, run: RunRow, clusters: Sequence[Cluster]) -> d
     }
 
 
-def _example(run: RunRow, told: Told, asked: Mapping[str, Any], cluster: Cluster) -> Example:
+def explained(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, Example]:
+    """What was asked, expected and answered, and why that is not good, by the answer."""
+    items = reader.asked_items(run, [row.item for row in rows])
+    return {
+        one.row.id: _example(run, one, items.get(one.row.item, {})) for one in reader.told(run, rows, requests=True)
+    }
+
+
+def _example(run: RunRow, told: Told, asked: Mapping[str, Any], cluster: Cluster | None = None) -> Example:
     row, record = told.row, told.answer
     item = asked if told.rejudged is None else expected_item(told.rejudged, asked, row.turn)
     turns = item.get("turns")
     unit = turns[row.turn] if isinstance(turns, list) and row.turn < len(turns) else item
-    own = [score for score in told.scores if score.key == cluster.evaluator]
+    own = [score for score in told.scores if cluster is None or score.key == cluster.evaluator]
+    why = next(complaints(None, own), "") if cluster is not None else "; ".join(complaints(None, own))
     column = [run.prompts[row.prompt]] * (len(run.prompts) > 1) + [run.targets[row.target]] * (len(run.targets) > 1)
     return Example(
         row.id,
@@ -168,7 +177,7 @@ def _example(run: RunRow, told: Told, asked: Mapping[str, Any], cluster: Cluster
         prompt_text(unit, record),
         expected_text(unit),
         record.text or "" if record is not None else "",
-        next(complaints(None, own), "" if record is None else plain_reason(record.message or "")),
+        why or ("" if record is None else plain_reason(record.message or "")),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -184,10 +185,17 @@ def columns_meant(run: RunRow, text: str) -> tuple[Column, Column]:
     raise problem
 
 
+def _plain_separator(name: str) -> str:
+    """A name of a column with one separator of ASCII, whichever was typed."""
+    return re.sub(r"\s*·\s*|\s+/\s+|\s*\|\s*", "|", name)
+
+
 def _column_meant(run: RunRow, name: str) -> Column:
-    """The column with a name, the name it is shown by, or #NUMBER."""
+    """The column with a name, the name it is shown by, or #NUMBER; a slash or bar stands for the dot between parts."""
     columns = named_columns(run)
     meant = [column.place for column in columns if name in (column.name, column.short)]
+    typed = _plain_separator(name)
+    meant = meant or [one.place for one in columns if typed in map(_plain_separator, (one.name, one.short))]
     meant += [column.place for number, column in enumerate(columns, 1) if name == f"#{number}" and not meant]
     if len(meant) == 1:
         return meant[0]

@@ -7,6 +7,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, colour, columns, say, say_json
+from tui_evals.compare.statistics import percent
 from tui_evals.present.columns import table
 from tui_evals.present.gates import gates_data
 from tui_evals.present.provenance import history_lines, provenance, provenance_data
@@ -45,13 +46,17 @@ def list_runs(limit: int, as_json: bool) -> None:
             return
         if not runs:
             say("no runs yet; `tui-evals run DATASET --target demo` makes one")
-        lines = table(
-            [_run_cells(reader, run, time.time()) for run in runs], elastic=(5, 6), names=(5,), room=columns()
-        )
+        cells = [_run_cells(reader, run, time.time()) for run in runs]
+        head, *lines = table([_HEAD, *cells], right=(3,), elastic=(6, 7), names=(6,), headed=True, room=columns())
+        if runs:
+            say(head, bold=True)
         for run, line in zip(runs, lines, strict=True):
             say(line)
             if reason := stop_reason(run) or wait_sentence(run, time.time()):
                 say(f"    {reason}", fg=colour(run_look(run).tone))
+
+
+_HEAD = ("run", "begun", "status", "answers", "verdicts", "pass rate", "name", "targets, tags")
 
 
 def run_figures(reader: Reader, run: RunRow) -> dict[str, Any]:
@@ -65,11 +70,15 @@ def _run_cells(reader: Reader, run: RunRow, now: float) -> list[str]:
     """A run as a line of a table; of a generation, which has no answers, what it cost."""
     totals, when = reader.totals(run.id), f"{age(now - run.created)} ago"
     if GENERATION in run.config:
-        status, done, counts = run_look(run).text, "", generation_figures(reader, run)
+        status, done, counts, rate = run_look(run).text, "", generation_figures(reader, run), ""
     else:
         status = f"{run_look(run).text} {progress(run, totals)}".rstrip()
         done, counts = f"{final_count(totals):,}/{run.total:,}", short_counts(totals)
-    return [run.key, when, status, done, counts, run.name, " ".join([", ".join(run.targets), *run.tags])]
+        by_column = [totals.pass_rate for totals in reader.totals_by(run.id, "column").values()]
+        rates = [figure.value for figure in by_column if figure is not None]
+        # Columns are never pooled; several have the range of their rates.
+        rate = " to ".join(map(percent, sorted({min(rates), max(rates)}))) if rates else ""
+    return [run.key, when, status, done, counts, rate, run.name, " ".join([", ".join(run.targets), *run.tags])]
 
 
 def generation_figures(reader: Reader, run: RunRow) -> str:

@@ -186,10 +186,22 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     if only is None:
         say_causes(run, causes)
     shape = answer_columns(rows, {run.id: run})
+    bad = [row for row in rows if row.id in reasons] if only is not None else []
+    explanations = _explanations(reader, run, bad) if bad else {}
     for row in rows:
-        say_row(row, run, shape, reason=reasons.get(row.id, ""))
+        say_row(row, run, shape, reason="" if row.id in explanations and not row.code else reasons.get(row.id, ""))
+        for line in explanations.get(row.id, ()):
+            say(line, dim=True)
     if left := len(ids) - len(rows):
         say(f"{left:,} more; `--limit {len(ids)}` shows all, `--only` those that a filter finds", dim=True)
+
+
+def _explanations(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, list[str]]:
+    """Lines with question, expectation, answer and reason, by the answer."""
+    # Imported when it is wanted: a list of all answers explains none.
+    from tui_evals.present.failure_map import example_lines, explained
+
+    return {answer: list(example_lines(one, columns()))[1:] for answer, one in explained(reader, run, rows).items()}
 
 
 def _show_map(reader: Reader, run: RunRow, limit: int, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, canaries, check_judge
 from tui_evals.evaluators.judging import whole_reply
+from tui_evals.present.columns import table
 from tui_evals.present.transcripts import understood_text
 from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.project import Project
@@ -41,6 +42,8 @@ from tui_evals.text.model_output import unpack_vector
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe_line
 
+_HEAD = ("target", "model", "address", "key", "price", "at once", "used for", "sends")
+
 
 def list_targets(env_name: str | None, as_json: bool) -> int:
     """Print the targets of the configuration, and which of them judges; 3 where a section is faulty."""
@@ -55,6 +58,7 @@ def list_targets(env_name: str | None, as_json: bool) -> int:
         say(
             "no targets are configured in .evals/config.toml; --target takes a model such as openai/gpt-4o-mini as well"
         )
+    lines = []
     for config in targets:
         marks = [word for word, on in _roles(config, here).items() if on]
         key = f"key {config.api_key}" if config.api_key else ""
@@ -62,16 +66,10 @@ def list_targets(env_name: str | None, as_json: bool) -> int:
         cost = "unpriced" if price is None else _price_text(price)
         to = destination(config, here.environment)
         sent = to.sentence if to is not None else ""
-        parts = [
-            config.model,
-            config.base_url or "",
-            key,
-            cost,
-            f"{config.concurrency} at once",
-            ", ".join(marks),
-            sent,
-        ]
-        say(f"{config.name:<16} {'  '.join(part for part in parts if part)}")
+        at_once = str(config.concurrency)
+        lines.append((config.name, config.model, config.base_url or "", key, cost, at_once, ", ".join(marks), sent))
+    for number, line in enumerate(table([_HEAD, *lines], headed=True, right=(5,), room=None)) if lines else ():
+        say(line.rstrip(), bold=not number)
     return 3 if here.settings.broken else 0
 
 

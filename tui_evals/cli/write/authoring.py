@@ -221,8 +221,9 @@ def _as_json(finding: _Finding, strict: bool) -> dict[str, Any]:
     }
 
 
-def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
-    """Show which evaluators judge each item and turn of FILE, with which options, and where each comes from."""
+def show_resolved(file: Path | None, number: int | None, as_json: bool) -> None:
+    """Show which evaluators judge each item and turn of a dataset, with which options, and where each comes from."""
+    file = file or inputs.found_or_started()
     dataset = _dataset(inputs.read(file))
     if number is not None and number > len(dataset.items):
         raise Stop(f"{file} has {len(dataset.items)} items; there is no item {number}")

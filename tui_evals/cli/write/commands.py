@@ -83,11 +83,14 @@ def validate_command(files: tuple[Path, ...], strict_schema: bool, schema_of: st
 
 
 @click.command("resolve")
-@click.argument("file", type=file_path)
+@click.argument("file", type=file_path, required=False)
 @click.option("--item", "number", type=click.IntRange(min=1), help="Only this item, counted from 1.")
 @as_json
-def resolve_command(file: Path, number: int | None, as_json: bool) -> None:
-    """Show which evaluators judge each item and turn of FILE, with which options, and where each comes from."""
+def resolve_command(file: Path | None, number: int | None, as_json: bool) -> None:
+    """Show which evaluators judge each item and turn of FILE, with which options, and where each comes from.
+
+    Without FILE it is the dataset of the project.
+    """
     from tui_evals.cli.write.authoring import show_resolved
 
     show_resolved(file, number, as_json)
