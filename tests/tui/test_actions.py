@@ -123,6 +123,13 @@ def test_the_footer_shows_only_what_can_be_done():
     ]
 
 
+def test_at_80_columns_the_footer_of_an_item_names_the_verbs_before_the_editor():
+    offered = footer_actions("editor", "everywhere")
+    saved = footer_choice(offered, lambda action: "no" if action.name in ("save", "undo") else None, 68)
+    assert {"i", "a", "D", "n"} <= {key for key, _ in saved} and "e" not in dict(saved)
+    assert "e" not in dict(footer_choice(offered, lambda action: None, 68))
+
+
 def test_while_one_types_the_footer_shows_no_letters():
     for place in PLACES:
         for key, _ in footer_choice(footer_actions(place, "everywhere"), lambda action: None, 500, typing=True):
