@@ -103,7 +103,7 @@ async def test_how_many_recorded_answers_pass_is_shown_for_a_threshold_and_while
 def test_a_threshold_counts_by_the_direction_and_negation_of_its_evaluator():
     kinds = Registry(built_in())
     scores = RecordedScores(
-        "r", {"PartialMatch": [(0.5, 3), (0.8, 2)], "Latency": [(100.0, 4), (900.0, 1)], "Rubric": [(5, 1)]}
+        "r", {"PartialMatch": [(0.5, 3), (0.8, 2)], "StepsWasted": [(0.0, 4), (3.0, 1)], "Rubric": [(5, 1)]}
     )
 
     def passing(name, **options):
@@ -112,5 +112,5 @@ def test_a_threshold_counts_by_the_direction_and_negation_of_its_evaluator():
 
     assert passing("PartialMatch", threshold=0.6) == "at 0.6, 2 of 5 recorded answers pass; at 0.5, 5"
     assert passing("PartialMatch", threshold=0.6, negate=True).startswith("at 0.6, 3 of 5")
-    assert passing("Latency", threshold=500).startswith("at 500, 4 of 5")
-    assert passing("PartialMatch", threshold="x") == "" and passing("ExactMatch") == ""
+    assert passing("StepsWasted", threshold=1).startswith("at 1, 4 of 5")
+    assert passing("PartialMatch", threshold="x") == "" and passing("Latency", threshold=5) == ""
