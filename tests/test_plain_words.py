@@ -16,10 +16,12 @@ WORDS = {
     "continues": r"goes? on with",
     "is in": r"lies in",
     "is selected": r"stands first",
+    "appears twice": r"stands twice",
+    "allow this": r"let it\?",
     "expensive": r"dear(?:er)?",
 }
 """What to write, and the words that it replaces."""
-REFUSED = re.compile(rf"\b(?:{'|'.join(WORDS.values())})\b", re.IGNORECASE)
+REFUSED = re.compile(rf"\b(?:{'|'.join(WORDS.values())})(?!\w)", re.IGNORECASE)
 EXCEPTIONS = {
     "evaluators/canaries.py": "answers with known verdicts, written as people write",
     "evaluators/safety.py": "questions to judges, whose wording is part of the rubric",

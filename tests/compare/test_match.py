@@ -24,7 +24,7 @@ def places(groups):
         ([named(("a", "1"), ("b", "2")), named(("b", "9"), ("a", "8"))], [(0, 1), (1, 0)], ["testId"] * 2),
         ([named((None, "1"), (None, "2")), named((None, "2"), (None, "1"))], [(0, 1), (1, 0)], ["content"] * 2),
         ([named((None, "1"), (None, "2")), named((None, "1"), (None, "3"))], [(0, 0), (1, 1)], ["content", "position"]),
-        # an id that stands twice in a run names nothing
+        # an id that appears twice in a run names nothing
         ([named(("a", "1"), ("a", "2")), named(("a", "2"), ("b", "1"))], [(0, 1), (1, 0)], ["content"] * 2),
         # a renamed item is known by its content
         ([named(("a", "1")), named(("b", "1"))], [(0, 0)], ["content"]),

@@ -63,7 +63,7 @@ def test_what_such_a_file_cannot_hold_is_not_handed_out(item):
     ("text", "line", "message"),
     [
         ("# help\n--- # 1\nprompt: x\n--- # 2\nprompt: 'y\n", 6, "not valid YAML"),
-        ("# help\n--- # 1\nprompt: x\n--- # 2\nprompt: y\nprompt: z\n", 6, "'prompt' stands twice"),
+        ("# help\n--- # 1\nprompt: x\n--- # 2\nprompt: y\nprompt: z\n", 6, "'prompt' appears twice"),
         ("--- # 1\n- prompt: x\n---\nprompt: y\n", 2, "a mapping is needed"),
         ("--- # 1\nprompt: x\n--- # 2\n", 3, "holds nothing"),
         ("--- # 1\nprompt: x\n", 1, "the file holds 1 item and was begun with 2"),

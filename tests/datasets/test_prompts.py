@@ -125,7 +125,7 @@ GITHUB_PROBLEMS = {
     "no YAML": ("name: x\nmessages: [\n", ["p.prompt.yml:3: the prompt cannot be read: not valid YAML"]),
     "a key twice": (
         f"name: x\nname: y\n{MESSAGES}",
-        ["p.prompt.yml:2: the prompt cannot be read: the key 'name' stands twice"],
+        ["p.prompt.yml:2: the prompt cannot be read: the key 'name' appears twice"],
     ),
     "text": ("hello\n", ["p.prompt.yml:1: the prompt cannot be read: a mapping is needed here"]),
     "nothing": ("", ["p.prompt.yml:1: messages is missing"]),

@@ -56,7 +56,7 @@ SAID = {
     ],
     "15-evaluators-on-conversation.json": [":4: items[0]: 'evaluators' belongs to the turns"],
     "16-trailing-comma.json": [":5: not valid JSON"],
-    "17-duplicate-key.json": [":5: the key 'prompt' stands twice"],
+    "17-duplicate-key.json": [":5: the key 'prompt' appears twice"],
     "18-nan.json": [":3: NaN is not a JSON number"],
     "19-huge-integer.json": [":1: a number has too many digits"],
     "21-latin-1.json": [":2: the byte 0xe9 is not UTF-8"],

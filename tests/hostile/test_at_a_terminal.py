@@ -43,4 +43,4 @@ def test_no_does_nothing_and_yes_is_asked_for_once(project):
     assert "function-imported" in project.marks
     code, said = at_a_terminal(project)
     assert code in (0, 1), said
-    assert "Let it?" not in said
+    assert "Allow this?" not in said

@@ -94,4 +94,4 @@ def test_run_asks_at_a_terminal(clone):
         assert is_foreign(clone) == foreign
     with Terminal(run, clone, size=(120, 30)) as terminal:
         assert terminal.end() in (0, 1)
-        assert "Let it?" not in terminal.raw.decode("utf-8", "replace")
+        assert "Allow this?" not in terminal.raw.decode("utf-8", "replace")

@@ -625,7 +625,7 @@ def broken_message(role, *blocks):
         ("text", 1, "must be a list of evaluations, or an object"),
         (bad(weight=1.5), 7, "evaluations[0].weight: must be at most 1, not 1.5"),
         (bad(variables={"n": 3}), 7, "evaluations[0].variables.n: must be text, not 3"),
-        (bad(prompt_id="p", promptId="p"), 3, "evaluations[0]: promptId stands twice"),
+        (bad(prompt_id="p", promptId="p"), 3, "evaluations[0]: promptId appears twice"),
         (bad(assertions=[of("EXACT")]), 9, "evaluations[0].assertions[0].type: 'EXACT' is no type of assertion"),
         (bad(assertions=[of("CONTAINS_ALL")]), 8, "evaluations[0].assertions[0]: targetValues is missing"),
         (

@@ -529,7 +529,7 @@ def evaluations(**fields):
         (evaluations(threshold="x"), ":8: evaluations[0].threshold: "),
         (evaluations(variables={"n": 3}), ":8: evaluations[0].variables.n: must be text"),
         (evaluations(variables=[]), ":7: evaluations[0].variables: "),
-        (evaluations(prompt_id="q"), ":3: evaluations[0]: prompt_id stands twice"),
+        (evaluations(prompt_id="q"), ":3: evaluations[0]: prompt_id appears twice"),
         (evaluations(assertions=[{"type": "NO"}]), ":10: evaluations[0].assertions[0].type: 'NO' is no type"),
         (evaluations(assertions=[{"type": "LATENCY"}]), ":9: evaluations[0].assertions[0]: "),
         (evaluations(assertions=7), ":8: evaluations[0].assertions: "),

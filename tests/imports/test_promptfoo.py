@@ -463,7 +463,7 @@ BROKEN = {
     "a: {$ref: '#/a'}\nprompts: a b\ntests:\n- $ref: '#/a'\n": "$ref leads over more than 8 references",
     "prompts: a b\nscenarios:\n- tests: []\n": "c.yaml:3: scenarios[0]: config is missing",
     "prompts: a b\nevaluateOptions:\n  repeat: 0\n": "c.yaml:3: evaluateOptions.repeat: must be a whole number",
-    "prompts: a b\nprompts: b c\n": "c.yaml:2: the key 'prompts' stands twice",
+    "prompts: a b\nprompts: b c\n": "c.yaml:2: the key 'prompts' appears twice",
     "prompts: a b\ntests:\n- vars: {a: [b, c]}\n  <<: 3\n": "c.yaml:4: << takes a mapping, or a list of mappings",
 }
 

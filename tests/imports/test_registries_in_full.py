@@ -105,7 +105,7 @@ def test_a_grading_spec_of_the_registry_is_never_swapped(shell, project):
     twice = "fact:\n  prompt: one\n  prompt: 'two {completion}'\n  choice_strings: AB\n"
     (own / "modelgraded" / "m.yaml").write_text(twice)
     done = shell("registry", own)
-    assert done.out.startswith("1 of 1 evals run here") and "m.yaml:3: the key 'prompt' stands twice" in done.err
+    assert done.out.startswith("1 of 1 evals run here") and "m.yaml:3: the key 'prompt' appears twice" in done.err
     (spec,) = load([own], CATALOGUE).find("x.dev.v0")
     options = spec.document()[0]["default_evaluators"]["ModelGraded"]
     assert built_in()["ModelGraded"](built_in()["ModelGraded"].Options.model_validate(options)).spec.prompt == (

@@ -145,8 +145,8 @@ def test_whoever_watches_sees_that_a_run_cannot_store_though_nothing_is_committe
         lock.note(wait)
         assert watch.poll().run and watch.run.waiting == wait
         assert wait_sentence(watch.run, wait.until - 100) == (
-            f"asking waits, because process 7 (backup) keeps {path} locked: let it go on or end it; in 2 min the run "
-            "ends, to be resumed"
+            f"asking waits, because process 7 (backup) keeps {path} locked: let it finish, or stop it; in 2 min the "
+            "run ends, to be resumed"
         )
         lock.note(None)
         assert watch.poll().run and watch.run.waiting is None

@@ -31,7 +31,7 @@ async def ask(item, position, turn=0, items=ITEMS):
         ("#1", 0, 0, "first"),  # a dataset without names
         ("X", 2, 0, ""),  # captured answers without names
         ("E", 4, 0, "one of two"),
-        ("E", 5, 0, "two of two"),  # a name that stands twice says nothing
+        ("E", 5, 0, "two of two"),  # a name that appears twice says nothing
         ("E#6", 5, 0, "two of two"),  # as a run names it
     ],
 )

@@ -84,7 +84,7 @@ def test_front_matter(text: str, front: dict[str, object], body: str) -> None:
     [
         ("---\na: 1\nhi", "has no closing line `---`", 1),
         ("---\n- a\n---\n", "a mapping is needed here", 2),
-        ("---\nname: x\n\nname: y\n---\n", "the key 'name' stands twice", 4),
+        ("---\nname: x\n\nname: y\n---\n", "the key 'name' appears twice", 4),
         ("---\nname: x\nbad: [\n---\nhi", "the front matter cannot be read: not valid YAML", 4),
         ("---\nname: !!python/name:os.system x\n---\n", "tag", 2),
     ],

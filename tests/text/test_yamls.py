@@ -49,9 +49,9 @@ def test_what_is_read(text: str | bytes, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence", "place"),
     [
-        ("a: 1\nb: 2\na: 3", "the key 'a' stands twice", (3, 1)),
-        ("1: a\n'1': b", "the key '1' stands twice", (2, 1)),
-        ("x: [{k: 1,\n k: 2}]", "the key 'k' stands twice", (2, 2)),
+        ("a: 1\nb: 2\na: 3", "the key 'a' appears twice", (3, 1)),
+        ("1: a\n'1': b", "the key '1' appears twice", (2, 1)),
+        ("x: [{k: 1,\n k: 2}]", "the key 'k' appears twice", (2, 2)),
         ("x: !!python/object/apply:os.system ['id']", "tag tag:yaml.org,2002:python/object/apply", (1, 4)),
         ("- !custom {a: 1}", "tag !custom is not supported", (1, 3)),
         ("!!str 1", "tag tag:yaml.org,2002:str", (1, 1)),
@@ -69,7 +69,7 @@ def test_what_is_read(text: str | bytes, value: object) -> None:
         ("a: 'open", "not valid YAML", (1, 9)),
         ("a: b: c", "mapping values are not allowed here", (1, 5)),
         ("a:\n\t- b", "not valid YAML", (2, 1)),
-        ("a\nb \x00", "a control character stands here", (2, 3)),
+        ("a\nb \x00", "this control character is not allowed", (2, 3)),
         (b"a: 1\nb: \xff", "this is not UTF-8 text", (2, 4)),
         ("a: 1".encode("utf-16"), "this is not UTF-8 text", (1, 1)),
         ('"\\ud83d"', "half of a surrogate pair", (1, 1)),

@@ -202,7 +202,7 @@ def approve(missing: Sequence[Permission], root: Path) -> None:
             2,
         )
     show_page(missing, root)
-    if not confirmed("Let it?"):
+    if not confirmed("Allow this?"):
         raise Stop("nothing was done", 2)
     agree(missing, root)
 
@@ -215,7 +215,7 @@ def approve_store(here: Project, *, wanted: bool) -> None:
     permission = missing_store(here) if wanted else None
     if permission is not None and sys.stdin.isatty() and sys.stderr.isatty():
         show_page([permission], here.root)
-        if confirmed("Let it?"):
+        if confirmed("Allow this?"):
             agree([permission], here.root)
     if wanted and not here.trusting and (note := store_note(here.store)):
         warn(f"note: {note}")

@@ -382,7 +382,7 @@ def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object whose keys differ: of two alike, one may come from a quotation that ended its string early."""
     unique = dict(pairs)
     if len(unique) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key appears twice")
     return unique
 
 

@@ -58,7 +58,7 @@ class JsonValidOptions(Options):
 class JsonValid(Evaluator):
     """Passes when the answer is valid JSON.
 
-    A lone number or text is JSON; code fences, trailing text, NaN and Infinity are not. A key that stands twice in one
+    A lone number or text is JSON; code fences, trailing text, NaN and Infinity are not. A key that appears twice in one
     object passes and is named in the details. `compat` lets NaN and Infinity pass.
     """
 

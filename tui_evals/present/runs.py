@@ -403,10 +403,10 @@ def wait_sentence(run: RunRow, now: float) -> str:
 
 
 def store_wait_sentence(wait: StoreWait, now: float, ends: str = "the run ends, to be resumed") -> str:
-    """Why a run asks nothing because of its store, what mends that, and when it `ends` otherwise."""
+    """Why a run asks nothing because of its store, what fixes that, and when it `ends` otherwise."""
     why = {
         "full": f"the disk is full: make room for {wait.path}",
-        "locked": f"{wait.cause} keeps {wait.path} locked: let it go on or end it",
+        "locked": f"{wait.cause} keeps {wait.path} locked: let it finish, or stop it",
         "unwritable": f"{wait.path} cannot be written ({wait.cause}): look at the disk and at your quota",
     }[wait.code]
     return f"asking waits, because {why}; in {rough_duration(max(wait.until - now, 0.0))} {ends}"

@@ -242,7 +242,7 @@ class StoreLock:
         holder = os.pread(self._file, NOTE_AT, 0).decode("utf-8", "replace").strip(" \0") or "another process"
         return StoreTrouble(
             f"{self._path} has been locked for more than {LOCK_SECONDS:g} s by {holder}. If it is stopped (Ctrl-Z) "
-            "let it go on or end it, then try again.",
+            "resume or end it, then try again.",
             "locked",
             holder,
         )

@@ -17,9 +17,9 @@ _MESSAGES = {
     "Illegal trailing comma before end of array": "there is a comma too many before the closing bracket",
     "Expecting ',' delimiter": "a comma or a closing bracket is expected here",
     "Expecting ':' delimiter": "a colon is expected here",
-    "Extra data": "something stands after the end of the value",
+    "Extra data": "unexpected text after the end of the value",
     "Unterminated string starting at": "the text that starts here is never closed",
-    "Invalid control character at": "a line break or control character stands inside a text",
+    "Invalid control character at": "a string contains a line break or control character; escape it",
 }
 _STRINGS_OR = r'"(?:[^"\\]|\\.)*"|(%s)'
 
@@ -47,7 +47,7 @@ def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise DuplicateKey(f"the key {key!r} stands twice in one object; keep one of them")
+                raise DuplicateKey(f"the key {key!r} appears twice in one object; keep one of them")
             seen.add(key)
     return unique
 

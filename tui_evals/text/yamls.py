@@ -40,7 +40,7 @@ def load_yaml(
 ) -> object:
     """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared.
 
-    A key that stands twice in one mapping is refused, or noted in `repeated` where that is given. With `merges` the key
+    A key that appears twice in one mapping is refused, or noted in `repeated` if given. With `merges` the key
     `<<` takes in the keys of other mappings, as YAML 1.1 had it and many files still do.
     """
     return _Reader(_decode(text, limit), repeated, merges).document()
@@ -87,7 +87,7 @@ def _events(text: str) -> Iterator[Any]:
         raise YamlError(f"not valid YAML: {error.problem or error.context}", *place) from None
     except ReaderError as error:
         raise YamlError(
-            "not valid YAML: a control character stands here", *_line_and_column(text, error.position)
+            "not valid YAML: this control character is not allowed", *_line_and_column(text, error.position)
         ) from None
     except (ValueError, OverflowError):
         raise YamlError("not valid YAML: an escape such as \\U00110000 names no character") from None
@@ -196,7 +196,7 @@ class _Reader:
                 continue
             if key in mapping:
                 if self.repeated is None:
-                    _refuse(f"the key {key[:40]!r} stands twice in one mapping; keep one of them", event)
+                    _refuse(f"the key {key[:40]!r} appears twice in one mapping; keep one of them", event)
                 self.repeated.append((key, event.start_mark.line + 1))
             if depth == 0:
                 self.lines[key] = event.start_mark.line + 1

@@ -152,7 +152,7 @@ def test_a_broken_file_of_grading_specs_spoils_only_what_refers_to_it(tmp_path: 
     registry = load([tmp_path], CATALOGUE)
     assert document(registry)["items"]
     (note,) = registry.remarks()
-    assert note.endswith("m.yaml:3: the key 'prompt' stands twice; the last counts, as in the original")
+    assert note.endswith("m.yaml:3: the key 'prompt' appears twice; the last counts, as in the original")
     (tmp_path / "modelgraded" / "m.yaml").write_text("a: [\n")
     assert document(load([tmp_path], CATALOGUE))["items"]
     assert "m.yaml:2: not valid YAML" in load([tmp_path], CATALOGUE).remarks()[0]

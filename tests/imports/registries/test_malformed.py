@@ -33,8 +33,8 @@ WRONG_ENTRIES = {
     "no mapping": ("- a\n- b\n", "x.yaml:1: a mapping is needed here"),
     "an entry that is no mapping": ("a: {id: x}\nx: 3\n", "x.yaml:2: x: must be a mapping"),
     "a reserved word": (MATCH + "  group: y\n", "x.yaml:5: x.dev.v0.group: 'group' is a reserved word"),
-    "a name twice": (MATCH + "\n" + MATCH, "x.yaml:6: the key 'x.dev.v0' stands twice in one mapping; keep one of them "
-                                            "(the first stands on line 1)"),
+    "a name twice": (MATCH + "\n" + MATCH, "x.yaml:6: the key 'x.dev.v0' appears twice in one mapping; keep one of "
+                                            "them (the first is on line 1)"),
     "an unknown id": ("a:\n  metrics: []\n  id: b.c\n", "x.yaml:3: a.id: 'a' stands for 'b.c', and there is no such"),
     "ids in a circle": ("a:\n  id: b\nb:\n  id: a\n", "x.yaml:4: b.id: the ids lead in a circle: a -> b -> a"),
     "an id that is no text": ("a:\n  id: [b]\n", "x.yaml:2: a.id: the id of 'a' must be the name"),

@@ -393,7 +393,7 @@ def trust_project(yes: bool) -> None:
             _show_code(Trust())
             return
         show_page(missing, here.root)
-        if confirmed("Let it?", yes=yes, instead="agree with `tui-evals trust --yes`, once you have read it"):
+        if confirmed("Allow this?", yes=yes, instead="agree with `tui-evals trust --yes`, once you have read it"):
             agree(missing, here.root)
             say("agreed; `tui-evals trust show` lists it, and `tui-evals trust revoke` takes it back", fg="green")
     except (OSError, TrustError, ConfigurationError) as problem:

@@ -64,7 +64,7 @@ def spelled(value: Any, kind: str, style: Style, problems: list[Problem], path: 
     for key, part in value.items():
         name = names.get(key, key)
         if name in spelt:
-            problems.append(Problem(f"{key} stands twice, once as {name} and once as {snake(name)}; keep one", path))
+            problems.append(Problem(f"{key} appears twice, once as {name} and once as {snake(name)}; keep one", path))
         below = inside.get(_CAMEL.get(kind, {}).get(key, key))
         spelt[name] = spelled(part, below, style, problems, (*path, key)) if below else part
     return spelt

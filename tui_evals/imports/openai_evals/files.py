@@ -52,7 +52,7 @@ def roots_of(paths: Sequence[File]) -> tuple[File, ...]:
 def read_entries(
     roots: Sequence[File], kind: str, broken: dict[File, DatasetError], notes: list[str]
 ) -> dict[str, RegistryEntry]:
-    """All entries of one kind; DatasetError where a file or an entry cannot be used, or a name stands twice.
+    """All entries of one kind; DatasetError where a file or an entry cannot be used, or a name appears twice.
 
     A file beside the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it. Of two
     equal keys in a grading spec the last counts, as it does in the original, and `notes` tells.
@@ -69,7 +69,7 @@ def read_entries(
                 broken[file] = problem
                 continue
             notes += [
-                f"{file}:{line}: the key '{key[:40]}' stands twice; the last counts, as in the original"
+                f"{file}:{line}: the key '{key[:40]}' appears twice; the last counts, as in the original"
                 for key, line in repeated or ()
             ]
             entries |= _entries_of(root, file, values, lines, entries)
@@ -131,7 +131,7 @@ def _mapping(file: File, repeated: Repeated | None = None) -> tuple[dict[str, ob
         return load_mapping(raw, limit=_LARGEST, repeated=repeated)
     except YamlError as problem:
         first = _first_of(raw, problem.line)
-        also = f" (the first stands on line {first})" if first else ""
+        also = f" (the first is on line {first})" if first else ""
         raise DatasetError(str(file), [Problem(problem.problem + also, line=problem.line)]) from None
 
 
