@@ -67,7 +67,7 @@ def declared_value(source: bytes, name: str) -> object:
             try:
                 return ast.literal_eval(each.value)
             except (ValueError, TypeError, RecursionError):
-                raise ValueError(f"{name} must be a literal: it is read without running the file") from None
+                raise ValueError(f"{name} has to be plain data: it is read without running the file") from None
     return None
 
 
