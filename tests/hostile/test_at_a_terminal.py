@@ -23,7 +23,7 @@ def at_a_terminal(project, *keys):
     """What is shown and the exit code, each key pressed at a question."""
     with Terminal(python_command("-m", "tui_evals", *RUN), project.root, size=(120, 30)) as terminal:
         for key in keys:
-            terminal.wait(r"Let it\?")
+            terminal.wait(r"Allow this\?")
             terminal.press(f"{key}\r")
         code = terminal.end()
         return code, terminal.raw.decode("utf-8", "replace")

@@ -85,7 +85,7 @@ def test_run_asks_at_a_terminal(clone):
     run = python_command("-m", "tui_evals", "run", "data.json", "--quiet")
     for key, foreign in (("n", True), ("y", False)):
         with Terminal(run, clone, size=(120, 30)) as terminal:
-            terminal.wait(r"Let it\?")
+            terminal.wait(r"Allow this\?")
             terminal.press(f"{key}\r")
             code = terminal.end()
             said = terminal.raw.decode("utf-8", "replace")
