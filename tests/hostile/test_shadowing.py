@@ -34,6 +34,7 @@ STARTERS = {
     "api/recording.py": "Popen",
     "cli/doctor.py": "run",
     "cli/run/execution.py": "run",
+    "cli/run/on_change.py": "run",
     "evaluators/child/main.py": "fork",
     "evaluators/isolation.py": "run",
     "evaluators/javascript_engine.py": "Popen",

@@ -544,7 +544,7 @@ def test_a_run_is_followed_snapshots_are_run_and_old_runs_pruned(project):
     with project.reader() as reader:
         snapshot = reader.find_run("first").snapshot
     project.do("run", "--snapshot", snapshot, "--target", "main", "--quiet")
-    assert "snapshot" in project.do("run", "--snapshot", "nosuchhash", "--target", "main", code=2)
+    assert "no snapshot nosuchhash" in project.do("run", "--snapshot", "nosuchhash", "--target", "main", code=2)
     project.do("runs", "prune", "--keep", 1, "--yes")
     assert [run["name"] for run in json.loads(project.do("runs", "--json"))] != ["first"]
     assert len(json.loads(project.do("runs", "--json"))) == 1

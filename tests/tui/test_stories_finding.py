@@ -76,9 +76,9 @@ async def test_the_keys_of_a_pane_are_found_by_typing_and_pressed_with_enter(tmp
     async with at_the_workbench(tmp_path, size=size, dataset="data.json") as person:
         await person.press("j", "question_mark")
         await person.sees("help · 1 Dataset")
-        await person.sees("The items of the open dataset")
+        await person.sees("Mark the item, or all of a category")
         await person.type("duplic")
-        assert "The items of the open dataset" not in person.screen()
+        assert "Mark the item, or all of a category" not in person.screen()
         await person.press("enter")
         await person.until(lambda: len(person.app.workspace.items) == 4)
         await person.press("question_mark")

@@ -44,5 +44,5 @@ async def test_the_list_of_runs_says_how_far_one_is_that_goes_on(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     with hold(run_lock(path, live.key)):
         assert run(["runs"]) == 0
-    line = capsys.readouterr().out
-    assert re.match(rf"{live.key}  \d+ s ago  ▸ running 25 %  1/4  ✓ 1 ✗ 0  policy", line)
+    line = capsys.readouterr().out.splitlines()[1]
+    assert re.match(rf"{live.key}  \d+ s ago  ▸ running 25 % +1/4  ✓ 1 ✗ 0 +100.0 % +policy", line)

@@ -309,8 +309,9 @@ class Menu(Dialog[Any]):
     """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
 
     With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
-    What `typed` makes of the text in the line stands last. What `does` says enter does; `intro` is read below
-    the first group until something is typed. With `whole` all that is said about an entry is read in the list.
+    What `typed` makes of the text in the line stands last. What `does` says enter does; `intro` is read above
+    the entries until something is typed. With `whole` all that is said about an entry is read in the list, and
+    `intro` below the first group.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -389,8 +390,9 @@ class Menu(Dialog[Any]):
         shown = self._shown if len(self._shown) <= _MOST else self._shown[:_MOST]
         typed = len(shown[-1].name) if shown else 0  # what was typed stands last, and may be the longest
         column = min(max(self._longest, typed) + 2, width // 2)
-        rows: list[Row] = []
-        intro = [row(), *paragraph(self._intro, width)] if self._intro and not self._words else []
+        intro = paragraph(self._intro, width) if self._intro and not self._words else []
+        rows: list[Row] = [] if self._whole else [*intro]
+        intro = [row(), *intro] if intro and self._whole else []
         group = ""
         for entry in shown:
             if entry.group != group and (self._whole or not self._words):
