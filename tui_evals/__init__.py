@@ -12,7 +12,7 @@ if sys.platform == "win32":
 
 if TYPE_CHECKING:
     from tui_evals import bench as bench
-    from tui_evals.api.battles import Battle, BattleDuel, BattleStopped, battle
+    from tui_evals.api.battles import Battle, BattleDuel, BattleStopped
     from tui_evals.api.evaluating import aevaluate, estimate, evaluate, resume
     from tui_evals.api.gating import GateResults, GatesNotMet, gate
     from tui_evals.api.generating import GeneratedTests, GenerationStopped, generate_tests
@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from tui_evals.api.pytest_plugin import Recorder
     from tui_evals.api.recording import Case, cases
     from tui_evals.api.results import Answer
-    from tui_evals.api.run import EveryCallFailed, Run, RunComparison, RunStopped, estimate_rescore, list_runs, rescore
+    from tui_evals.api.run import (
+        EveryCallFailed,
+        Run,
+        RunComparison,
+        RunStopped,
+        battle,
+        estimate_rescore,
+        list_runs,
+        rescore,
+    )
     from tui_evals.datasets.model import Dataset, Item, Turn
     from tui_evals.datasets.paths import DatasetError
     from tui_evals.evaluators.base import Evaluator, Evidence, Score
@@ -91,7 +100,7 @@ __all__ = [
 
 _MODULES = {
     "api.evaluating": ("evaluate", "aevaluate", "estimate", "resume"),
-    "api.battles": ("battle", "Battle", "BattleDuel", "BattleStopped"),
+    "api.battles": ("Battle", "BattleDuel", "BattleStopped"),
     "api.generating": ("generate_tests", "GeneratedTests", "GenerationStopped"),
     "api.gating": ("gate", "GateResults", "GatesNotMet"),
     "api.importing": ("import_from",),
@@ -100,7 +109,7 @@ _MODULES = {
     "api.results": ("Answer",),
     "api.run": (
         *("Run", "RunComparison", "RunStopped", "EveryCallFailed"),
-        *("list_runs", "rescore", "estimate_rescore"),
+        *("battle", "list_runs", "rescore", "estimate_rescore"),
     ),
     "datasets.model": ("Dataset", "Item", "Turn"),
     "datasets.paths": ("DatasetError",),

@@ -44,6 +44,17 @@ def test_a_judge_that_takes_the_first_answer_is_found_out_and_asked_once(project
     assert asked(project) == 8 and again.cost == 0 and again.duels == found.duels
 
 
+def test_a_run_battles_another_or_two_of_its_columns(project):
+    first, second = two_runs()
+    found = first.battle(second, judge="judge", limit=1)
+    assert (found.duels[0].left, found.duels[0].right, found.duels[0].ties) == (first.key, second.key, 1)
+    assert first.battle(second.key, judge="judge", limit=1).duels == found.duels and asked(project) == 2
+    with pytest.raises(CannotPlan, match="2 to 4 runs"):
+        first.battle(judge="judge")
+    both = evaluate(ITEMS, [str.upper, str.lower], without_judges=True)
+    assert both.battle(columns="upper,lower", judge="judge", limit=2).duels[0].ties == 2
+
+
 def test_a_function_judges_and_what_is_wrong_is_said_before_anything_is_asked(project):
     runs = two_runs()
     found = battle(*runs, judge=lambda prompt: '{"reason": "same", "winner": "tie"}', limit=2)

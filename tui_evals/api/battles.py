@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from tui_evals.figures import Interval
 from tui_evals.present.battles import duel_sentence
@@ -33,7 +33,7 @@ from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import NotApproved
 
 from .given import TargetLike, configurations
-from .run import Run, project_of_run, wait_for
+from .watching import wait_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,50 +77,27 @@ class BattleStopped(Exception):
         self.battle = battle
 
 
-def battle(
-    *runs: str | Run,
-    judge: TargetLike | None = None,
-    columns: str | None = None,
-    criteria: str | None = None,
-    limit: int | None = None,
-    seed: int | None = None,
-    concurrency: int | None = None,
-    max_cost: float | None = None,
-    trust: bool = False,
-    project: str | Path | None = None,
+def fight_battle(
+    keys: Sequence[str],
+    judge: TargetLike | None,
+    here: Project,
+    *,
+    columns: str | None,
+    **wishes: Any,
 ) -> Battle:
-    """Let a judge choose between the answers of 2 to 4 runs, each pair in both orders, and return the result.
-
-    `columns` names two columns of a single run instead, as in `"gpt,claude"`. `judge` is a name of the configuration, a
-    model, a function or a Target, and `criteria` what the better answer is better at. `limit` is the most pairs of two
-    runs, which `seed` draws. Verdicts are kept in the store, so the same battle asks nothing twice.
-
-    CannotPlan and ConfigurationError say what is wrong before anything is asked, BattleStopped why it ended early.
-    """
-    if not runs:
-        raise CannotPlan("name the runs of the battle")
-    here, _ = project_of_run(runs[0], None, None, project, trust=trust)
+    """The result of a battle between runs of the store; `wishes` are further fields of a BattleRequest."""
     given = judge if judge is not None else here.settings.judge
     if given is None:
         raise ConfigurationError(NO_JUDGE)
     ((config, ready),) = configurations([given], here.settings)
     with Reader(here.store) as reader:
-        request = BattleRequest(
-            sides=_sides(reader, runs, columns),
-            judge=config,
-            criteria=criteria,
-            limit=limit,
-            seed=seed,
-            concurrency=concurrency,
-            max_cost=max_cost,
-            ready=ready,
-        )
+        request = BattleRequest(sides=_sides(reader, keys, columns), judge=config, ready=ready, **wishes)
         store_unstored(request.sides, reader, here)
         plan = plan_battle(request, reader, here)
         if missing := battle_permissions(request, here):
             raise NotApproved(missing, here.root)
         if plan.caution:
-            warnings.warn(plan.caution, stacklevel=2)
+            warnings.warn(plan.caution, stacklevel=3)
         outcome, spent = _executed(request, plan, reader, here)
         found = _result(plan, plan.battle.state(reader), spent)
     if not outcome.finished:
@@ -128,8 +105,8 @@ def battle(
     return found
 
 
-def _sides(reader: Reader, runs: tuple[str | Run, ...], columns: str | None) -> tuple[BattleSide, ...]:
-    found = [reader.find_run(run.key if isinstance(run, Run) else run) for run in runs]
+def _sides(reader: Reader, keys: Sequence[str], columns: str | None) -> tuple[BattleSide, ...]:
+    found = [reader.find_run(key) for key in keys]
     if columns is None:
         return sides_of_runs(found)
     if len(found) > 1:
@@ -150,7 +127,7 @@ def _executed(request: BattleRequest, plan: BattlePlan, reader: Reader, here: Pr
         with recorded_activity(reader, writer, "battle", about, request.stored()) as record:
             execution = BattleExecution(request, plan, here, reader, writer, record)
             if execution.caution:
-                warnings.warn(execution.caution, stacklevel=3)
+                warnings.warn(execution.caution, stacklevel=4)
             return wait_for(execution.run()), execution.progress.cost
 
 

@@ -34,8 +34,8 @@ from .given import (
     refuse_same_name,
     target_list,
 )
-from .run import EveryCallFailed, Run, in_a_loop, project_of_run, run_of, wait_for
-from .watching import OnAnswer, Watch
+from .run import EveryCallFailed, Run, project_of_run, run_of
+from .watching import OnAnswer, Watch, in_a_loop, wait_for
 
 
 def evaluate(

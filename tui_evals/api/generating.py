@@ -18,7 +18,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import NotApproved
 
-from .run import wait_for
+from .watching import wait_for
 
 
 @dataclass(frozen=True, slots=True)

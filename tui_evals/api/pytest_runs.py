@@ -20,7 +20,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.text.safe import safe_line
 
 from .evaluating import execute_prepared, prepared_run, resume
-from .run import Run, RunStopped, read_run, wait_for
+from .run import Run, RunStopped, read_run
+from .watching import wait_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from tui_evals.compare.runs import read_comparison
 from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence
@@ -34,6 +32,7 @@ from tui_evals.targets.permissions import NotApproved
 from tui_evals.text.model_output import ENDINGS
 from tui_evals.text.safe import safe_line
 
+from .battles import Battle, fight_battle
 from .given import (
     Configured,
     DatasetLike,
@@ -46,6 +45,7 @@ from .given import (
     target_list,
 )
 from .results import Answer, answer_of, frame_of
+from .watching import wait_for
 
 Library = Literal["pandas", "polars"]
 Verdict = Literal["pass", "fail"]
@@ -166,6 +166,37 @@ class Run:
         with Reader(self.store) as reader:
             keys = [self.key, *(other.key if isinstance(other, Run) else other for other in others)]
             return RunComparison(self.store, tuple(find_run(reader, key).key for key in keys))
+
+    def battle(
+        self,
+        *others: Run | str,
+        judge: TargetLike | None = None,
+        columns: str | None = None,
+        criteria: str | None = None,
+        limit: int | None = None,
+        seed: int | None = None,
+        concurrency: int | None = None,
+        max_cost: float | None = None,
+        trust: bool = False,
+        project: str | Path | None = None,
+    ) -> Battle:
+        """Let a judge choose between the answers of this run and up to three others, as `battle` of the library does.
+
+        This one is A. `columns` names two columns of this run instead of other runs.
+        """
+        return battle(
+            self,
+            *others,
+            judge=judge,
+            columns=columns,
+            criteria=criteria,
+            limit=limit,
+            seed=seed,
+            concurrency=concurrency,
+            max_cost=max_cost,
+            trust=trust,
+            project=project,
+        )
 
     def label(
         self,
@@ -333,6 +364,43 @@ def estimate_rescore(
         return rescoring.estimate_rescore(asked.job(run, here, code, reader), reader)
 
 
+def battle(
+    *runs: str | Run,
+    judge: TargetLike | None = None,
+    columns: str | None = None,
+    criteria: str | None = None,
+    limit: int | None = None,
+    seed: int | None = None,
+    concurrency: int | None = None,
+    max_cost: float | None = None,
+    trust: bool = False,
+    project: str | Path | None = None,
+) -> Battle:
+    """Let a judge choose between the answers of 2 to 4 runs, each pair in both orders, and return the result.
+
+    `columns` names two columns of a single run instead, as in `"gpt,claude"`. `judge` is a name of the configuration, a
+    model, a function or a Target, and `criteria` what the better answer is better at. `limit` is the most pairs of two
+    runs, which `seed` draws. Verdicts are kept in the store, so the same battle asks nothing twice.
+
+    CannotPlan and ConfigurationError say what is wrong before anything is asked, BattleStopped why it ended early.
+    """
+    if not runs:
+        raise CannotPlan("name the runs of the battle")
+    here, _ = project_of_run(runs[0], None, None, project, trust=trust)
+    keys = [run.key if isinstance(run, Run) else run for run in runs]
+    return fight_battle(
+        keys,
+        judge,
+        here,
+        columns=columns,
+        criteria=criteria,
+        limit=limit,
+        seed=seed,
+        concurrency=concurrency,
+        max_cost=max_cost,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Rescoring:
     """How a program wants a run to be judged."""
@@ -454,46 +522,3 @@ def project_of_run(
     code = [pair for pair in configurations(given, here.settings) if pair[1] is not None]
     configured = {**here.settings.targets, **{config.name: config for config, _ in code}}
     return replace(here, settings=replace(here.settings, targets=configured)), code
-
-
-Returned = TypeVar("Returned")
-
-
-def wait_for(work: Coroutine[Any, Any, Returned]) -> Returned:
-    """The result of some work, for code that may run in an event loop or not; Ctrl-C ends the work in order."""
-    if not in_a_loop():
-        try:
-            return asyncio.run(work)
-        except KeyboardInterrupt as interrupt:
-            raise _named(interrupt, interrupt.__context__) from None
-    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-
-    async def noted() -> Returned:
-        task = asyncio.current_task()
-        assert task is not None
-        started.append((asyncio.get_running_loop(), task))
-        return await work
-
-    with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own already
-        result = pool.submit(asyncio.run, noted())
-        try:
-            return result.result()
-        except KeyboardInterrupt as interrupt:
-            for loop, task in started:
-                loop.call_soon_threadsafe(task.cancel)
-            raise _named(interrupt, result.exception()) from None
-
-
-def _named(interrupt: KeyboardInterrupt, cause: BaseException | None) -> KeyboardInterrupt:
-    """The interruption with the words of the work that it ended: the key of the run, and how to continue."""
-    notes = getattr(cause, "__notes__", ())
-    return KeyboardInterrupt(*notes) if notes else interrupt
-
-
-def in_a_loop() -> bool:
-    """Whether this thread runs an event loop; apart, so that errors raised later have no error of asyncio before."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""What a program sees of a run while it is executed: a call for each answer, and a progress bar."""
+"""What a program does while a run is executed: it waits, gets a call for each answer, and sees a progress bar."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tui_evals.present.status import short_counts
 from tui_evals.runs.engine import Engine, ExecutionEnd
@@ -135,3 +136,46 @@ class _Lines:
         self._last = time.monotonic()
         facts = f" · {self._facts}" if self._facts else ""
         sys.stderr.write(f"{self._title}: {self._done:,} of {self._total:,} answers{facts}\n")
+
+
+Returned = TypeVar("Returned")
+
+
+def wait_for(work: Coroutine[Any, Any, Returned]) -> Returned:
+    """The result of some work, for code that may run in an event loop or not; Ctrl-C ends the work in order."""
+    if not in_a_loop():
+        try:
+            return asyncio.run(work)
+        except KeyboardInterrupt as interrupt:
+            raise _named(interrupt, interrupt.__context__) from None
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def noted() -> Returned:
+        task = asyncio.current_task()
+        assert task is not None
+        started.append((asyncio.get_running_loop(), task))
+        return await work
+
+    with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own already
+        result = pool.submit(asyncio.run, noted())
+        try:
+            return result.result()
+        except KeyboardInterrupt as interrupt:
+            for loop, task in started:
+                loop.call_soon_threadsafe(task.cancel)
+            raise _named(interrupt, result.exception()) from None
+
+
+def _named(interrupt: KeyboardInterrupt, cause: BaseException | None) -> KeyboardInterrupt:
+    """The interruption with the words of the work that it ended: the key of the run, and how to continue."""
+    notes = getattr(cause, "__notes__", ())
+    return KeyboardInterrupt(*notes) if notes else interrupt
+
+
+def in_a_loop() -> bool:
+    """Whether this thread runs an event loop; apart, so that errors raised later have no error of asyncio before."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
