@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 
 from tests.server import Server
 from tui_evals.datasets.model import Item
+from tui_evals.datasets.paths import DatasetError
+from tui_evals.evaluators.base import Evidence
 from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.openai_evals import by_reason, load
 from tui_evals.reports.oaieval import log_lines
+from tui_evals.reports.results import read
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.cluster.terms import dump_cells, load_cells
 from tui_evals.store.reader import Reader
@@ -140,3 +144,95 @@ def test_the_questions_of_an_item_reach_the_workers_of_a_cluster():
     there = load_cells(dump_cells(cells))
     assert [cell.item.prompt for cell in there] == ["one", "two", None]
     assert there[2].item.messages is not None and there[2].item.messages[0].content == "three"
+
+
+MMMU = (
+    "mmmu-art:\n  id: mmmu-art.validation.v1\n  metrics: [accuracy]\nmmmu-art.validation.v1:\n"
+    "  class: evals.elsuite.mmmu.eval:MMMU\n  args:\n    dataset: hf://mmmu/mmmu?name=Art&split=validation\n"
+    "    subject: Art\n"
+)
+MMLU = "mmlu.val.v1:\n  class: evals.elsuite.mmlu:MMLU\n  args: {split: validation}\n"
+LAMBADA = "lambada.test.v1:\n  class: evals.elsuite.lambada:Lambada\n  args: {subset: default}\n"
+DOT = Path(__file__).parent / "inspect_datasets" / "dot.png"
+
+
+def lines(*samples: dict) -> str:
+    return "".join(json.dumps(sample) + "\n" for sample in samples)
+
+
+@pytest.mark.parametrize("faithful", [True, False])
+def test_questions_of_mmmu_are_asked_with_their_pictures(shell, project, server, faithful):
+    own = registry(project, MMMU, "")
+    assert "name that file with `run --registry" in shell("run", "--registry", own, "mmmu-art", "--target", "main").err
+    (project / "pictures").mkdir()
+    (project / "pictures" / "dot.png").write_bytes(DOT.read_bytes())
+    chosen = {"question": "[[say so ANSWER: A]] <image 1>", "options": "['red', 'red']", "answer": "A"}
+    chosen |= {"question_type": "multiple-choice", "image_1": "pictures/dot.png", "image_2": None}
+    packed = base64.b64encode(DOT.read_bytes()).decode()
+    given = {"question": "[[say ANSWER: 12]] How many?", "options": "[]", "answer": "1", "question_type": "open"}
+    (project / "art.jsonl").write_text(lines(chosen, {**given, "image_1": {"bytes": packed, "path": None}}))
+    to_the_letter = ("--faithful",) if faithful else ()
+    done = shell("run", "--registry", own, "mmmu-art", "--target", "main", "--data", "art.jsonl", *to_the_letter)
+    assert done.code in (0, 1), done.err
+    with Reader(Path(".evals/evals.db")) as reader:
+        run = reader.find_run("last")
+        rows = reader.all_rows(run.id)
+        entries = list(read(reader, run, rows, reader.dataset(run).items, requests=True))
+    asked = [entry.record.request["messages"] for entry in entries]
+    assert {chat[1]["content"][1]["image_url"]["url"] for chat in asked} == {f"data:image/png;base64,{packed}"}
+    assert ("You are an expert in Art whose job is" in str(asked)) is faithful
+    numbers = next(entry for entry in entries if "How many" in str(entry.record.request))
+    result = "pass" if faithful else "fail"  # 12 holds 1, and is another number
+    assert (numbers.record.text, numbers.scores[0].result) == ("ANSWER: 12", result)
+
+
+def test_all_subjects_of_mmlu_come_from_one_file_with_their_categories(project):
+    own = registry(project, MMLU, "")
+    rows = project / "mmlu.jsonl"
+    rows.write_text(lines({"question": "1+1?", "choices": ["1", "2"], "answer": 1, "subject": "global_facts"}))
+    (spec,) = load([own], CATALOGUE).find("mmlu.val.v1")
+    assert "fetched over the network" in spec.reasons()[0]
+    data, _ = replace(spec, data=rows, faithful=True).document()
+    (item,) = data["items"]
+    text = item["messages"][0]["content"]
+    assert text.startswith("Please answer with the letter of the correct answer.\n\n1+1?\nA) ")
+    assert item["category"] == "global_facts" and f"{item['expected_response']}) 2" in text
+    assert list(data["default_evaluators"]) == ["Match"]
+
+
+@pytest.mark.parametrize(("answer", "result"), [("dogs.", "pass"), ("dogs", "pass"), ("dogsled", "fail")])
+def test_the_last_word_of_lambada_is_asked_for_and_matched_as_a_word(project, answer, result):
+    own = registry(project, LAMBADA, "")
+    rows = project / "lambada.jsonl"
+    rows.write_text(lines({"text": "cats  chase dogs"}))
+    (spec,) = load([own], CATALOGUE).find("lambada.test.v1")
+    spec = replace(spec, data=rows, faithful=True)
+    data, _ = spec.document()
+    content = "Please answer with the word which is most likely to follow:\n\ncats chase"
+    assert data["items"][0]["messages"] == [{"role": "system", "content": content}]
+    assert spec.needs.params == {"temperature": 0, "max_tokens": 8}
+    ((name, options),) = data["default_evaluators"].items()
+    evaluator = built_in()[name]
+    score = evaluator(evaluator.Options(**options)).score(Evidence(response=answer, expected="dogs"))
+    assert score.result == result
+
+
+@pytest.mark.parametrize(
+    ("sample", "sentence"),
+    [
+        ({"options": ["a"], "answer": "A"}, "a sample holds question, options, answer, question_type"),
+        ({"question": "q", "options": "[", "answer": "A"}, "must be a list of texts"),
+        ({"question": "q", "options": ["a"], "answer": "B"}, "must be the place of the right choice"),
+        ({"question": "q", "options": ["a"], "answer": "A", "image_1": "../x.png"}, "no path to a file"),
+        ({"question": "q", "options": ["a"], "answer": "A", "image_1": {"bytes": "?"}}, "its bytes are not base64"),
+        ({"question": "q", "options": ["a"], "answer": "A", "image_1": {"bytes": "eHl6"}}, "is no picture"),
+        ({"question": "q", "question_type": "open", "answer": 3}, "the answer to an open question must be text"),
+    ],
+)
+def test_a_question_about_pictures_that_cannot_be_asked_is_named_with_its_line(project, sample, sentence):
+    own = registry(project, MMMU, "")
+    (project / "art.jsonl").write_text(lines(sample))
+    (spec,) = load([own], CATALOGUE).find("mmmu-art")
+    with pytest.raises(DatasetError, match=r"art\.jsonl:1: ") as error:
+        replace(spec, data=project / "art.jsonl").document()
+    assert sentence in str(error.value)

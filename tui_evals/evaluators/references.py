@@ -45,6 +45,11 @@ def _case_folding(options: TextOptions) -> Callable[[str], str]:
 class MatchOptions(TextOptions, ReferenceOptions):
     """Options of Match and Includes."""
 
+    whole_word: bool = Field(
+        False,
+        description="Whether a reference counts only where no letter or digit of a longer word or number adjoins it.",
+    )
+
 
 class Match(Evaluator):
     """Passes when the answer starts with any reference.
@@ -62,10 +67,11 @@ class Match(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Pick the first reference that fits."""
         fold = _case_folding(self.options)
+        separator = _ends_a_word if self.options.whole_word else None
         texts = response_texts(evidence, self.options.json_path)
         for text in map(fold, texts):
             for reference in evidence.references:
-                if starting_option(text, (fold(reference),)) is not None:
+                if starting_option(text, (fold(reference),), separator) is not None:
                     return verdict_score(True, f"the answer starts with {quoted(reference)}", picked=reference)
         return verdict_score(
             False, f"expected a start of {quoted_list(evidence.references)}, got {quoted_list(texts)}", picked=None
@@ -89,9 +95,26 @@ class Includes(Evaluator):
         fold = _case_folding(self.options)
         texts = [fold(text) for text in response_texts(evidence, self.options.json_path)]
         for reference in evidence.references:
-            if any(fold(reference) in text for text in texts):
+            wanted = fold(reference)
+            if any(_occurs(wanted, text) if self.options.whole_word else wanted in text for text in texts):
                 return verdict_score(True, f"the answer includes {quoted(reference)}", picked=reference)
         return verdict_score(False, f"the answer includes none of {quoted_list(evidence.references)}", picked=None)
+
+
+def _ends_a_word(character: str) -> bool:
+    return not character.isalnum()
+
+
+def _occurs(wanted: str, text: str) -> bool:
+    """Whether a text holds a word or number that is not a part of a longer one; `1` is a part of `1.5`."""
+    at = text.find(wanted)
+    while at >= 0:
+        before, after = text[at - 1 : at] if at else "", text[at + len(wanted) :]
+        longer = after[:1].isalnum() or (after[:1] in (".", ",") and after[1:2].isdigit())
+        if not wanted or not (before.isalnum() or longer):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
 
 
 class MultipleChoiceOptions(TextOptions):

@@ -219,7 +219,7 @@ class EvalSpec:
         where = self.entry.where
         losses.carried(f"{len(items)} samples", where)
         as_user = any("prompt" in item and "messages" not in item for item in items)
-        if as_user and not self.faithful and plan.evaluator != "MultipleChoice":
+        if as_user and not self.faithful and not (plan.recipe and plan.recipe.make):
             losses.changed("input that is text", where, "asked as the user; the original sends it as a system message")
         if plan.data and self._located(plan.data).is_dir():
             why = "numbered by the names of its files; the original goes by the order of the file system"
@@ -262,7 +262,7 @@ def _items(samples: list[Sample], recipe: Recipe, split: str, seed: int) -> list
     for sample in samples:
         name = f"{split}.{sample.index}"
         try:
-            items.append({"testId": name, **recipe.item(sample.data, Random(f"{name}:{seed}".encode()))})
+            items.append({"testId": name, **recipe.item(sample.data, Random(f"{name}:{seed}".encode()), sample.file)})
         except Unfit as problem:
             problems.setdefault(sample.file, []).append(Problem(str(problem), problem.path, sample.line))
     for file, wrong in problems.items():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path as File
 from random import Random
-from string import ascii_uppercase
 from typing import IO, Any, cast
 
 from tui_evals.datasets.paths import DatasetError, Path, Problem
@@ -19,7 +18,6 @@ from tui_evals.text import strictjson
 
 Data = Mapping[str, Any]
 ROLES = ("system", "user", "assistant", "tool")
-_QUESTIONS = (("question", "answers", "label"), ("ctx", "endings", "label"), ("question", "choices", "answer"))
 
 
 class Unfit(ValueError):
@@ -40,8 +38,8 @@ class Recipe:
     needs_choice: bool = False
     few_shot: tuple[Data, ...] = ()
     names: Mapping[str, str] | None = None
-    instructions: str | None = None
-    """Text before each question; None unless the samples are multiple-choice questions."""
+    make: Callable[[Data, Random, File], dict[str, Any]] | None = None
+    """Makes the item where samples have columns of their own; it takes the sample, its dice and its file."""
     before: tuple[Data, ...] = ()
     """Messages before those of every sample."""
     capitalized: bool = False
@@ -49,10 +47,10 @@ class Recipe:
     faithful: bool = False
     """Whether everything is asked to the letter of the original."""
 
-    def item(self, sample: Data, random: Random) -> dict[str, Any]:
+    def item(self, sample: Data, random: Random, file: File) -> dict[str, Any]:
         """The item of a sample; Unfit where it lacks what the eval needs."""
-        if self.instructions is not None:
-            return multiple_choice(sample, self.instructions, random, self.faithful)
+        if self.make is not None:
+            return self.make(sample, random, file)
         if self.names:
             sample = {self.names.get(key, key): value for key, value in sample.items()}
         return self._asked(sample) | self._references(sample) | self._rest(sample)
@@ -160,35 +158,6 @@ def messages(given: object, name: str) -> list[dict[str, Any]]:
             raise Unfit("the name of a message must be text", name, number, "name")
         chat.append({key: value for key, value in message.items() if value is not None})
     return chat
-
-
-def multiple_choice(sample: Data, instructions: str, random: Random, faithful: bool) -> dict[str, Any]:
-    """A question with its choices after letters, in the order the original would shuffle them."""
-    names = next((names for names in _QUESTIONS if all(name in sample for name in names)), None)
-    if names is None:
-        held = ", ".join(map(str, sample)) or "none"
-        raise Unfit(f"a multiple-choice sample holds question, answers and label; this one: {held[:200]}")
-    question_text, choices, right = (sample[name] for name in names)
-    if not isinstance(question_text, str):
-        raise Unfit("the question must be text", names[0])
-    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
-        raise Unfit("the choices must be a list of texts", names[1])
-    if not 1 <= len(choices) <= len(ascii_uppercase):
-        raise Unfit(f"there are {len(choices)} choices; 1 to {len(ascii_uppercase)} can have a letter", names[1])
-    place = int(right) if isinstance(right, str) and right.isdecimal() and right.isascii() else right
-    if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(choices):
-        raise Unfit("must be the place of the right choice, counted from 0", names[2])
-    order = list(range(len(choices)))
-    random.shuffle(order)
-    lines = [f"{letter}) {choices[at]}" for letter, at in zip(ascii_uppercase, order, strict=False)]
-    if faithful:
-        told = "Please answer with the letter of the correct answer."
-        content = "\n".join([instructions, told, "", question_text, *lines])
-        asked: dict[str, Any] = {"messages": [{"role": "system", "content": content}]}
-        return {**asked, "expected_response": ascii_uppercase[order.index(place)]}
-    heading = [instructions] if instructions else []
-    text = [*heading, "Reply with the letter of the right choice and nothing else.", "", question_text, *lines]
-    return {"prompt": "\n".join(text), "expected_response": ascii_uppercase[order.index(place)]}
 
 
 MOST_PROBLEMS = 20

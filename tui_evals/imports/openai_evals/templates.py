@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
@@ -12,6 +13,7 @@ from tui_evals.imports.losses import Losses
 from tui_evals.text.yamls import load_yaml
 
 from .files import Args, Entries, RegistryEntry, resolved
+from .questions import about_pictures, last_word, multiple_choice
 from .samples import Recipe
 
 _COUNTING = frozenset(("best", "diversity"))
@@ -134,28 +136,49 @@ def _match_with_solvers(entry: RegistryEntry, _: Entries, faithful: bool) -> Pla
     return Plan("Match", options, Needs(), args.rest(), samples, recipe, most=most, shuffled=shuffled)
 
 
-def _multiple_choice(entry: RegistryEntry, _: Entries, faithful: bool) -> Plan:
-    """Questions whose choices are shuffled and lettered; only such as are in a file here."""
-    args = Args(entry)
-    dataset, instructions = args.text("dataset"), args.optional_text("instructions") or ""
-    args.left.pop("samples_jsonl", None)  # the original takes it and reads the dataset all the same
-    params = {"temperature": 0, "max_tokens": 1}
-    args.sent(params)
-    needs = Needs(params=params)
-    evaluator = "Match" if faithful else "MultipleChoice"
-    options: dict[str, Any] = {}
-    if not faithful:
-        args.losses.changed("the instruction to answer with a letter", entry.where, "worded anew")
-        args.losses.changed("what counts as a letter", entry.where, "'Because' is no B here; it is one in the original")
-    if "://" in dataset:
-        why = (
-            f"its data {dataset[:80]} are fetched over the network, which is not done here; save them as JSONL with "
-            "question, answers and label, and name that file with `run --registry ... --data FILE`"
-        )
-        return Plan(evaluator, options, needs, args.rest(), missing=(why,), data_field="dataset")
-    recipe = Recipe({}, instructions=instructions, faithful=faithful)
-    source = ("the original fetches its questions, so these must be the same in the same order",)
-    return Plan(evaluator, options, needs, args.rest(), dataset, recipe, data_field="dataset", differs=source)
+def _fetched(
+    evaluator: str,
+    params: Mapping[str, Any],
+    columns: str,
+    make: Callable[..., dict[str, Any]],
+    *,
+    said: tuple[str, ...] = (),
+    options: Mapping[str, Any] | None = None,
+    hardened: tuple[str, Mapping[str, Any]] | None = None,
+    ignored: tuple[str, ...] = (),
+) -> Maker:
+    """A class that fetches its questions, whose samples have columns of their own; only such as are in a file here.
+
+    `said` names the texts of the entry that `make` takes first. `hardened` is the evaluator of a run that is not
+    faithful, where it is another one.
+    """
+
+    def plan(entry: RegistryEntry, _: Entries, faithful: bool) -> Plan:
+        args = Args(entry)
+        texts = [args.text(name) if name == "subject" else args.optional_text(name) or "" for name in said]
+        named = next((name for name in ("dataset", "samples_jsonl") if name in args.left), None)
+        source = args.text(named) if named else "the data set that the class names"
+        for name in ("samples_jsonl", *ignored):  # the original reads the data set whatever these say
+            args.left.pop(name, None)
+        args.sent(params)
+        name, chosen = (evaluator, options or {}) if faithful or hardened is None else hardened
+        if not faithful:
+            args.losses.changed("the instruction how to answer", entry.where, "worded anew")
+        if not faithful and name == "MultipleChoice":
+            why = "'Because' is no B here; it is one in the original"
+            args.losses.changed("what counts as a letter", entry.where, why)
+        needs, data_field = Needs(params=params), named or "samples_jsonl"
+        if named is None or "://" in source:
+            why = (
+                f"its data {source[:80]} are fetched over the network, which is not done here; save them as JSONL with "
+                f"{columns}, and name that file with `run --registry ... --data FILE`"
+            )
+            return Plan(name, dict(chosen), needs, args.rest(), missing=(why,), data_field=data_field)
+        recipe = Recipe({}, make=partial(make, *texts, faithful), faithful=faithful)
+        apart = ("the original fetches its questions, so these must be the same in the same order",)
+        return Plan(name, dict(chosen), needs, args.rest(), source, recipe, data_field=data_field, differs=apart)
+
+    return plan
 
 
 def _graded(entry: RegistryEntry, grading: Entries, faithful: bool) -> Plan:
@@ -236,6 +259,7 @@ def _inputs(spec: RegistryEntry | None, name: str) -> Mapping[str, str]:
 
 
 _COLD = {"temperature": 0}
+_LETTERS = ("Match", {**_COLD, "max_tokens": 1}, "question, answers and label")
 _STRICT = ("NaN and Infinity", "are no JSON here unless the option compat is true")
 _MISS = {"no_reference": "fail"}
 _MEANS = "the original scores the whole corpus at once, which is not the mean of its sentences"
@@ -255,7 +279,23 @@ PLANS: Mapping[str, Maker] = {
     "evals.elsuite.translate:Translate": _basic(
         "Translate", {}, max_tokens=500, few_shot=True, library="sacrebleu", apart=_MEANS
     ),
-    "evals.elsuite.multiple_choice:MultipleChoice": _multiple_choice,
+    "evals.elsuite.multiple_choice:MultipleChoice": _fetched(
+        *_LETTERS, multiple_choice, said=("instructions",), hardened=("MultipleChoice", {})
+    ),
+    "evals.elsuite.mmlu:MMLU": _fetched(
+        *_LETTERS, partial(multiple_choice, None), hardened=("MultipleChoice", {}), ignored=("split",)
+    ),
+    "evals.elsuite.mmmu.eval:MMMU": _fetched(
+        "Includes",
+        {**_COLD, "max_tokens": 4096},
+        "question, options, answer, question_type and image_1 to image_7",
+        about_pictures,
+        said=("subject",),
+        hardened=("Includes", {"whole_word": True}),
+    ),
+    "evals.elsuite.lambada:Lambada": _fetched(
+        "Match", {**_COLD, "max_tokens": 8}, "text", last_word, options={"whole_word": True}, ignored=("subset",)
+    ),
     "evals.elsuite.modelgraded.classify:ModelBasedClassify": _graded,
 }
 """What each class of the original becomes."""
