@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import subprocess
@@ -14,6 +15,8 @@ from rich.text import Text
 
 from tests.pictures.camera import Shot
 from tests.pictures.gallery import Gallery
+from tests.pictures.reel import Reel, Scene
+from tests.pictures.script import played
 from tests.pictures.svg import slim
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
@@ -36,6 +39,20 @@ GALLERY = Gallery(
     },
     COMMAND,
 )
+
+SESSION = Reel(
+    (120, 34),
+    (
+        Scene("4 · what failed in this run, in groups with a cause", ("4",), 4),
+        Scene("F · the answers, one in a row", ("F",)),
+        Scene("n · the next failure", ("n",)),
+        Scene("5 z · the answer next to the expected response, and why it failed", ("5", "z"), 5),
+        Scene("6 · the runs of the project", ("z", "6", "see:■ finished", "down", "down")),
+        Scene("= · what broke, what was fixed, and whether it could be chance", ("equals_sign", "see:broken", "n"), 6),
+    ),
+)
+"""The session that the README begins with, in `session.svg`."""
+MOST_BYTES = 1_000_000
 
 BROKEN = """{
   "schemaVersion": "1.11.0",
@@ -74,12 +91,17 @@ def pictures_of_commands(folder: Path) -> dict[str, str]:
 
 
 def main(names: list[str]) -> None:
-    """Write every picture, or those of the workbench that are named."""
+    """Write every picture, or those of the workbench that are named; `session` is the recorded session."""
+    if not names or "session" in names:
+        with tempfile.TemporaryDirectory() as folder:
+            recorded = asyncio.run(SESSION.record(played(Path(folder) / "base"), Path(folder)))
+            (FOLDER / "session.svg").write_text(recorded, encoding="utf-8")
     if not names:
         with tempfile.TemporaryDirectory() as folder:
             for name, picture in pictures_of_commands(Path(folder)).items():
                 (FOLDER / name).write_text(picture, encoding="utf-8")
-    GALLERY.make(names)
+    if still := [name for name in names or GALLERY.shots if name != "session"]:
+        GALLERY.make(still)
 
 
 if __name__ == "__main__":

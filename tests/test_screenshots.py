@@ -1,11 +1,15 @@
 """The pictures in screenshots/ are those the program makes now, and the README shows each of them."""
 
 import re
+from itertools import accumulate
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.pictures.script import played
-from tests.screenshots import COMMAND, FOLDER, GALLERY, pictures_of_commands
+from tests.screenshots import COMMAND, FOLDER, GALLERY, MOST_BYTES, SESSION, pictures_of_commands
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +21,28 @@ def base(tmp_path_factory):
 @pytest.mark.parametrize("name", GALLERY.shots)
 async def test_a_picture_of_the_workbench_is_current(name, base, tmp_path):
     await GALLERY.check(name, base, tmp_path)
+
+
+@pytest.mark.soak
+async def test_the_recorded_session_is_current(base, tmp_path):
+    recorded = await SESSION.record(base, tmp_path)
+    (tmp_path / "session.svg").write_text(recorded, encoding="utf-8")
+    kept = (FOLDER / "session.svg").read_text(encoding="utf-8")
+    assert recorded == kept, f"session.svg is stale (now: {tmp_path / 'session.svg'}); run: {COMMAND} session"
+
+
+def test_the_recorded_session_plays_every_scene_once_and_needs_no_script():
+    recorded = (FOLDER / "session.svg").read_text(encoding="utf-8")
+    assert (
+        len(recorded.encode()) < MOST_BYTES and "<script" not in recorded and "http" not in recorded.split("-->", 1)[1]
+    )
+    root = ElementTree.fromstring(recorded)
+    scenes = [group for group in root.iter(f"{SVG}g") if (group.get("class") or "").startswith("scene ")]
+    assert [scene.findtext(f"{SVG}text") for scene in scenes] == [scene.caption for scene in SESSION.scenes]
+    shown = re.findall(r"@keyframes s\d+ \{.*?([\d.]+)% \{ visibility: visible \}", recorded)
+    total = sum(scene.seconds for scene in SESSION.scenes)
+    began = accumulate(SESSION.scenes, lambda at, scene: at + scene.seconds, initial=0.0)
+    assert [float(at) for at in shown] == pytest.approx([100 * at / total for at in began][:-1], abs=0.01)
 
 
 @pytest.mark.soak

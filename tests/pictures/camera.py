@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,21 @@ async def take(shot: Shot, base: Path, folder: Path, kept: str | None = None) ->
     return picture
 
 
+async def take_scenes(shot: Shot, scenes: Sequence[Sequence[str]], base: Path, folder: Path) -> list[str]:
+    """A picture after the steps of each scene, all in one session on the sample project."""
+    root = folder / _NAME
+    with still_world(folder):
+        shutil.copytree(base, root)
+        async with at_the_workbench(root, size=shot.size, dataset=f"evals/{shot.dataset}.json", run="last") as person:
+            person.app.set_theme(shot.theme)
+            pictures = []
+            for steps in scenes:
+                await _press(person, steps)
+                pictures.append(await _still(person, None))
+    assert not any(str(folder) in picture for picture in pictures), "a picture names a folder of this machine"
+    return pictures
+
+
 async def _goes_on(person: Person, run: UnderWay) -> None:
     """Nine more answers come in the next five seconds."""
     await person.sees(
@@ -86,19 +101,23 @@ async def _taken(
         person.app.set_theme(shot.theme)
         if meanwhile is not None:
             await meanwhile(person)
-        for step in shot.steps:
-            await _calm(person)
-            if step.startswith(_SEE):
-                await person.sees(step.removeprefix(_SEE))
-            else:
-                await person.press(step)
-        for line in person.app.screen.query(Input):
-            line.cursor_blink = False
+        await _press(person, shot.steps)
         if meanwhile is not None:
             for lines in person.app.screen.query(Lines):
                 lines.styles.scrollbar_size_vertical = 0  # whether it is there yet depends on how busy the machine is
             await person.pilot.pause()
         return await _still(person, kept)
+
+
+async def _press(person: Person, steps: Sequence[str]) -> None:
+    for step in steps:
+        await _calm(person)
+        if step.startswith(_SEE):
+            await person.sees(step.removeprefix(_SEE))
+        else:
+            await person.press(step)
+    for line in person.app.screen.query(Input):
+        line.cursor_blink = False
 
 
 def _busy(person: Person) -> bool:
