@@ -1,6 +1,8 @@
 """The pictures in screenshots/ are those the program makes now, and the README shows each of them."""
 
 import re
+import subprocess
+import sys
 from itertools import accumulate
 from xml.etree import ElementTree
 
@@ -9,6 +11,7 @@ import pytest
 from tests.pictures.script import played
 from tests.screenshots import COMMAND, FOLDER, GALLERY, MOST_BYTES, SESSION, pictures_of_commands
 
+README = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -45,6 +48,23 @@ def test_the_recorded_session_plays_every_scene_once_and_needs_no_script():
     assert [float(at) for at in shown] == pytest.approx([100 * at / total for at in began][:-1], abs=0.01)
 
 
+def test_the_readme_quotes_what_the_recorded_session_says():
+    recorded = "".join(ElementTree.fromstring((FOLDER / "session.svg").read_text(encoding="utf-8")).itertext())
+    (quoted,) = re.findall(r"^> (.+)$", README, re.MULTILINE)
+    assert quoted in recorded.replace("\xa0", " ")
+
+
+@pytest.mark.soak
+def test_the_failure_map_of_the_readme_is_that_of_the_recorded_run(base):
+    command = [sys.executable, "-m", "tui_evals", "show", "last", "--map"]
+    shown = subprocess.run(command, cwd=base, capture_output=True, text=True, check=True).stdout
+    printed = [line.split() for line in shown.splitlines()]
+    quoted = re.findall(r"^(failures .+|  +\d+ +\d+ %.+)$", README, re.MULTILINE)
+    assert len(quoted) == 3
+    for line in quoted:
+        assert any(not {*line.replace("…", "").split()} - {*words} for words in printed), line
+
+
 @pytest.mark.soak
 def test_the_pictures_of_commands_are_current(tmp_path):
     for name, picture in pictures_of_commands(tmp_path).items():
@@ -52,6 +72,6 @@ def test_the_pictures_of_commands_are_current(tmp_path):
 
 
 def test_the_readme_shows_every_picture():
-    shown = re.findall(r"!\[[^]]+]\(screenshots/(.+?)\)", (FOLDER.parent / "README.md").read_text(encoding="utf-8"))
+    shown = re.findall(r"!\[[^]]+]\(screenshots/(.+?)\)", README)
     assert sorted(shown) == sorted(file.name for file in FOLDER.glob("*.svg"))
     assert {name.removesuffix(".svg") for name in shown} >= set(GALLERY.shots)

@@ -114,7 +114,7 @@ def test_every_status_is_a_word_by_itself_and_every_word_is_explained_where_filt
     for status in get_args(AnswerStatus):
         assert parse_filter(status).terms[0].key == status
     for word in SHOWN_WORDS:
-        assert word in inputs.HELP and word in PROSE["results"]
+        assert word in inputs.HELP and word in " ".join(PROSE["results"])
     assert {"error", "fail", "empty", "length", "content_filter", "refusal"} <= set(SHOWN_WORDS) <= set(FILTER_WORDS)
 
 

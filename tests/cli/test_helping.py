@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from tui_evals import __version__
 from tui_evals.cli.main import SECTIONS
 from tui_evals.cli.manual import pages
 
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 MEASURED = re.compile(r"\d+ ms")
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 
@@ -142,9 +145,22 @@ def test_doctor_names_start_up_files_that_run_code(shell, project, monkeypatch):
 
 
 def test_the_readme_names_only_commands_that_exist():
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    for command in re.findall(r"tui-evals ([a-z]+)", readme):
+    for command in re.findall(r"tui-evals ([a-z]+)", README):
         assert command in COMMANDS
+
+
+def test_the_experiment_of_the_readme_has_ten_lines_and_runs_with_the_demo_target(shell, project):
+    (block,) = re.findall(r"```yaml\n(data: .*?)```", README, re.DOTALL)
+    assert len(block.splitlines()) == 10
+    Path("experiment.yaml").write_text(block, encoding="utf-8")
+    shutil.copytree(ROOT / "sample_datasets", "sample_datasets")
+    assert shell("validate", "experiment.yaml").code == 0
+    commands = README.partition("## An experiment in ten lines")[2].partition("\n## ")[0]
+    done = shell(*re.findall(r"^tui-evals (run .*--judge demo)", commands, re.MULTILINE)[0].split(), "--trust")
+    assert done.code == 1 and "not met: --fail-under 90" in done.err
+    (run,) = json.loads(shell("runs", "--json").out)
+    assert run["status"] == "finished" and len(run["prompts"]) == 2 and Path("report.html").exists()
+    assert "failures" in shell("show", "last", "--map").out
 
 
 def completed(project, words, number):

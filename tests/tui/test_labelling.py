@@ -374,6 +374,6 @@ async def test_the_keys_of_the_place_are_there_and_help_names_them(tmp_path):
         assert "g good  b bad  s skip  n note  " in str(person.app.screen.query_one(Keys).render())
         await person.press("question_mark")
         await person.until(lambda: isinstance(person.app.screen, Menu))
-        await person.sees("The answer is good; the next one follows.")
+        await person.sees("Label the answer good and show the next one.")
         await person.press("escape")
         await ready(person)

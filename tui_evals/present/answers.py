@@ -42,7 +42,7 @@ _PHRASE = 60
 _RAISED = " failed with "
 _REMEDIES: Mapping[str, str] = {
     "agentRateLimited": "lower concurrency or set requests_per_minute; then {again}",
-    "turnSkipped": "it follows from the turn before it, which has a cause of its own",
+    "turnSkipped": "skipped because an earlier turn failed",
     "length": "raise max_tokens of the target; then {again}",
     "content_filter": "look at the question, or at the filter of the provider: {look}",
     **dict.fromkeys(("max_turns", "given_up"), "read the conversation: {look}"),

@@ -441,7 +441,7 @@ class Demo:
     def _fail(self, request: Request, mark: str, roll: float, *, judging: bool) -> None:
         rate = self._manner.error_rate
         if rate and not judging and request.position % _EVERY == _EVERY - 1:
-            message = "the demo target leaves every tenth item without an answer, to show what that looks like"
+            message = "the demo target leaves every tenth item unanswered on purpose"
             raise TargetError("agentRequestFailed", message)
         if roll >= rate or mark in self._failed:
             return

@@ -479,5 +479,5 @@ def help_menu(where: Where, why_not: Callable[[Action], str | None], *words: Ent
         for action in actions_at(place):
             keys = "  ".join(key_names(action))
             entries.append(Entry(action, keys, action.description, why_not=why_not(action) or "", group=PLACES[place]))
-    intro = f"{PROSE.get(where, '')} {MOVING}".strip()
+    intro = "\n".join((*PROSE.get(where, ()), MOVING))
     return Menu(f"help · {PLACES[where]}", [*entries, *words], does="does it", intro=intro, whole=True)
