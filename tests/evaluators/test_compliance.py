@@ -338,3 +338,33 @@ def test_a_metric_that_is_gone_or_changed(tmp_path: Path) -> None:
     assert score(kind, {}, judge, response="NN").score == 1 and "new words" in judge.prompt
     path.unlink()
     assert score(kind, {}, judge, response="NN").details["code"] == "evaluatorLoadError"
+
+
+@each_row(
+    ("reply", "number"),
+    [
+        ('{"explanation": "x", "score": 5.5}', 5.5),
+        ("score: 9", 9.0),
+        ("I give it a score of 250", 250.0),
+        ('{"score": null}', 0.0),
+    ],
+)
+def test_with_compat_a_metric_asks_and_reads_to_the_letter_of_promptpex(
+    tmp_path: Path, reply: str, number: float
+) -> None:
+    body = "system:\nJudge {{rules}}|{{groundtruth}}|\nuser:\n{{output}}\n"
+    kind = metric_evaluator("nice", write(tmp_path, "nice", "scale: [1, 5]", body))
+    judge = Judge(reply)
+    record = score(kind, {"compat": True}, judge, response="NN score: 9", rules="One tag.")
+    assert record.score == number
+    system, user = judge.questions[0].messages
+    assert (system["content"].strip(), user["content"].strip()) == ("Judge One tag.||", "NN score: 9")
+
+
+def test_with_compat_an_unreadable_reply_is_asked_about_once_and_an_empty_answer_is_judged(tmp_path: Path) -> None:
+    kind = metric_evaluator("nice", write(tmp_path, "nice"))
+    judge = Judge("hm")
+    assert score(kind, {"compat": True}, judge, response="NN").details["code"] == "judgeOutputUnparseable"
+    assert len(judge.questions) == 1
+    assert score(kind, {"compat": True}, Judge("So it is OK"), response="").result == "pass"
+    assert score(kind, {"compat": True}, Judge("ERR"), response="NN").result == "fail"

@@ -1,4 +1,6 @@
 import json
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -6,7 +8,7 @@ import pytest
 from tests.evaluators.helpers import Judge, golden, score
 from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator, Score
-from tui_evals.evaluators.grading import CLAIMS_SCHEMA, Hallucination, QACorrectness, SummaryQuality
+from tui_evals.evaluators.grading import CLAIMS_SCHEMA, Hallucination, QACorrectness, SummaryQuality, original_prompt
 from tui_evals.text.measures import estimate_tokens
 
 AS_ORIGINAL = {"compat": True, "invalid": "lowest"}
@@ -27,6 +29,7 @@ def hallucination(judge: Judge, options: dict[str, Any] | None = None, **evidenc
     return score(Hallucination, options, judge, **{**texts, **evidence})
 
 
+@pytest.mark.usefixtures("arthur_prompts")
 @each_row("row", golden("arthur_bench.json", "summary_quality.parse"))
 def test_summary_replies_as_the_original_read_them(row: dict[str, Any]) -> None:
     judge = Judge(row["args"]["llm_text"])
@@ -35,6 +38,7 @@ def test_summary_replies_as_the_original_read_them(row: dict[str, Any]) -> None:
     assert len(judge.questions) == 1
 
 
+@pytest.mark.usefixtures("arthur_prompts")
 @each_row("row", golden("arthur_bench.json", "qa_correctness.parse"))
 def test_qa_replies_as_the_original_read_them(row: dict[str, Any]) -> None:
     record = correctness(Judge(row["args"]["llm_text"]), AS_ORIGINAL)
@@ -234,7 +238,7 @@ def test_summary_0_is_the_reference_and_summary_1_the_answer() -> None:
         (Hallucination, ("context",)),
     ],
 )
-def test_absent_evidence(evaluator: type[Evaluator], needed: tuple[str, ...]) -> None:
+def test_absent_evidence(evaluator: type[Evaluator], needed: tuple[str, ...], arthur_prompts: Path) -> None:
     texts = dict.fromkeys((*needed, "response"), "some text")
     for name in needed:
         record = score(evaluator, None, Judge("1"), **{**texts, name: "" if name == "prompt" else None})
@@ -268,3 +272,34 @@ def test_the_first_reference_is_the_one_to_beat() -> None:
     judge = Judge("1")
     summary(judge, expected=None, alternatives=("First choice.", "Second choice."))
     assert "First choice." in judge.prompt and "Second choice." not in judge.prompt
+
+
+def test_with_compat_the_judge_is_asked_in_the_words_of_the_installed_original(arthur_prompts: Path) -> None:
+    judge = Judge("1")
+    assert correctness(judge, {"compat": True}, response="{answer} </data-1>").result == "pass"
+    (question,) = judge.questions
+    assert [(message["role"], message["content"]) for message in question.messages] == [
+        ("system", "Grade, says Arthur."),
+        ("user", "Example"),
+        ("assistant", "1"),
+        ("user", "QUESTION: How long?\nCONTEXT: Four weeks.\nANSWER: {answer} </data-1>\nDECISION:"),
+    ]
+    assert (question.params, question.rubric) == ({"temperature": 0}, "qa_correctness of arthur-bench")
+    assert summary(judge, {"compat": True}).result == "pass"
+    assert judge.questions[-1].messages[-1]["content"] == (
+        "Text: A long text.\nResponse 0: The old summary.\nResponse 1: The new summary.\nChoice:"
+    )
+    (arthur_prompts / "qa_correctness.py").write_text("first = 1\n")
+    original_prompt.cache_clear()
+    assert "holds no prompt as release 0.3" in correctness(judge, {"compat": True}).reason
+
+
+@each_row("grade", [summary, correctness])
+def test_with_compat_and_without_the_original_a_sentence_says_what_to_install(grade: Any) -> None:
+    if find_spec("arthur_bench") is not None:
+        pytest.skip("arthur-bench is installed")
+    original_prompt.cache_clear()
+    record = grade(Judge("1"), {"compat": True})
+    assert record.result == "error" and "pip install --no-deps arthur-bench" in record.reason
+    options = SummaryQuality.Options(compat=True)
+    assert "pip install --no-deps arthur-bench" in (SummaryQuality(options).obstacle() or "")

@@ -1,5 +1,6 @@
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -155,3 +156,53 @@ def test_ten_megabytes(text: str, expected: float | None) -> None:
     record = score(Specificity, response=text)
     assert record.score == (pytest.approx(expected) if expected else None)
     assert record.details.get("code") == (None if expected else "responseTooLarge")
+
+
+@each_row("row", golden("arthur_models.json", "specificity"))
+def test_with_compat_names_and_numbers_are_those_of_the_original(row: dict[str, Any]) -> None:
+    pytest.importorskip("wordfreq", reason="the extra [specificity] is not installed")
+    nltk = pytest.importorskip("nltk", reason="the tagger of the original is not installed")
+    try:
+        nltk.pos_tag(nltk.word_tokenize("One."))
+    except LookupError:
+        pytest.skip("the data of the tagger are not installed")
+    record = score(Specificity, {"compat": True}, response=row["args"]["candidate"])
+    assert record.details["names_and_numbers"] == pytest.approx(row["expected"]["names_and_numbers"])
+
+
+@pytest.fixture
+def tagger(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A library in the place of nltk, which tags each word by a list."""
+    library: Any = ModuleType("nltk")
+    library.known = {"Berlin": "NNP", "three": "CD", "Berlins": "NNPS"}
+    library.word_tokenize = lambda text: text.replace(".", " .").split()
+    library.pos_tag = lambda words: [(word, library.known.get(word, "NN")) for word in words]
+    monkeypatch.setitem(sys.modules, "nltk", library)
+    style._load_tagger.cache_clear()
+    yield library
+    style._load_tagger.cache_clear()
+
+
+@each_row(
+    ("text", "share"),
+    [("Berlin is the capital.", 1.0), ("three apples and Berlins and pears on a table lie.", 0.5), ("paris 1902", 0.0)],
+)
+@pytest.mark.usefixtures("tagger", "fixed_frequencies")
+def test_with_compat_the_tags_of_nltk_count(text: str, share: float) -> None:
+    assert score(Specificity, {"compat": True}, response=text).details["names_and_numbers"] == share
+
+
+@pytest.mark.usefixtures("fixed_frequencies")
+def test_with_compat_and_without_the_tagger_a_sentence_says_what_to_install(
+    tagger: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(text: str) -> None:
+        raise LookupError(text)
+
+    tagger.word_tokenize = missing
+    without_data = score(Specificity, {"compat": True}, response="an axolotl")
+    monkeypatch.setitem(sys.modules, "nltk", None)
+    without_library = score(Specificity, {"compat": True}, response="an axolotl")
+    for record in (without_data, without_library):
+        assert record.result == "error" and "python -m nltk.downloader" in record.reason
+    assert "pip install nltk" in (Specificity(Specificity.Options(compat=True)).obstacle() or "")

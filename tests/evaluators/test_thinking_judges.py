@@ -72,7 +72,7 @@ FAMILIES = {
 
 
 @pytest.fixture(params=FAMILIES)
-def family(request: pytest.FixtureRequest) -> Family:
+def family(request: pytest.FixtureRequest, arthur_prompts: Path) -> Family:
     return FAMILIES[request.param]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -29,7 +29,15 @@ from .base import (
     skipped_score,
     verdict_score,
 )
-from .judging import UnreadableReply, ask_judge, judge_question, refuse_quotation, shipped_prompt
+from .judging import (
+    UnreadableReply,
+    ask_judge,
+    ask_once,
+    judge_question,
+    question_as_written,
+    refuse_quotation,
+    shipped_prompt,
+)
 from .parameters import JudgeParameters, WrongParameter, parameters_of
 from .shown import HEADINGS, evidence_for_prompt
 from .unit_tests import strip_code_fence
@@ -167,6 +175,11 @@ class MetricOptions(ScaledOptions, JudgedOptions):
         description="The score from which it passes; without one it is shown and averaged only, unless its scale is "
         "declared: then it passes from the middle, of labels from the best.",
     )
+    compat: bool = Field(
+        False,
+        description="Ask and read to the letter of PromptPex: the prompt as its file has it, nothing fenced, empty "
+        "fields empty, any number as the score, and no second question.",
+    )
 
     @model_validator(mode="after")
     def _threshold_is_a_score(self) -> MetricOptions:
@@ -246,6 +259,8 @@ class MetricEvaluator(Evaluator):
 
     def empty_score(self) -> Score | None:
         """The lowest score, which fails where something passes; None where the judge may find nothing to judge."""
+        if self.options.compat:  # the original asks its judge
+            return None
         try:
             prompt = _read_prompty(self.path)
             scale, threshold = self._declared(prompt)
@@ -262,9 +277,12 @@ class MetricEvaluator(Evaluator):
         try:
             prompt = _read_prompty(self.path)
             scale, threshold = self._declared(prompt)
-            question = _metric_question(prompt, evidence, self.options.judge)
+            ask_about = _metric_question_as_there if self.options.compat else _metric_question
+            question = ask_about(prompt, evidence, self.options.judge)
         except _UNUSABLE as problem:
             raise CannotJudge("evaluatorLoadError", f"the metric {self.path} cannot be used: {problem}") from None
+        if self.options.compat:
+            return _score_as_there(*await ask_once(self.ask, question), threshold)
         read = partial(_read_metric, scale=scale, may_skip=_may_skip(prompt), judged=(evidence.response or "",))
         parsed, reply = await ask_judge(self.ask, question, read)
         if isinstance(parsed, _Skipped):
@@ -275,6 +293,16 @@ class MetricEvaluator(Evaluator):
         if parsed.score is not None:
             return measured_score(parsed.score, threshold, f"the judge gave {parsed.score:g}", reply=reply)
         return _compliance_score("ok" if parsed.outcome == "ok" else "err", reply)
+
+
+def _score_as_there(said: str, reply: str, threshold: float | None) -> Score:
+    """The score PromptPex reads in a reply: any number, else OK or ERR."""
+    parsed = parse_metric(said)
+    if parsed.score is not None:
+        return measured_score(parsed.score, threshold, f"the judge gave {parsed.score:g}", reply=reply)
+    if parsed.outcome == "unknown":
+        raise CannotJudge("judgeOutputUnparseable", "the judge gave neither a score nor OK or ERR", reply=reply)
+    return _compliance_score("ok" if parsed.outcome == "ok" else "err", reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +349,20 @@ def _read_prompty(path: Path) -> Prompty:
 def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
     """The question of a metric: the values its prompt names, fenced; unknown names are variables of the item, or parts
     of the evidence."""
+    names, texts = _metric_texts(prompt, evidence)
+    shown = {name: text for name, text in texts.items() if name in names}
+    parts, absent = evidence_for_prompt(evidence, shown)
+    trusted = {**{name: "" for name in names if name not in shown and name != "evidence"}, **absent}
+    return judge_question(prompt, shown, trusted, parts=parts, headings=HEADINGS, judge=judge)
+
+
+def _metric_question_as_there(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
+    """The question of a metric with the values as they are."""
+    return question_as_written(prompt, _metric_texts(prompt, evidence)[1], judge=judge)
+
+
+def _metric_texts(prompt: Prompty, evidence: Evidence) -> tuple[Sequence[str], dict[str, str]]:
+    """The names in a metric's prompt, and the values there are."""
     if not prompt.sections:
         raise PromptyError("there is no text below its front matter")
     known = {
@@ -334,11 +376,7 @@ def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> 
     }
     names = template_variables(prompt.body)
     item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in names}
-    texts = {name: as_text(value) for name, value in {**item, **known}.items() if value}
-    shown = {name: text for name, text in texts.items() if name in names}
-    parts, absent = evidence_for_prompt(evidence, shown)
-    trusted = {**{name: "" for name in names if name not in shown and name != "evidence"}, **absent}
-    return judge_question(prompt, shown, trusted, parts=parts, headings=HEADINGS, judge=judge)
+    return tuple(names), {name: as_text(value) for name, value in {**item, **known}.items() if value}
 
 
 def _without_roles(template: str) -> str:

@@ -54,7 +54,7 @@ from .base import (
 )
 from .custom_source import declared_value, source_fault
 from .javascript_engine import Module, Script, ScriptOptions, engine_obstacle, judge, listed
-from .judging import ask_judge, ask_once, judge_question, reply_object
+from .judging import ask_judge, ask_once, judge_question, question_as_written, reply_object
 from .parameters import SENT, JudgeParameters, WrongParameter, judge_parameters, parameters_of
 from .shown import HEADINGS, call_data, chunks_of, evidence_for_prompt
 from .trust import Trust, TrustError, code_digest, code_files
@@ -97,6 +97,11 @@ class JudgeOptions(ScaledOptions, JudgedOptions):
         3.0, description="The score from which it passes: of 1 to 5, or of its scale, whose middle it is unless given."
     )
     options: Mapping[str, Any] = Field(default_factory=dict, description="Handed to the evaluator as it is.")
+    compat: bool = Field(
+        False,
+        description="Ask to the letter of its .prompty, nothing fenced and empty fields empty, and take any number as "
+        "its score.",
+    )
 
 
 def discover_custom_evaluators(root: Path) -> dict[str, Path]:
@@ -239,7 +244,7 @@ class CustomEvaluator(Evaluator):
             },
             "evidence": {**_function_arguments(evidence), "threshold": self._threshold(scale, function=True)},
         }
-        answer = _JudgeChannel(self.ask, options.judge, evidence) if self.judged else None
+        answer = _JudgeChannel(self.ask, options, evidence) if self.judged else None
         try:
             outcome, printed = await sandbox.run_job(job, files, LIMITS, answer)
         except sandbox.CodeStopped as stopped:
@@ -260,7 +265,7 @@ class CustomEvaluator(Evaluator):
             raise Misconfigured(str(problem)) from None
         if scale is not None and (fault := threshold_problem(scale, threshold_on(scale, self.options))):
             raise Misconfigured(fault)
-        return RATING if scale is None and self.judged else scale
+        return RATING if scale is None and self.judged and not self.options.compat else scale
 
     def _threshold(self, scale: Scale | None, *, function: bool = False) -> float:
         """The score from which it passes: what a function gives is a share, if nothing says otherwise."""
@@ -418,8 +423,9 @@ def _plain(value: object) -> object:
 class _JudgeChannel:
     """Answers the questions of a judged custom evaluator with the judge it was given."""
 
-    def __init__(self, ask: Ask, judge: str | None, evidence: Evidence) -> None:
-        self._ask, self._judge, self._evidence = ask, judge, evidence
+    def __init__(self, ask: Ask, options: JudgeOptions, evidence: Evidence) -> None:
+        self._ask, self._judge, self._evidence = ask, options.judge, evidence
+        self._compat = options.compat
         self._left = MAX_ASKS
 
     async def __call__(self, request: Mapping[str, Any]) -> object:
@@ -449,11 +455,14 @@ class _JudgeChannel:
             texts = {
                 name: as_text(value) for name, value in {**_input_defaults(prompt.front), **request["values"]}.items()
             }
-            parts, absent = evidence_for_prompt(self._evidence, texts)
             asked_with = judge_parameters(request.get("parameters") or {}).over(parameters_of(prompt.front))
-            question = judge_question(
-                prompt, texts, absent, parts=parts, headings=HEADINGS, judge=self._judge, asked_with=asked_with
-            )
+            if self._compat:
+                question = question_as_written(prompt, texts, judge=self._judge, asked_with=asked_with)
+            else:
+                parts, absent = evidence_for_prompt(self._evidence, texts)
+                question = judge_question(
+                    prompt, texts, absent, parts=parts, headings=HEADINGS, judge=self._judge, asked_with=asked_with
+                )
         except (PromptyError, TemplateError, WrongParameter) as problem:
             raise Misconfigured(f"its .prompty cannot be used: {problem}") from None
         if question.schema is None:

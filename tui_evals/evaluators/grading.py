@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from ast import Assign, Attribute, Call, Constant, List, Name, parse
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.project_files import read_text
 from tui_evals.text.measures import Measure, estimate_tokens
 
 from .base import (
@@ -25,7 +29,15 @@ from .base import (
     measured_score,
     verdict_score,
 )
-from .judging import UnreadableReply, ask_judge, ask_once, judge_question, reply_text, required_verdict
+from .judging import (
+    UnreadableReply,
+    ask_judge,
+    ask_once,
+    check_shown_size,
+    judge_question,
+    reply_text,
+    required_verdict,
+)
 from .retrieval import no_source
 from .shown import source_of
 from .values import quoted_list
@@ -44,7 +56,8 @@ class GradedOptions(JudgedOptions):
     )
     compat: bool = Field(
         False,
-        description="Read the judge's reply as strictly as Arthur Bench did: nothing trimmed, and no second question.",
+        description="Ask and read to the letter of Arthur Bench: its prompt, nothing fenced or trimmed, no second "
+        "question. The prompt is read from the package arthur-bench, which must be installed.",
     )
 
 
@@ -62,8 +75,76 @@ def read_word(reply: str, words: Mapping[str, str]) -> str:
     return words[word]
 
 
+_ROLES = {"SystemMessagePromptTemplate": "system", "HumanMessagePromptTemplate": "user"}
+_MISSING = (
+    "with compat it asks in the words of Arthur Bench, which are in the Python package arthur-bench. It is not "
+    "installed: pip install --no-deps arthur-bench"
+)
+
+
+@cache
+def original_prompt(name: str) -> tuple[tuple[str, str], ...]:
+    """The role and the template of each message of a prompt in the installed arthur-bench, none of which is imported.
+
+    Misconfigured where it is missing, or is not the file that its release 0.3 has.
+    """
+    package = find_spec("arthur_bench")
+    places = () if package is None else tuple(package.submodule_search_locations or ())
+    file = next((file for place in places if (file := Path(place, "scoring", "prompts", f"{name}.py")).is_file()), None)
+    if file is None:
+        raise Misconfigured(_MISSING)
+    templates: dict[str, tuple[str, str]] = {}
+    try:
+        for node in parse(read_text(file)).body:
+            match node:
+                case Assign(
+                    targets=[Name(id=named)],
+                    value=Call(
+                        func=Attribute(value=Name(id=kind), attr="from_template"), args=[Constant(value=str(text))]
+                    ),
+                ):
+                    templates[named] = (_ROLES.get(kind, "assistant"), text)
+                case Assign(value=Call(func=Attribute(attr="from_messages"), args=[List(elts=order)])):
+                    return tuple(templates[part.id] for part in order if isinstance(part, Name))
+    except (OSError, SyntaxError, ValueError, KeyError) as problem:
+        raise Misconfigured(f"the prompt of Arthur Bench in {file} cannot be read: {problem}") from None
+    raise Misconfigured(f"{file} holds no prompt as release 0.3 of arthur-bench has it")
+
+
+def original_question(name: str, texts: Mapping[str, str], judge: str | None) -> Question:
+    """The question that Arthur Bench asks, with the texts as they are."""
+    check_shown_size(texts.values())
+    try:
+        messages = [{"role": role, "content": text.format_map(texts)} for role, text in original_prompt(name)]
+    except (LookupError, ValueError, AttributeError) as problem:
+        raise Misconfigured(
+            f"the prompt {name} of the installed arthur-bench asks for another field: {problem}"
+        ) from None
+    return Question(messages=tuple(messages), judge=judge, params={"temperature": 0}, rubric=f"{name} of arthur-bench")
+
+
 class _Grader(Evaluator):
     """A judge who replies with one word."""
+
+    prompt: ClassVar[str]
+    """The name of its prompt, ours and that of Arthur Bench."""
+
+    def obstacle(self) -> str | None:
+        """Why the prompt of the original cannot be had, where it is wanted."""
+        try:
+            if self.options.compat:
+                original_prompt(self.prompt)
+        except Misconfigured as problem:
+            return str(problem)
+        return None
+
+    def question(self, texts: Mapping[str, str], original: Mapping[str, str]) -> Question:
+        """What the judge is asked; `original` gives the fields of the original's prompt by those of ours."""
+        if self.options.compat:
+            return original_question(
+                self.prompt, {original[name]: text for name, text in texts.items()}, self.options.judge
+            )
+        return judge_question(self.prompt, texts, judge=self.options.judge)
 
     def empty_score(self) -> Score | None:
         """The lowest score; judged as the original does, an empty answer is put to the judge."""
@@ -131,6 +212,7 @@ class SummaryQuality(_Grader):
         "response": "Okafor won the rain-delayed final.",
         "judge_reply": "1",
     }
+    prompt = "summary_quality"
     words: ClassVar = {"0": "reference", "1": "candidate", "tie": "equal"}
     scores: ClassVar = {"reference": 0.0, "equal": 0.5, "candidate": 1.0}
 
@@ -152,7 +234,7 @@ class SummaryQuality(_Grader):
 
         def question_about(text: str) -> Question:
             texts = {"text": text, "reference": evidence.references[0], "candidate": evidence.response or ""}
-            return judge_question("summary_quality", texts, judge=self.options.judge)
+            return self.question(texts, {"text": "text", "reference": "summary_A", "candidate": "summary_B"})
 
         fixed_tokens = sum(estimate_tokens(message["content"]) for message in question_about(".").messages)
         tokens_left = self.options.context_window - REPLY_TOKENS - fixed_tokens
@@ -186,6 +268,7 @@ class QACorrectness(_Grader):
         "response": "Four weeks.",
         "judge_reply": "1",
     }
+    prompt = "qa_correctness"
     words: ClassVar = {"0": "incorrect", "1": "correct", "na": "invalid"}
 
     async def score(self, evidence: Evidence) -> Score:
@@ -195,7 +278,7 @@ class QACorrectness(_Grader):
             "question": evidence.prompt,
             "answer": evidence.response or "",
         }
-        question = judge_question("qa_correctness", texts, judge=self.options.judge)
+        question = self.question(texts, {name: name for name in texts})
         label, reply = await ask_grader(self, question, self.words, str)
         if label == "invalid":
             return _invalid_score(self.options, reply)

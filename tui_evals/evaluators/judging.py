@@ -131,6 +131,19 @@ def judge_question(
     )
 
 
+def question_as_written(
+    prompt: Prompty, texts: Mapping[str, str], *, judge: str | None = None, asked_with: JudgeParameters | None = None
+) -> Question:
+    """A judge prompt to the letter of its file: nothing is fenced or explained, and what is absent is empty."""
+    check_shown_size(texts.values())
+    asked_with = asked_with or parameters_of(prompt.front)
+    messages = render_messages(prompt, {**dict.fromkeys(_named_in(prompt.body), ""), **texts})
+    rubric = _with_parameters(rubric_id(str(prompt.front.get("name", "prompt")), prompt), asked_with)
+    return Question(
+        messages=tuple(messages), schema=asked_with.form, judge=judge, params=asked_with.params, rubric=rubric
+    )
+
+
 @lru_cache(maxsize=64)
 def _named_in(template: str) -> frozenset[str]:
     return frozenset(template_variables(template))

@@ -285,6 +285,28 @@ def names_and_numbers(text: str, words: int) -> float:
     return min(1.0, 5.0 * (numbers + names) / words)
 
 
+_NO_TAGGER = (
+    "with compat it counts names and numbers by the tagger of Arthur Bench, which is not here: pip install nltk, then "
+    "python -m nltk.downloader punkt_tab averaged_perceptron_tagger_eng"
+)
+
+
+@cache
+def _load_tagger() -> Callable[[str], list[str]]:
+    """What gives the tags of the words of a text; Misconfigured where nltk or its data are missing."""
+    try:
+        nltk: Any = import_module("nltk")
+        nltk.pos_tag(nltk.word_tokenize("One."))
+    except (ImportError, LookupError):
+        raise Misconfigured(_NO_TAGGER) from None
+    return lambda text: [tag for _, tag in nltk.pos_tag(nltk.word_tokenize(text))]
+
+
+def tagged_names_and_numbers(text: str, words: int) -> float:
+    """The share of names and numbers as Arthur Bench counts them, by the tags NNP and CD."""
+    return min(1.0, 5.0 * sum(tag in ("NNP", "CD") for tag in _load_tagger()(text)) / words)
+
+
 def specificity_score(clarity: float, rarity: float, naming: float) -> float:
     """The score: a third of each part, 0.99 at most."""
     return 0.33 * clarity + 0.33 * rarity + 0.33 * naming
@@ -314,6 +336,10 @@ class SpecificityOptions(ValueOptions):
     threshold: float | None = Field(
         None, ge=0, le=1, description="The score from which the answer passes; without it the number is shown only."
     )
+    compat: bool = Field(
+        False,
+        description="Count names and numbers as Arthur Bench does, by the tagger of nltk, which must be installed.",
+    )
 
 
 class Specificity(Evaluator):
@@ -321,8 +347,8 @@ class Specificity(Evaluator):
 
     The score is a third each of: few vague words ("some", "about", "usually", also inside other words), words that
     are rare in English, and names and numbers (words that hold a digit, or begin upper-case elsewhere than at the
-    start of a sentence or line, "I" aside). It reaches from 0 to 0.99; an answer without words scores 0. Rarity needs
-    `pip install 'tui-evals[specificity]'`.
+    start of a sentence or line, "I" aside; with `compat`, what nltk tags so). It reaches from 0 to 0.99; an answer
+    without words scores 0. Rarity needs `pip install 'tui-evals[specificity]'`.
     """
 
     name = "Specificity"
@@ -337,7 +363,9 @@ class Specificity(Evaluator):
 
     def obstacle(self) -> str | None:
         """The library that is not there."""
-        return None if is_installed("wordfreq") else _MISSING
+        if not is_installed("wordfreq"):
+            return _MISSING
+        return _NO_TAGGER if self.options.compat and not is_installed("nltk") else None
 
     def score(self, evidence: Evidence) -> Score:
         """A third of each part."""
@@ -345,7 +373,8 @@ class Specificity(Evaluator):
         words = word_count(text)
         if not words:
             return measured_score(0.0, self.options.threshold, "there is no word that could be specific", words=0)
-        clarity, rare_words, naming = not_vague(text, words), rarity(text), names_and_numbers(text, words)
+        naming = (tagged_names_and_numbers if self.options.compat else names_and_numbers)(text, words)
+        clarity, rare_words = not_vague(text, words), rarity(text)
         reason = f"not vague {clarity:.2f}, rare words {rare_words:.2f}, names and numbers {naming:.2f}"
         return measured_score(
             specificity_score(clarity, rare_words, naming),

@@ -165,12 +165,22 @@ def verdict(request: Request, seed: float) -> str | None:
         return f"{reason}\nGRADE: {_chosen(grades, good)}"
     quoted = list(dict.fromkeys(_CHOICES.findall(prompt)))
     choices = quoted or _options(prompt)
+    if not quoted and not any(map(str.isdigit, choices)) and (rated := _RATED.search(prompt)):
+        score = _score({"minimum": int(rated[1]), "maximum": int(rated[2])}, good)
+        return json.dumps({"reason": reason, "score": score}) if "json" in prompt.lower() else str(score)
     if not choices:
         return json.dumps({"reason": reason, "score": 90 if good else 30})
     choice = _chosen(choices, good)
     if not quoted and "nothing else" in prompt:
         return choice
     return f"{choice}\n{reason}\n{choice}"  # the first line and the last: whichever a reader looks at
+
+
+_RATED = re.compile(
+    r"\b(?:rat(?:e|ing)|scores?|scale|number|integer|grade)\b[^.\n]{0,60}?\b(\d) ?(?:-|–|to|and|through) ?(\d|10)\b",
+    re.IGNORECASE,
+)
+"""Where a prompt that requires no schema asks for a number of a short scale, such as `a number from 1 to 5`."""
 
 
 def _wants_ok_or_err(prompt: str) -> bool:
