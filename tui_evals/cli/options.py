@@ -10,6 +10,19 @@ import click
 
 file_path = click.Path(path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+
+
+def _keep_output(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from tui_evals.cli.output import keep_output_for_result
+
+        keep_output_for_result()
+
+
+result_as_json = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_keep_output, help="Print the result as JSON."
+)
+"""For commands that do something: they print one JSON value, and what they say meanwhile goes to the error stream."""
 environment = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
 trusting = click.option(
     "--trust",

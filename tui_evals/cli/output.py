@@ -95,10 +95,20 @@ def keep_output_to_ourselves() -> None:
             os.dup2(2, 1)
 
 
+_only_result = False
+"""Whether the standard output of this command has its result as JSON, and nothing else."""
+
+
+def keep_output_for_result() -> None:
+    """Send what the command says to the error stream from now on; `say_result` prints its result as JSON."""
+    global _only_result
+    _only_result = True
+
+
 @contextmanager
 def output_of_command() -> Iterator[None]:
     """Give the standard output back once a command is over."""
-    global _own
+    global _own, _only_result
     if getattr(sys, "stdout", None) is None:  # it was closed: the next file that is opened must not take its place
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     stdout = sys.stdout
@@ -106,6 +116,7 @@ def output_of_command() -> Iterator[None]:
         yield
     finally:
         own, _own = _own, None
+        _only_result = False
         _closed.clear()
         if own is not None:
             sys.stdout = stdout
@@ -151,7 +162,16 @@ def say(text: str = "", *, err: bool = False, **style: Any) -> None:
         style = {}
     elif os.environ.get("NO_COLOR"):
         style = {name: value for name, value in style.items() if name not in ("fg", "bg")}
-    _echo(click.style(safe(text), **style) if style else safe(text), sys.stderr if err else own_output())
+    stream = sys.stderr if err or _only_result else own_output()
+    _echo(click.style(safe(text), **style) if style else safe(text), stream)
+
+
+def say_result(text: str | None, result: object, **style: Any) -> None:
+    """Print what a command did: the text, if it is not printed yet, or with --json the result instead."""
+    if _only_result:
+        say_json(result)
+    elif text is not None:
+        say(text, **style)
 
 
 def say_paged(lines: Sequence[tuple[str, bool]]) -> None:
@@ -179,7 +199,7 @@ def _is_dumb() -> bool:
 
 def redraws() -> bool:
     """Whether lines can be printed over: on a terminal that can move its cursor."""
-    return own_output().isatty() and not _is_dumb()
+    return own_output().isatty() and not _is_dumb() and not _only_result
 
 
 def cell(text: str, width: int) -> str:

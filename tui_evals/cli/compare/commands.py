@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tui_evals.cli.options import environment, trusting
+from tui_evals.cli.options import environment, result_as_json, trusting
 from tui_evals.compare.runs import KINDS
 
 _file = click.Path(path_type=Path)
@@ -71,6 +71,7 @@ def compare_command(runs: tuple[str, ...], **options: Any) -> None:
 @click.option("--only", metavar="FILTER", help="Only answers that a filter finds; failed ones when absent.")
 @click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="At most so many answers.")
 @click.option("--unified", is_flag=True, help="One column, however wide the terminal is.")
+@_as_json
 def diff_command(run: str, **options: Any) -> None:
     """Show what differs between the expected responses of RUN and its answers.
 
@@ -102,6 +103,7 @@ def baseline_command() -> None:
 
 @baseline_command.command("set")
 @click.argument("run", default="last")
+@result_as_json
 def baseline_set_command(run: str) -> None:
     """Make RUN the baseline of its dataset."""
     from tui_evals.cli.compare.trend import set_run
@@ -134,6 +136,7 @@ def baseline_show_command(as_json: bool) -> None:
 
 @baseline_command.command("clear")
 @click.argument("name", required=False)
+@result_as_json
 def baseline_clear_command(name: str | None) -> None:
     """Forget the baseline of NAME, a dataset or a run; not needed where there is only one."""
     from tui_evals.cli.compare.trend import clear

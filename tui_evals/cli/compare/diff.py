@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
-from tui_evals.cli.output import colour, columns, say
+from tui_evals.cli.output import colour, columns, say, say_json
 from tui_evals.cli.runs_named import run_meant
 from tui_evals.compare.diff import Diff, DiffGap, DiffRow, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.present.answers import error_text, prompt_text, reference_text
@@ -110,15 +110,21 @@ _PLACES = 4
 """Places of JSON that differ, named in a line."""
 
 
-def diff(word: str, *, item: str | None, turn: int | None, only: str | None, limit: int, unified: bool) -> None:
+def diff(
+    word: str, *, item: str | None, turn: int | None, only: str | None, limit: int, unified: bool, as_json: bool
+) -> None:
     """Show the selected answers, or those that failed, against the expected ones."""
     with project.reader() as reader:
         run = run_meant(reader, word)
         rows, count = _selected_rows(reader, run, item, turn, only, limit)
-        if not rows:
+        if not rows and not as_json:
             say(_no_rows_text(run, only, turn))
             return
         items = reader.judged_by(run).document["items"]
+        if as_json:
+            answers = [_answer_as_json(reader, run, items, row) for row in rows]
+            say_json({"run": run.key, "count": count, "answers": answers})
+            return
         for number, (_, cell) in enumerate(groupby(rows, key=lambda row: row.cell)):
             if number:
                 say()
@@ -163,12 +169,46 @@ def _say_cell(reader: Reader, run: RunRow, items: Sequence[Unit], rows: list[Ans
         if len(units) > 1:
             say(_heading(row, [f"turn {row.turn + 1}"]), bold=True, fg=colour(ANSWER_LOOKS[row.status].tone))
         detail = reader.detail(row.id)
-        now = rejudged_now(detail.earlier, run.scoring_pass)
-        own = units if now is None else _units(expected_item(now, items[row.item], row.turn))
-        _say_answer(detail, own[row.turn] if row.turn < len(own) else {}, unified)
-        failed = [record.key for record in detail.scores.get(run.scoring_pass, ()) if record.result == "fail"]
-        if failed:
+        _say_answer(detail, _judged_unit(detail, run, items[row.item], row.turn), unified)
+        if failed := _failed_by(detail, run):
             say(_cut(f"  failed by {', '.join(failed)}"), dim=True)
+
+
+def _judged_unit(detail: Detail, run: RunRow, item: Unit, turn: int) -> Unit:
+    """The item or turn that the answer was last judged by."""
+    now = rejudged_now(detail.earlier, run.scoring_pass)
+    units = _units(item if now is None else expected_item(now, item, turn))
+    return units[turn] if turn < len(units) else {}
+
+
+def _failed_by(detail: Detail, run: RunRow) -> list[str]:
+    return [record.key for record in detail.scores.get(run.scoring_pass, ()) if record.result == "fail"]
+
+
+def _answer_as_json(reader: Reader, run: RunRow, items: Sequence[Unit], row: AnswerRow) -> dict[str, Any]:
+    """An answer with what was expected, and where they differ; `changes` is empty for text that is not JSON."""
+    detail = reader.detail(row.id)
+    unit = _judged_unit(detail, run, items[row.item], row.turn)
+    answer = detail.answer
+    text = answer.text if answer else None
+    expected = reference_text(unit, text)
+    differences = None if text is None or expected is None else compared(expected, text)
+    return {
+        "item": row.name,
+        "turn": row.turn + 1,
+        "target": run.targets[row.target],
+        "prompt": run.prompts[row.prompt] if row.prompt < len(run.prompts) else None,
+        "repeat": row.repeat + 1,
+        "status": row.status,
+        "score": row.score,
+        "failed_by": _failed_by(detail, run),
+        "asked": prompt_text(unit, answer),
+        "expected": expected,
+        "answer": text,
+        "same": None if differences is None else differences.same,
+        "changes": [] if differences is None else [{"path": at.path, "kind": at.kind} for at in differences.changes],
+        "error": error_text(answer) if answer is not None and answer.code else None,
+    }
 
 
 def _heading(row: AnswerRow, place: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.opening import dataset_of_word, is_dataset
-from tui_evals.cli.output import Stop, cell, columns, is_output, say, say_json, write_file
+from tui_evals.cli.output import Stop, cell, columns, is_output, say, say_json, say_result, write_file
 from tui_evals.compare.baseline import baseline_sentences
 from tui_evals.compare.sides import Verdict
 from tui_evals.compare.trend import (
@@ -317,13 +317,15 @@ def set_run(word: str) -> None:
         dataset = dataset_key(run.source, root, root)
         before = baseline_of(reader, dataset)
         if before is not None and before.run == run.id:
-            say(f"{run.key} is the baseline of {dataset} already")
+            same = {"dataset": dataset, "run": run.key, "power": list(baseline_sentences(reader, run))}
+            say_result(f"{run.key} is the baseline of {dataset} already", same)
             return
         with project.writer({}) as writer:
             set_baseline(writer, dataset, run.id, author_here())
         replaced = "" if before is None else f" instead of {_run_text(reader.run(before.run))}"
         power = baseline_sentences(reader, run)
-    say(f"{_run_text(run)} is the baseline of {dataset}{replaced}")
+    result = {"dataset": dataset, "run": run.key, "power": list(power)}
+    say_result(f"{_run_text(run)} is the baseline of {dataset}{replaced}", result)
     for sentence in power:
         say(sentence)
 
@@ -377,7 +379,8 @@ def clear(name: str | None) -> None:
         key = reader.run(baseline.run).key
         with project.writer({}) as writer:
             clear_baseline(writer, baseline.source)
-    say(f"{baseline.source} has no baseline any more; it was {key}, which stays")
+    text = f"{baseline.source} has no baseline any more; it was {key}, which stays"
+    say_result(text, {"dataset": baseline.source, "run": None})
 
 
 def _baseline_or_stop(reader: Reader, name: str | None) -> Baseline:

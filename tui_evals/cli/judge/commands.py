@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tui_evals.cli.options import as_json
+from tui_evals.cli.options import as_json, result_as_json
 
 _trusting = click.option("--trust", "trusting", is_flag=True, help="Run the project's own evaluators unasked.")
 
@@ -180,6 +180,7 @@ def score_command(
     help="Trust every project in this folder and below it: all of them are your own.",
 )
 @click.option("--store", is_flag=True, help="Trust the store of this project, and nothing else.")
+@result_as_json
 def trust_command(files: tuple[Path, ...], yes: bool, below: Path | None, store: bool) -> None:
     """Read what this project would do, and say yes to it: what it runs, and which key it sends where.
 

@@ -15,7 +15,17 @@ from pydantic import AliasChoices, BaseModel, ValidationError
 
 from tui_evals.cli import inputs
 from tui_evals.cli.inputs import show_agreed, show_page
-from tui_evals.cli.output import Stop, cell, confirmed, keep_output_to_ourselves, say, say_json, say_json_line, warn
+from tui_evals.cli.output import (
+    Stop,
+    cell,
+    confirmed,
+    keep_output_to_ourselves,
+    say,
+    say_json,
+    say_json_line,
+    say_result,
+    warn,
+)
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Evaluator, Question, Score, ToolCall, error_score
@@ -30,6 +40,7 @@ from tui_evals.generate.session import remembered_targets
 from tui_evals.runs.approving import (
     agree,
     agree_to_file,
+    agreed_permissions,
     missing_of_project,
     missing_of_targets,
     missing_store,
@@ -351,15 +362,19 @@ def trust_files(files: tuple[Path, ...]) -> None:
         if files == (Path("show"),):
             show_agreed(root)
             _show_code(trust)
+            code = [{"path": str(entry.path), "unchanged": entry.unchanged} for entry in trust.trusted_code()]
+            say_result(None, {"project": str(root), **_agreed_as_json(root), "code": code})
         elif files == (Path("revoke"),):
             count = Approvals(root).revoke() + trust.revoke(root) + forget_stores(root)
-            say(f"{count} forgotten; {root} asks again" if count else f"nothing was agreed to in {root}")
+            text = f"{count} forgotten; {root} asks again" if count else f"nothing was agreed to in {root}"
+            say_result(text, {"project": str(root), "forgotten": count})
         else:
             for file in files:
                 trust.trust(file)
                 if file.is_file() and trust_unit(file).is_file():  # no evaluator, which is a folder
                     agree_to_file(file, root)
                 say(f"trusted: {file}", fg="green")
+            say_result(None, {"trusted": [str(file) for file in files]})
     except (OSError, TrustError) as problem:
         raise Stop(str(problem)) from None
 
@@ -371,16 +386,18 @@ def trust_store() -> None:
         raise Stop(f"there is no store in {here.root} yet; the first run makes it")
     missing = missing_store(here)
     if missing is None:
-        say(f"{here.store} is yours; nothing was changed")
+        say_result(f"{here.store} is yours; nothing was changed", {"store": str(here.store), "changed": False})
         return
     agree([missing], here.root)
-    say(f"{here.store} is yours now; `tui-evals trust revoke` takes it back", fg="green")
+    text = f"{here.store} is yours now; `tui-evals trust revoke` takes it back"
+    say_result(text, {"store": str(here.store), "changed": True}, fg="green")
 
 
 def trust_below(folder: Path) -> None:
     """Trust every project in a folder and below it."""
     Approvals(folder).own_below()
-    say(f"every project below {folder.resolve()} is yours; `tui-evals trust revoke` there takes it back", fg="green")
+    text = f"every project below {folder.resolve()} is yours; `tui-evals trust revoke` there takes it back"
+    say_result(text, {"below": str(folder.resolve())}, fg="green")
 
 
 def trust_project(yes: bool) -> None:
@@ -391,13 +408,20 @@ def trust_project(yes: bool) -> None:
         if not missing:
             say(f"{here.root} asks for nothing that you have not agreed to")
             _show_code(Trust())
+            say_result(None, {"project": str(here.root), **_agreed_as_json(here.root)})
             return
         show_page(missing, here.root)
         if confirmed("Allow this?", yes=yes, instead="agree with `tui-evals trust --yes`, once you have read it"):
             agree(missing, here.root)
             say("agreed; `tui-evals trust show` lists it, and `tui-evals trust revoke` takes it back", fg="green")
+        say_result(None, {"project": str(here.root), **_agreed_as_json(here.root)})
     except (OSError, TrustError, ConfigurationError) as problem:
         raise Stop(str(problem)) from None
+
+
+def _agreed_as_json(root: Path) -> dict[str, Any]:
+    agreed = agreed_permissions(root)
+    return {"own": agreed.is_own, "agreed": [dict(entry) for entry in agreed.entries]}
 
 
 def _show_code(trust: Trust) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tui_evals.cli.options import as_json, environment, file_path, trusting
+from tui_evals.cli.options import as_json, environment, file_path, result_as_json, trusting
 from tui_evals.store.figures import GRID_ORDERS
 
 _BY = ["category", "target", "prompt", "evaluator", "repeats"]
@@ -29,6 +29,7 @@ def runs_command(ctx: click.Context, limit: int, as_json: bool) -> None:
 @click.option("--keep", type=click.IntRange(min=0), help="Keep so many of the newest runs.")
 @click.option("--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Only runs older than that.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@result_as_json
 def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
     """Delete old runs."""
     from tui_evals.cli.look.stored import prune
@@ -172,6 +173,7 @@ def export_command(
 @click.option("--evaluator", help="Say it of one evaluator's verdict instead of the answer.")
 @click.option("--note", default="", help="Why.")
 @click.option("--author", help="Who says so; the login name when absent.")
+@result_as_json
 def label_command(run: str, **options: Any) -> int:
     """Give a verdict of your own on an answer; ITEM is its testId or #position. --blind: on many in turn."""
     from tui_evals.cli.look.labels import label
@@ -182,6 +184,7 @@ def label_command(run: str, **options: Any) -> int:
 @click.command("delete")
 @click.argument("run")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@result_as_json
 def delete_command(run: str, yes: bool) -> None:
     """Delete RUN with its answers and scores."""
     from tui_evals.cli.look.stored import delete
@@ -205,6 +208,7 @@ def info_command(as_json: bool) -> None:
 
 @cache_command.command("clear")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@result_as_json
 def clear_command(yes: bool) -> None:
     """Forget every cached answer."""
     from tui_evals.cli.look.stored import cache_clear
@@ -216,11 +220,12 @@ def clear_command(yes: bool) -> None:
 @click.argument("run")
 @click.argument("item")
 @click.option("--turn", default=1, type=click.IntRange(min=1), show_default=True)
-def why_command(run: str, item: str, turn: int) -> None:
+@as_json
+def why_command(run: str, item: str, turn: int, as_json: bool) -> None:
     """Show what the cache key of an answer is made of, and whether it is kept."""
     from tui_evals.cli.look.stored import cache_why
 
-    cache_why(run, item, turn)
+    cache_why(run, item, turn, as_json)
 
 
 @click.group("targets", invoke_without_command=True)
@@ -292,6 +297,7 @@ def check_store_command(store: Path | None, as_json: bool, recount: bool) -> int
 @db_command.command("repair")
 @_store
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@result_as_json
 def repair_command(store: Path | None, yes: bool) -> None:
     """Save what can be read of a damaged STORE into a new one, which takes its place.
 
@@ -305,6 +311,7 @@ def repair_command(store: Path | None, yes: bool) -> None:
 
 @db_command.command("vacuum")
 @_store
+@result_as_json
 def vacuum_command(store: Path | None) -> None:
     """Give back the space of what was deleted in STORE, while no run is executed."""
     from tui_evals.cli.look.stored import vacuum_store
@@ -315,6 +322,7 @@ def vacuum_command(store: Path | None) -> None:
 @db_command.command("backup")
 @click.argument("dest", type=file_path)
 @click.option("--force", is_flag=True, help="Replace DEST where it is there.")
+@result_as_json
 def backup_command(dest: Path, force: bool) -> None:
     """Copy the store to DEST, a file or a folder, whole and sound; runs may be executed meanwhile."""
     from tui_evals.cli.look.stored import back_up_store

@@ -16,7 +16,7 @@ import click
 from tui_evals.cli import inputs, project
 from tui_evals.cli.judge.evaluators import summary
 from tui_evals.cli.look.show import answers_to
-from tui_evals.cli.output import Stop, columns, redraws, rewind, say, say_json
+from tui_evals.cli.output import Stop, columns, redraws, rewind, say, say_json, say_result
 from tui_evals.compare.blind import (
     SAMPLE,
     BlindText,
@@ -87,7 +87,8 @@ def label(
         with project.writer({}) as writer:
             for row in rows:
                 writer.label(row.id, verdict, name, evaluator=evaluator, note=note)
-    say(f"{run.key} {item}: {verdict}")
+    result = {"run": run.key, "item": item, "turn": turn, "verdict": verdict, "evaluator": evaluator, "author": name}
+    say_result(f"{run.key} {item}: {verdict}", result | {"note": note, "answers": len(rows)})
     return 0
 
 

@@ -9,11 +9,22 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
-from tui_evals.cli.output import Stop, columns, confirmed, is_output, say, say_data, say_json, say_json_line, warn
+from tui_evals.cli.output import (
+    Stop,
+    columns,
+    confirmed,
+    is_output,
+    say,
+    say_data,
+    say_json,
+    say_json_line,
+    say_result,
+    warn,
+)
 from tui_evals.cli.run.ending import kind_named, say_written, write_results
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import table
@@ -46,7 +57,7 @@ def say_control(word: str, control: Control) -> None:
             raise Stop(f"{run.key} is {run.status}; there is nothing to {control}")
         with project.writer({}) as writer:
             writer.control(run.id, control)
-    say(f"{run.key} will {control} as soon as what is in flight allows")
+    say_result(f"{run.key} will {control} as soon as what is in flight allows", {"run": run.key, "control": control})
 
 
 def sql(statement: str, as_csv: bool, raw: bool, as_json: bool, limit: int) -> None:
@@ -110,7 +121,7 @@ def delete(word: str, sure: bool) -> None:
         _refuse_alive(run)
         _ask(f"Delete run {run.key} ({run.name}, {run.total} answers)?", sure)
         _delete([run])
-    say(f"deleted {run.key}")
+    say_result(f"deleted {run.key}", {"deleted": [run.key]})
 
 
 def prune(keep: int | None, days: int | None, sure: bool) -> None:
@@ -124,11 +135,12 @@ def prune(keep: int | None, days: int | None, sure: bool) -> None:
         runs = [run for run in runs if run.status not in LIVE]
         measuring = {baseline.run: baseline.source for baseline in baselines(reader)}
         staying = [run for run in runs if run.id in measuring]
+        kept = {run.key: measuring[run.id] for run in staying}
         for run in staying:
             say(f"{run.key} stays: it is the baseline of {measuring[run.id]}")
         runs = [run for run in runs if run.id not in measuring]
         if not runs:
-            say(f"no {'other ' if staying else ''}run is that old")
+            say_result(f"no {'other ' if staying else ''}run is that old", {"deleted": [], "baselines": kept})
             return
         for run in runs[:_NAMED]:
             warn(f"{run.key}  {time.strftime('%Y-%m-%d %H:%M', time.localtime(run.created))}  {safe_line(run.name)}")
@@ -136,7 +148,8 @@ def prune(keep: int | None, days: int | None, sure: bool) -> None:
             warn(f"… and {counted(len(runs) - _NAMED, 'older run', 'older runs')}, down to {runs[-1].key}")
         _ask(f"Delete {counted(len(runs), 'run', 'runs')}?", sure)
         _delete(runs, "prune")
-    say(f"deleted {counted(len(runs), 'run', 'runs')}")
+    deleted = {"deleted": [run.key for run in runs], "baselines": kept}
+    say_result(f"deleted {counted(len(runs), 'run', 'runs')}", deleted)
 
 
 def _delete(runs: Sequence[RunRow], why: Literal["deletion", "prune"] = "deletion") -> None:
@@ -176,17 +189,20 @@ def cache_clear(sure: bool) -> None:
     _ask(f"Forget {entries} cached answers in {project.store_path()}?", sure)
     with project.writer({}) as writer:
         writer.cache_clear()
-    say(f"forgot {entries} cached answers")
+    say_result(f"forgot {entries} cached answers", {"forgotten": entries})
 
 
-def cache_why(word: str, item: str, turn: int) -> None:
-    """Print the parts of an answer's key."""
+def cache_why(word: str, item: str, turn: int, as_json: bool) -> None:
+    """Print the parts of the keys of an item's answers."""
+    keys: list[dict[str, Any]] = []
     with project.reader() as reader:
         run = project.run_named(reader, word)
         for row in answers_to(reader, run, item, turn):
             answer = reader.detail(row.id).answer
             if answer is None:
-                say(f"{item} has no answer from {run.targets[row.target]} yet")
+                keys.append({"target": run.targets[row.target], "key": None, "kept": False, "made_of": None})
+                if not as_json:
+                    say(f"{item} has no answer from {run.targets[row.target]} yet")
                 continue
             identity = {key: value for key, value in run.config["targets"][row.target].items() if key != "name"}
             sent = answer.request
@@ -199,8 +215,14 @@ def cache_why(word: str, item: str, turn: int) -> None:
             )
             key = cache_key(identity, request)
             is_cached = reader.cache_get(key) is not None
-            say(f"{run.targets[row.target]}: key {key[:16]}…, {'kept' if is_cached else 'not kept'}", bold=True)
-            say_json(recipe(identity, request))
+            made_of = recipe(identity, request)
+            keys.append({"target": run.targets[row.target], "key": key, "kept": is_cached, "made_of": made_of})
+            if not as_json:
+                say(f"{run.targets[row.target]}: key {key[:16]}…, {'kept' if is_cached else 'not kept'}", bold=True)
+                say_json(made_of)
+    if as_json:
+        say_json({"run": run.key, "item": item, "turn": turn, "keys": keys})
+        return
     say(strictjson.dumps({"made of": "target, messages, tools, response_format, params, repeat; any change asks anew"}))
 
 
@@ -235,7 +257,8 @@ def repair_store(store: Path | None, yes: bool) -> None:
     """Save what can be read, say what that is, and put it in place after a question."""
     path = _place(store)
     if not can_restore(path) and not ((checked := _checked(path)).problems or checked.schema.harmful):
-        say(f"✓ {path} is sound; there is nothing to repair", fg="green")
+        sound = {"store": str(path), "repaired": False, "damaged_file": None}
+        say_result(f"✓ {path} is sound; there is nothing to repair", sound, fg="green")
         return
     with repairing(path, planned_before) as repair:
         say(f"Of {path}:", bold=True)
@@ -252,22 +275,25 @@ def repair_store(store: Path | None, yes: bool) -> None:
         ):
             raise Stop(f"nothing was changed; {path} is as it was", 1)
         kept = repair.put_in_place()
-    was = f"; the damaged file is {kept}" if kept.exists() else ""
-    say(f"repaired {path}{was}", fg="green")
+    damaged = str(kept) if kept.exists() else None
+    was = f"; the damaged file is {damaged}" if damaged else ""
+    say_result(f"repaired {path}{was}", {"store": str(path), "repaired": True, "damaged_file": damaged}, fg="green")
 
 
 def vacuum_store(store: Path | None) -> None:
     """Make the store as small as what is in it."""
     path = _place(store)
     before, after = vacuum(path)
-    say(f"{path}: {file_size(before)} before, {file_size(after)} now ({before:,} and {after:,} bytes)", fg="green")
+    text = f"{path}: {file_size(before)} before, {file_size(after)} now ({before:,} and {after:,} bytes)"
+    say_result(text, {"store": str(path), "bytes_before": before, "bytes": after}, fg="green")
 
 
 def back_up_store(dest: Path, force: bool) -> None:
     """Copy the store."""
     path = _place(None)
     copy, size = back_up(path, dest, replace=force)
-    say(f"copied {path} to {copy} ({file_size(size)})", fg="green")
+    result = {"store": str(path), "copy": str(copy), "bytes": size}
+    say_result(f"copied {path} to {copy} ({file_size(size)})", result, fg="green")
 
 
 def _place(store: Path | None) -> Path:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import click
 
-from tui_evals.cli.options import GroupedHelp, as_json, environment, file_path, help_all, trusting
+from tui_evals.cli.options import GroupedHelp, as_json, environment, file_path, help_all, result_as_json, trusting
 from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 _quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
@@ -323,6 +323,7 @@ def watch_command(ctx: click.Context, run: str, tui: bool, no_mouse: bool, as_js
 
 @click.command("pause")
 @click.argument("run", default="last")
+@result_as_json
 def pause_command(run: str) -> None:
     """Let RUN start nothing new until it is resumed."""
     from tui_evals.cli.look.stored import say_control
@@ -332,6 +333,7 @@ def pause_command(run: str) -> None:
 
 @click.command("stop")
 @click.argument("run", default="last")
+@result_as_json
 def stop_command(run: str) -> None:
     """End RUN once what is in flight has its answer; it can be resumed."""
     from tui_evals.cli.look.stored import say_control

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import inputs
-from tui_evals.cli.output import Stop, cell, is_output, say, say_json, warn, write_file
+from tui_evals.cli.output import Stop, cell, is_output, say, say_json, say_result, warn, write_file
 from tui_evals.datasets import save, schema
 from tui_evals.datasets.companion import companion_of, companion_text
 from tui_evals.datasets.discover import STARTER, make_project, project_root, write_starter
@@ -95,6 +95,7 @@ def initialise(template: str, provider: str | None, given: Mapping[str, Any]) ->
     else:
         say("next, offline: tui-evals run --target demo --judge demo", bold=True)
         say("then edit the dataset (`tui-evals`, or an editor and `tui-evals validate`), and .evals/config.toml")
+    say_result(None, {"dataset": str(STARTER), "target": provider, "answer": None, "run_exit_code": None})
     return None
 
 

@@ -18,7 +18,7 @@ import click
 
 from tui_evals.cli import inputs
 from tui_evals.cli.inputs import evaluators_named, open_project
-from tui_evals.cli.output import Stop, asked, cell, keep_output_to_ourselves, say
+from tui_evals.cli.output import Stop, asked, cell, keep_output_to_ourselves, say, say_result
 from tui_evals.cli.write.items import edited
 from tui_evals.datasets.discover import STARTER, find_dataset, make_project
 from tui_evals.datasets.file_edit import Change
@@ -186,14 +186,15 @@ def _asked_and_run(
     if not open_project(None, trusting=False).settings.run.targets:
         write_setting(root, ("run", "targets"), [name])
     dataset = _write_dataset(first, options)
+    result = {"dataset": str(dataset), "target": name, "answer": answer}
     if options["runs"]:
         from tui_evals.cli.run.commands import run_command  # a circle otherwise: both are commands
 
         context = click.get_current_context()
         code = int(context.invoke(run_command, dataset=dataset, targets=(name,)))
-        say(f"again: tui-evals run {dataset} --target {name}", bold=True)
+        say_result(f"again: tui-evals run {dataset} --target {name}", {**result, "run_exit_code": code}, bold=True)
         return code
-    say(f"next: tui-evals run {dataset} --target {name}", bold=True)
+    say_result(f"next: tui-evals run {dataset} --target {name}", {**result, "run_exit_code": None}, bold=True)
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tui_evals.cli.opening import dataset_of_word
-from tui_evals.cli.options import as_json, file_path
+from tui_evals.cli.options import as_json, file_path, result_as_json
 
 _FORMATS = ("m365", "csv", "jsonl", "promptfoo", "foundry")
 _PROVIDERS = (
@@ -40,6 +40,7 @@ _SOURCES = ("http", "openai", "model", "python", "command", "a2a")
 @click.option("--prompt", type=file_path, metavar="FILE", help="A .prompty under test; its demands propose evaluators.")
 @click.option("-e", "--evaluators", metavar="NAME[,NAME]", help="What judges, in place of what is proposed.")
 @click.option("--run/--no-run", "runs", default=True, help="Whether to run the questions at the end; they are run.")
+@result_as_json
 def init_command(what: str | None, template: str, provider: str | None, source: str | None, **given: Any) -> int | None:
     """Begin a project: find out how WHAT is asked, ask it once, write first questions, run them.
 
