@@ -342,6 +342,8 @@ class Evaluator:
     judges_withheld: ClassVar[bool] = False
     """Whether it has a verdict on an answer of which a filter or a refusal left nothing, which is else an empty one."""
     may_ask: ClassVar[bool] = False
+    follows_from_reply: ClassVar[bool] = False
+    """Whether one reply of the judge decides the verdict, so that a recorded reply tells it again."""
     compares: ClassVar[bool] = False
     """Whether a score passes only because of where it lies next to the option `threshold`: then another threshold needs
     no new question, and `rescore --what-if` tells the verdict."""

@@ -133,6 +133,7 @@ class Compliance(Evaluator):
     family = "PromptPex"
     needs = ("response", "rules")
     judged = True
+    follows_from_reply = True
     Options = JudgedOptions
     example: ClassVar = {
         "response": "NN",
@@ -198,6 +199,7 @@ class MetricEvaluator(Evaluator):
 
     family = "PromptPex"
     judged = True
+    follows_from_reply = True
     compares = True
     Options = MetricOptions
     path: ClassVar[Path]

@@ -162,6 +162,9 @@ def not_repeated_lines(found: Verification) -> list[str]:
     if found.by_model:
         told = f"{counted(found.by_model.total(), 'verdict')}, as a model judges ({_kinds(found.by_model)})"
         lines.append(f"not repeated: {told}; --judges asks it")
+    if found.read_again:
+        told = counted(found.read_again, "verdict")
+        lines.append(f"{told} read again in the judge's recorded reply; --judges asks the judge itself")
     if found.no_equal:
         told = f"{counted(found.no_equal.total(), 'verdict')} without an equal here ({_kinds(found.no_equal)})"
         lines.append(f"not repeated: {told}")

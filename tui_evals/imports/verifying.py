@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.resolve import EffectiveEvaluator
-from tui_evals.evaluators.base import Ask, JudgingStopped
+from tui_evals.evaluators.base import Ask, Evidence, JudgingStopped, Question
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import UnknownEvaluator, with_prompt_metrics
 from tui_evals.runs.approving import missing_permissions
@@ -76,6 +76,8 @@ class Verification:
     """Answers to what the dataset does not ask."""
     without_transform: int = 0
     """Verdicts on what a transform had made of the answer already, so that its path was not followed."""
+    read_again: int = 0
+    """Verdicts that were read once more in the recorded reply of the judge, which was not asked."""
 
     @property
     def differences(self) -> list[Repeated]:
@@ -242,6 +244,7 @@ class _Told:
     by_model: bool = False
     cannot: str = ""
     without_transform: bool = False
+    read_again: bool = False
     check: _Check | None = None
 
 
@@ -271,12 +274,29 @@ async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | No
         if isinstance(assigned, str):
             told.append(_Told(one, before, cannot=assigned))
         elif assigned.evaluator.scope == "group" or (assigned.evaluator.judged and plan.without_judges):
-            told.append(_Told(one, before, by_model=True))
+            now = await _read_again(plan, entry, before, evidence)
+            reread = _Told(one, before, by_model=True) if now is None else _compared(check, one, before, now)
+            told.append(replace(reread, read_again=now is not None))
         else:
             now = await recorded(assigned, evidence, plan.without_judges)
             found = _compared(check, one, before, now)
             told.append(replace(found, without_transform=entry is not asked))
     return told
+
+
+async def _read_again(
+    plan: Plan, entry: EffectiveEvaluator, before: ScoreRecord, evidence: Evidence
+) -> ScoreRecord | None:
+    """The verdict in the recorded reply of a judge; None where no reply was recorded from which it follows."""
+    reply = before.details.get("reply", before.reason)
+    if not plan.registry.find(entry.evaluator).follows_from_reply or not isinstance(reply, str) or not reply:
+        return None
+
+    async def ask(_: Question) -> str:
+        return reply
+
+    now = await recorded(plan.assigned(entry, lambda _: ask), evidence, False)
+    return None if now.result == "error" else now
 
 
 def _matched(check: _Check, one: RecordedAnswer, item: Item) -> Iterator[tuple[ScoreRecord, EffectiveEvaluator | None]]:
@@ -363,6 +383,7 @@ def _add(found: Verification, told: Sequence[_Told] | None) -> None:
             kinds[one.cannot or one.before.evaluator] += 1
             continue
         found.without_transform += one.without_transform
+        found.read_again += one.read_again
         if one.check is not None:
             found.verdicts.append(_repeated(one.check, one.one, one.before, one.now, one.same))
 

@@ -107,18 +107,32 @@ def test_a_recorded_verdict_that_the_evaluator_does_not_give_is_found(shell, pro
 def test_verdicts_of_models_are_repeated_when_they_are_to_be_asked(shell, project) -> None:
     shutil.copytree(PROMPTPEX / "older", project / "older")
     shutil.copy(PROMPTPEX / "tone.prompty", project / "older.prompty")
-    done = shell("import", "older", "--verify")
-    assert done.code == 1
-    assert done.out.splitlines()[-2:] == [
-        "not repeated: 6 verdicts, as a model judges (Compliance 6); --judges asks it",
-        "no recorded verdict could be repeated here, so nothing is proven",
-    ]
     (project / "kind.py").write_text("def judge(messages): return 'fine\\nOK'\n")
     (project / ".evals").mkdir(exist_ok=True)
     (project / ".evals" / "config.toml").write_text('[judge]\ntarget = "python:kind:judge"\n')
     done = shell("import", "older", "--verify", "--judges", "--trust")
     assert done.code == 1 and "Compliance: fail" in done.out, done.out + done.err
     assert "of 6 assertions judge as before" in done.out.splitlines()[-1]
+
+
+def test_recorded_replies_of_judges_are_read_again_without_a_judge(shell, project) -> None:
+    for name in ("tone", "older"):
+        shutil.copytree(PROMPTPEX / name, project / name)
+    shutil.copy(PROMPTPEX / "tone.prompty", project / "tone.prompty")
+    for name, verdicts in (("tone", 26), ("older", 6)):
+        done = shell("import", name, "--verify")
+        assert done.code == 0, done.out
+        assert done.out.splitlines()[-2:] == [
+            f"{verdicts} verdicts read again in the judge's recorded reply; --judges asks the judge itself",
+            f"{verdicts} of {verdicts} assertions judge as before",
+        ]
+    results = project / "tone" / "test_results.json"
+    rows = json.loads(results.read_text())
+    rows[0]["compliance"], rows[1]["complianceText"] = "err", ""
+    results.write_text(json.dumps(rows))
+    done = shell("import", "tone", "--verify")
+    assert done.code == 1 and "Compliance: fail 0 before, pass 1 now" in done.out
+    assert "not repeated: 1 verdict, as a model judges (Compliance 1); --judges asks it" in done.out
 
 
 def test_what_holds_no_verdicts_is_refused_with_the_way_on(shell, promptfoo) -> None:

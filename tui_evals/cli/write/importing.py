@@ -112,6 +112,7 @@ def as_plain(found: Verification) -> dict[str, Any]:
             "answers_not_asked": found.not_asked,
         },
         "without_path": found.without_transform,
+        "read_again": found.read_again,
     }
 
 
