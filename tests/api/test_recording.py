@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.test_pytest_plugin import USUAL
+from tests.runs.conftest import Project
 from tui_evals.store.reader import Reader
 
 ROOT = Path(__file__).parents[2]
@@ -126,3 +127,56 @@ def test_what_cannot_be_recorded_is_a_sentence(folder):
     (folder / "evals" / "shop.json").unlink()
     code, out = run(folder, "tests")
     assert code != 0 and "there is no such file" in out
+
+
+def priced_project(folder, server):
+    """Two datasets that are asked and one that tests answer, at ten cents a call of the model and of the judge."""
+    server.reset()
+    server.behave("judge-model", say='{"reason": "fine", "score": 4}', markers=False)
+    made = Project(folder, server)
+    price = "price = { per_call = 0.1 }\nparams = { max_tokens = 10 }\n"
+    judge = f'[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "{server.url}"\n{price}'
+    made.configure(f'{price}{judge}[judge]\ntarget = "judge"')
+    for name, evaluators in (("a", {"Includes": {}}), ("b", {"Includes": {}}), ("shop", {"Relevance": {}})):
+        items = [{"prompt": f"{name} {number}", "expected_response": name} for number in range(6)]
+        (folder / "evals" / f"{name}.json").write_text(json.dumps({"default_evaluators": evaluators, "items": items}))
+    own = TEST.replace("tui_evals.check(case.prompt)", "tui_evals.record(case.prompt)")
+    (folder / "tests" / "test_shop.py").write_text(own)
+    return made
+
+
+def session(folder, limit, *words):
+    words = ("--tui-evals", "--tui-evals-trust", "--tui-evals-target", "main", "--tui-evals-max-cost", limit, *words)
+    return run(folder, *words, "-rs", "evals/a.json", "evals/b.json", "tests")
+
+
+@pytest.mark.parametrize("processes", [(), pytest.param(("-n", "3"), marks=pytest.mark.soak)], ids=["one", "xdist"])
+def test_a_session_spends_its_limit_once_in_all_runs_and_processes_and_replays_cost_nothing(
+    folder, one_server, processes
+):
+    if processes:
+        pytest.importorskip("xdist")
+    project = priced_project(folder, one_server)
+    code, out = session(folder, "0.8", *processes)
+    assert code == 1 and "failed" not in out.splitlines()[-1] and "by other runs that share the limit" in out
+    assert one_server.counts()["asked"] == 8 and "Traceback" not in out
+    code, out = session(folder, "5", *processes)
+    assert code == 0 and "18 passed" in out
+    assert one_server.counts()["asked"] == 18  # what was answered or judged before is not asked again
+    code, out = session(folder, "0.1", *processes)
+    assert code == 0 and "18 passed" in out and one_server.counts()["asked"] == 18
+    with project.reader() as reader:
+        costs = [reader.spent(found.id) for found in reader.runs()]
+    assert len(costs) == 9 and sum(costs) == pytest.approx(1.8) and sum(costs[:3]) == 0
+
+
+def test_an_answer_that_no_money_is_left_to_judge_is_a_skip_and_fails_the_session(folder, one_server):
+    project = priced_project(folder, one_server)
+    words = ("--tui-evals-max-cost", "0.35", "--tui-evals-trust", "-rs", "tests")
+    code, out = run(folder, *words)
+    assert code == 1 and "3 passed, 3 skipped" in out and "not judged: the budget is spent" in out
+    assert "3 of 6 answers are missing: the budget is spent" in out
+    code, out = run(folder, *words, "--tui-evals-max-missing", "50", "--tui-evals-no-cache")
+    assert code == 0 and "3 passed, 3 skipped" in out and one_server.counts()["asked"] == 6
+    with project.reader() as reader:
+        assert [found.code for found in reader.runs()] == ["budget", "budget"]

@@ -13,13 +13,14 @@ from typing import Any
 from tui_evals.datasets.discover import project_root
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
-from tui_evals.runs.execution import execute
+from tui_evals.runs.execution import Companion, execute
 from tui_evals.runs.project import Project, load_project, store_note
 from tui_evals.runs.resuming import demand_errors, resumed_job, with_limit
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.runs.status import UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.targets.sweep import Sweep, swept
 
@@ -195,7 +196,8 @@ async def aevaluate(
         max_cost=max_cost,
         use_cache=use_cache,
     )
-    return await execute_prepared(prepared, here, watch=Watch(on_answer, progress))
+    watch = Watch(on_answer, progress)
+    return await execute_prepared(prepared, here, companion=watch.companion if watch.is_needed else None)
 
 
 async def execute_prepared(
@@ -203,7 +205,7 @@ async def execute_prepared(
     here: Project,
     *,
     stored: Callable[[str], None] = lambda key: None,
-    watch: Watch | None = None,
+    companion: Callable[[RunRow, Path], Companion] | None = None,
 ) -> Run:
     """Store and execute what is prepared; `stored` is called with the key before anything is asked."""
     unused = store_note(here.store) if prepared.terms.use_cache and not here.trusting else ""
@@ -213,8 +215,8 @@ async def execute_prepared(
         job = prepared.store(writer)
         stored(job.run.key)
         try:
-            companion = watch.companion(job.run, here.store) if watch is not None and watch.is_needed else None
-            outcome = await execute(job, writer, companion=companion)
+            beside_it = companion(job.run, here.store) if companion is not None else None
+            outcome = await execute(job, writer, companion=beside_it)
         except asyncio.CancelledError as cancelled:
             cancelled.add_note(f"The run {job.run.key} was interrupted. Continue it with resume({job.run.key!r}).")
             raise

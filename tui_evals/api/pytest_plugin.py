@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Let the project run its commands and code, and send keys where it says, unasked.",
     )
-    group.addoption("--tui-evals-max-cost", type=float, metavar="USD", help="Stop before more is spent on a dataset.")
+    group.addoption("--tui-evals-max-cost", type=float, metavar="USD", help="Stop before the session spends more.")
     group.addoption("--tui-evals-no-cache", action="store_true", help="Ask although the cache knows the answer.")
     for option in OPTIONS:
         alone: dict[str, Any] = {"nargs": "?", "const": option.alone} if option.alone else {}
@@ -107,7 +107,7 @@ class Recorder:
 
     def record(self, answer: object, case: Case | None = None, *, turn: int = 1) -> Answer:
         """Keep an answer to a case, by default that of the test, and return it once it is judged."""
-        from .recording import RecordingFailed, RecordingTerms, TestRecording
+        from .recording import NotJudged, RecordingFailed, RecordingTerms, TestRecording
 
         config, node = self._request.config, self._request.node
         of_test: Case | None = node.callspec.params.get(_CASE) if hasattr(node, "callspec") else None
@@ -134,13 +134,17 @@ class Recorder:
             max_cost=option("--tui-evals-max-cost"),
             trust=option("--tui-evals-trust"),
             allow_unjudged=option("--tui-evals-allow-unjudged"),
+            use_cache=not option("--tui-evals-no-cache"),
         )
         recording = TestRecording(_runs(config).note(name))
         recording.demand(terms)
         try:
             return recording.record(asked, answer, turn=turn - 1, root=root, since=self._since)
         except RecordingFailed as problem:
-            pytest.fail(str(problem), pytrace=False)
+            failure = problem
+        if isinstance(failure, NotJudged):  # pytest shows the error before it too, where it is raised in the handler
+            pytest.skip(str(failure))
+        pytest.fail(str(failure), pytrace=False)
 
     def check(self, answer: object, case: Case | None = None, *, turn: int = 1) -> Answer:
         """Record an answer, and fail the test unless it passes."""

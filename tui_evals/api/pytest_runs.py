@@ -128,6 +128,7 @@ class SessionRuns:
             allow_unjudged=terms.allow_unjudged,
             positions=frozenset(positions),
             max_cost=terms.max_cost,
+            shared_limit=self._folder.name,
             use_cache=terms.use_cache,
         )
 
@@ -137,7 +138,7 @@ class SessionRuns:
         return wait_for(execute_prepared(prepared, here, stored=note_key))
 
     def _continued(self, key: str) -> Run:
-        return resume(key, max_cost=self._terms.max_cost, trust=self._terms.trust, project=self._terms.root)
+        return resume(key, trust=self._terms.trust, project=self._terms.root)
 
     def _stored(self, key: str) -> Run:
         with Reader(store_of(project_root(self._terms.root))) as reader:

@@ -25,6 +25,8 @@ from tui_evals.datasets.matrix import expanded
 from tui_evals.files import write_private_json
 from tui_evals.interpreter import python_command
 from tui_evals.project_files import read_text
+from tui_evals.runs.engine import Engine, ExecutionEnd
+from tui_evals.runs.executors.base import WaitCut
 from tui_evals.runs.project import load_project, store_of
 from tui_evals.store.reader import Reader
 from tui_evals.targets.answers import parse_reply
@@ -134,6 +136,10 @@ class RecordingFailed(Exception):
     """An answer could not be recorded; the message says why."""
 
 
+class NotJudged(RecordingFailed):
+    """The run ended before it judged an answer, because of its limit of cost or an outage."""
+
+
 class TestRecording:
     """The run of the recorded answers to one dataset, as the processes of a session see it."""
 
@@ -184,7 +190,7 @@ class TestRecording:
                 run = reader.find_run(key)
                 if run.status in ("interrupted", "finished"):
                     why = run.message or f"the run {key} is {run.status}"
-                    raise RecordingFailed(f"The answer of {case.name} was not judged: {why}")
+                    raise NotJudged(f"not judged: {why}")
                 time.sleep(POLL)
 
     def _key(self) -> str:
@@ -236,15 +242,24 @@ class _Answers:
 
     def __init__(self, folder: Path, session: int) -> None:
         self._folder, self._session = folder, session
+        self._run_ends = False
 
     async def ask(self, request: Request) -> Reply:
         """The answer of the test of this item, once it is there."""
         file = self._folder / f"{request.position}-{request.turn}.answer"
         while not file.exists():
+            if self._run_ends:
+                raise WaitCut
             if (self._folder / _END).exists() or not _is_alive(self._session):
                 raise ConfigurationError("the tests ended without an answer to every item")
             await asyncio.sleep(POLL)
         return _reply_from_data(json.loads(await asyncio.to_thread(read_text, file)))
+
+    async def follow(self, engine: Engine, work: asyncio.Task[ExecutionEnd]) -> None:
+        """Wait for no more tests once answers are not judged any more: they wait for the run."""
+        while not work.done():
+            self._run_ends = self._run_ends or engine.is_halted
+            await asyncio.wait({work}, timeout=POLL)
 
     async def close(self) -> None:
         """There is nothing to close."""
@@ -252,10 +267,11 @@ class _Answers:
 
 async def _execute(folder: Path, note: Path, terms: RecordingTerms) -> None:
     here = load_project(project_root(Path(terms.root)), trusting=terms.trust)
+    answers = _Answers(folder, terms.session)
     prepared = prepared_run(
         here,
         Path(terms.dataset),
-        _Answers(folder, terms.session),
+        answers,
         terms.judge,
         None,
         sweep={},
@@ -265,13 +281,14 @@ async def _execute(folder: Path, note: Path, terms: RecordingTerms) -> None:
         positions=frozenset(terms.positions),
         concurrency=max(len(terms.positions), 1),
         max_cost=terms.max_cost,
-        use_cache=False,
+        shared_limit=note.parent.name,
+        use_cache=terms.use_cache,
     )
 
     def note_key(key: str) -> None:
         write_private_json(note, {"name": terms.name, "key": key, "ended": True})
 
-    await execute_prepared(prepared, here, stored=note_key)
+    await execute_prepared(prepared, here, stored=note_key, companion=lambda run, store: answers.follow)
 
 
 def main(folder: Path) -> None:

@@ -239,6 +239,11 @@ class Engine:
         for priced in self._priced_targets:
             priced.room.gate.halt()
 
+    @property
+    def is_halted(self) -> bool:
+        """Whether a target or judge is asked no more, so that some answers stay pending."""
+        return any(priced.room.gate.is_halted for priced in self._priced_targets)
+
     def hold_asking(self) -> None:
         """Begin no question, because what comes of it could not be stored."""
         self._hold(True)

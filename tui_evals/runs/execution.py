@@ -47,6 +47,8 @@ class Terms:
 
     concurrency: int | None = None
     max_cost: float | None = None
+    shared_limit: str = ""
+    """The name of the runs that share `max_cost`; empty where it is the run's own."""
     use_cache: bool = True
     cluster: ClusterTerms | None = None
     """The cluster that executes it, where this process does not."""
@@ -231,7 +233,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     """
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost)
-    budget.of_run(run.id, reader, writer)
+    budget.of_run(run.id, reader, writer, terms.shared_limit)
     largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
     rooms: dict[tuple[str, str], Room] = {}  # shared by what is one target with other parameters
 

@@ -19,6 +19,7 @@ from tui_evals.text.measures import money
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
 _CAREFUL_ROUNDS = 10.0
+_OTHERS_EVERY = 0.05, 0.2
 
 
 class Limits(Protocol):
@@ -46,6 +47,11 @@ class Limits(Protocol):
 
     def hold(self, held: bool) -> None:
         """Let nobody call until told so: what came of it could not be stored."""
+        ...
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether no more calls begin, because the run ends or the target is unavailable."""
         ...
 
     def halt(self) -> None:
@@ -141,6 +147,11 @@ class Gate:
         self._halted.set()
         self._wake_all()
 
+    @property
+    def is_halted(self) -> bool:
+        """Whether no more calls begin, because the run ends or the target is unavailable."""
+        return self._halted.is_set()
+
     def hold(self, held: bool) -> None:
         """Let nobody call, or let those call who waited."""
         self._held = held
@@ -201,13 +212,16 @@ class Budget:
         self._settled: asyncio.Event | None = None
         self._lost = 0.0
         self._run: tuple[Writer, int] | None = None
+        self._others: _SharingRuns | None = None
+        self._alone = asyncio.Lock()
 
-    def of_run(self, run: int, reader: Reader, writer: Writer) -> None:
-        """Go on from what a run has spent, and keep in its row what is set aside.
+    def of_run(self, run: int, reader: Reader, writer: Writer, shared: str = "") -> None:
+        """Continue from what a run has spent, and keep in its row what is set aside.
 
         What is set aside there already belongs to calls that were out when their process ended, of which nobody will
-        hear again.
+        hear again. `shared` names a limit that other runs of the store have too.
         """
+        self._others = _SharingRuns(shared, run, reader) if shared else None
         self.spent, noted = reader.spent(run), reader.may_cost(run)
         self._lost = reader.reserved(run)
         self.unsure = noted + self._lost
@@ -223,7 +237,18 @@ class Budget:
 
         It is in the store when this returns, so that whoever goes on after a crash knows what may have been spent.
         """
-        while self.most is not None and self.committed + self._reserved + cost > self.most:
+        if self._others is None or not cost:
+            await self._set_aside(cost)
+            return
+        async with self._alone:
+            # Every run writes what it sets aside before it reads that of the others, so two at once both see too much.
+            while not await self._set_aside(cost):
+                self.settle(cost, 0.0)
+                await asyncio.sleep(random.uniform(*_OTHERS_EVERY))
+
+    async def _set_aside(self, cost: float) -> bool:
+        """Set money aside in the store once this run has it; whether the other runs that share the limit leave it."""
+        while self.most is not None and self._committed_by_all + self._reserved + cost > self.most:
             if not self._held:  # what is out comes first, so that a refusal says all that was spent
                 self.demand(cost)
             self._settled = self._settled or asyncio.Event()
@@ -232,9 +257,18 @@ class Budget:
         self._held += cost > 0  # a free call frees nothing when it ends, so nobody need wait for it
         try:
             await self.secure()
+            if self.most is None or self._others is None:
+                return True
+            self._others.read()
         except BaseException:
             self.settle(cost, 0.0)
             raise
+        return self._committed_by_all + self._reserved + self._others.reserved <= self.most
+
+    @property
+    def _committed_by_all(self) -> float:
+        """What is spent or may be by this run, and by those that share its limit when they were last read."""
+        return self.committed + (self._others.committed if self._others is not None else 0.0)
 
     async def secure(self) -> None:
         """Return once the store knows all that is set aside now; without a limit nothing is."""
@@ -244,7 +278,7 @@ class Budget:
 
     def demand(self, cost: float) -> None:
         """BudgetSpent when a call could not be paid even if no other cost anything."""
-        if self.most is not None and self.committed + cost > self.most:
+        if self.most is not None and self._committed_by_all + cost > self.most:
             raise BudgetSpent(self._spent_sentence(self.most, cost))
 
     def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
@@ -261,13 +295,41 @@ class Budget:
             self._settled = None
 
     def _spent_sentence(self, most: float, cost: float) -> str:
-        over = self.spent - most
+        others = self._committed_by_all - self.committed
+        over = self.spent + others - most
         beyond = f", {money(over)} over it, for answers came out longer than their limit" if over > 0 else ""
         unsure = f" and perhaps {money(self.unsure)} more," if self.unsure else ""
+        shared = f" and {money(others)} by other runs that share the limit," if others else ""
         return (
-            f"{money(self.spent)} spent{unsure} of a limit of {money(most)}{beyond}, and the next call could cost "
-            f"{money(cost)}; resume with a larger --max-cost"
+            f"{money(self.spent)} spent{unsure}{shared} of a limit of {money(most)}{beyond}, and the next call could "
+            f"cost {money(cost)}; resume with a larger --max-cost"
         )
+
+
+class _SharingRuns:
+    """What the other runs that share a limit have spent, as the store knows it."""
+
+    def __init__(self, name: str, run: int, reader: Reader) -> None:
+        self._name, self._run, self._reader = name, run, reader
+        self._ids: list[int] = []
+        self._last = 0
+        self.committed = 0.0
+        """What they spent, or may have."""
+        self.reserved = 0.0
+        """What they set aside for calls that are out."""
+
+    def read(self) -> None:
+        """Read it anew."""
+        found, self._last = self._reader.runs_sharing(self._name, self._last)
+        self._ids += [one for one in found if one != self._run]
+        self.committed = self.reserved = 0.0
+        for one in self._ids:
+            self.committed += self._reader.spent(one) + self._reader.may_cost(one)
+            reserved = self._reader.reserved(one)
+            if reserved and self._reader.run(one).status == "running":
+                self.reserved += reserved
+            else:  # its process is gone, and its calls may have been paid
+                self.committed += reserved
 
 
 def most_it_can_cost(request: Request, price: Price, largest: int = 0) -> float:

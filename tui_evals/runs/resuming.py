@@ -156,7 +156,7 @@ def demand_errors(reader: Reader, run: RunRow) -> None:
 
 
 def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
-    """The job with another limit to what it may spend, which holds whenever the run goes on; None leaves it.
+    """The job with a limit of its own to what it may spend, which holds whenever the run continues; None leaves it.
 
     ConfigurationError says where a price is missing, and then the limit is as it was.
     """
@@ -164,9 +164,11 @@ def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
         return job
     for asked in (*job.plan.targets, *asked_targets(job.plan, job.project.settings)):
         demand_price(asked, max_cost)
-    config = {**job.run.config, "terms": {**job.run.config["terms"], "max_cost": max_cost}}
+    terms = {**job.run.config["terms"], "max_cost": max_cost, "shared_limit": ""}
+    config = {**job.run.config, "terms": terms}
     writer.run_config(job.run.id, config)
-    return replace(job, run=replace(job.run, config=config), terms=replace(job.terms, max_cost=max_cost))
+    limited = replace(job.terms, max_cost=max_cost, shared_limit="")
+    return replace(job, run=replace(job.run, config=config), terms=limited)
 
 
 def metrics_folder(run: RunRow, reader: Reader, root: Path) -> Path | None:

@@ -81,6 +81,8 @@ class RunRequest:
     """Which items are asked, by their positions once a matrix is expanded; used instead of `items`."""
     concurrency: int | None = None
     max_cost: float | None = None
+    shared_limit: str = ""
+    """The name of the runs that share `max_cost`; empty where it is the run's own."""
     use_cache: bool = True
     cluster: ClusterTerms | None = None
     allow_unjudged: bool = False
@@ -207,6 +209,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     terms = Terms(
         concurrency=request.concurrency or defaults.concurrency,
         max_cost=request.max_cost or defaults.max_cost,
+        shared_limit=request.shared_limit,
         use_cache=request.use_cache,
         cluster=request.cluster,
     )

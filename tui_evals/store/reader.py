@@ -271,6 +271,12 @@ class Reader:
         query = "SELECT 1 FROM calls WHERE run = ? AND kind = 'judge' AND target = ? AND code IS NULL LIMIT 1"
         return bool(self.query(query, [run, judge]))
 
+    def runs_sharing(self, limit: str, since: int) -> tuple[list[int], int]:
+        """The runs after that number that share a limit of that name, and the number of the last run there is."""
+        query = "SELECT id, json_extract(config, '$.terms.shared_limit') = ? FROM runs WHERE id > ? ORDER BY id"
+        rows = self.query(query, [limit, since])
+        return [number for number, shares in rows if shares], rows[-1][0] if rows else since
+
     def may_cost(self, run: int) -> float:
         """What calls that are noted may have cost, of which that is not known."""
         return figures.may_cost(self.query, run)

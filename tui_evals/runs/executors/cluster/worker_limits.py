@@ -199,6 +199,11 @@ class LeasedGate:
     def hold(self, held: bool) -> None:
         """Nothing: only the driver stores, and it pauses its workers when it cannot."""
 
+    @property
+    def is_halted(self) -> bool:
+        """Whether no more calls begin on this worker."""
+        return self._lease.halted.is_set()
+
     def halt(self) -> None:
         """Give up what waits on this worker."""
         self._lease.halt()
