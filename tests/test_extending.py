@@ -21,6 +21,8 @@ CODE = '''
 
 import json
 
+from pydantic import BaseModel
+
 from tui_evals.evaluators.base import Evaluator, verdict_score
 from tui_evals.imports.base import Importer
 from tui_evals.imports.keeping import keep_dataset, text_of
@@ -58,8 +60,12 @@ class StartsWith(Evaluator):
     name = "StartsWith"
     family = "extra"
 
+    class Options(BaseModel):
+        trim: bool = False
+
     async def score(self, evidence):
-        return verdict_score(evidence.response.startswith(evidence.expected or ""), "compared the start")
+        response = evidence.response.strip() if self.options.trim else evidence.response
+        return verdict_score(response.startswith(evidence.expected or ""), "compared the start")
 
 
 def read_quiz(request):

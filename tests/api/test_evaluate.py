@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import os
 import re
@@ -292,6 +293,8 @@ def test_rows_tell_what_was_asked_expected_and_why(project):
     }
     assert list(first) == list(second) and second["category"] is None and "2" in second["ExactMatch.reason"]
     assert run.answers[1].reasons == {"ExactMatch": second["ExactMatch.reason"]}
+    with run.report(project / "rows.csv").open(newline="") as file:
+        assert [row["category"] for row in csv.DictReader(file)] == ["words", ""]
 
 
 def test_a_long_run_is_shown_shortly():

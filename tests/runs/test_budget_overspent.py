@@ -1,8 +1,13 @@
-"""A spent budget says what was spent, the limit and the excess."""
+"""A spent budget says what was spent, the limit and the excess, also where runs share it."""
+
+import asyncio
 
 import pytest
 
 from tests.tui.story import at_the_workbench
+from tui_evals import RunStopped
+from tui_evals.api.evaluating import execute_prepared, prepared_run
+from tui_evals.runs.project import load_project
 
 PRICE = "[targets.main.price]\ninput_per_million = 0.0\noutput_per_million = 0.6\n"
 
@@ -38,6 +43,31 @@ def test_a_limit_that_was_raised_stays_raised(overspent):
     assert "of a limit of $0.500" in overspent.do("resume", "last", "--quiet", code=4)
     overspent.do("resume", "last", "--max-cost", 2, "--quiet")
     assert overspent.server.counts()["asked"] == 6
+
+
+def test_runs_that_share_a_limit_spend_it_once_at_the_same_time_and_a_resumed_one_gets_its_own(project):
+    project.configure("[targets.main.params]\nmax_tokens = 10\n[targets.main.price]\nper_call = 0.1\n")
+    file, here = project.dataset(6), load_project(project.folder, trusting=True)
+
+    async def execute():
+        terms = {"max_cost": 0.85, "shared_limit": "session", "use_cache": False}
+        prepared = prepared_run(here, file, "main", None, None, sweep={}, **terms)
+        try:
+            return await execute_prepared(prepared, here)
+        except RunStopped as stopped:
+            return stopped.run
+
+    async def both():
+        return await asyncio.gather(execute(), execute())
+
+    runs = asyncio.run(both())
+    assert project.server.counts()["asked"] == 8 and sum(run.totals.cost for run in runs) == pytest.approx(0.8)
+    stopped = next(run for run in runs if run.status != "finished")
+    assert "by other runs that share the limit, of a limit of $0.850" in stopped.message
+    project.do("resume", stopped.key, "--trust", "--quiet", code=4)
+    assert project.server.counts()["asked"] == 8
+    project.do("resume", stopped.key, "--max-cost", 0.65, "--trust", "--quiet")
+    assert project.server.counts()["asked"] == 8 + stopped.totals.pending
 
 
 @pytest.mark.soak
