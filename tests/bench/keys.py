@@ -29,6 +29,8 @@ ITEMS = [
     {"testId": "A-2", "prompt": "second", "expected_response": "two"},
 ]
 
+TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {"type": "object"}}}]
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -114,6 +116,34 @@ JOBS = (
         _AT_ITEM,
         ("3", "a", Words("equals"), "enter"),
         lambda data: _first(data)["evaluators"] == {"Equals": {}},
+    ),
+    Job(
+        "a list option of an evaluator",
+        "3",
+        (*_AT_ITEM, "3", "a", *"containsall", "enter"),
+        ("enter", "enter", Words("red\nblue"), "escape", "escape"),
+        lambda data: _first(data)["evaluators"] == {"ContainsAll": {"values": ["red", "blue"]}},
+    ),
+    Job(
+        "a file that goes along",
+        "2",
+        _AT_ITEM,
+        ("a", Words("attach"), "enter", Words("lamp"), "enter"),
+        lambda data: _first(data)["attachments"] == ["pictures/lamp.png"],
+    ),
+    Job(
+        "a user whom a model plays",
+        "2",
+        _AT_ITEM,
+        ("a", Words("user"), "enter", Words("a refund"), "tab", Words("in a hurry"), "ctrl+s"),
+        lambda data: _first(data)["user"] == {"goal": "a refund", "persona": "in a hurry"},
+    ),
+    Job(
+        "what a tool gives, begun with its definition or a recorded call",
+        "2",
+        _AT_ITEM,
+        ("a", Words("tool_r"), "enter", "enter", "escape"),
+        lambda data: _first(data)["tool_results"] == [{"tool": "find_order", "result": "what it gives"}],
     ),
     Job(
         "what is written in a box, into the file",
@@ -221,7 +251,9 @@ async def do_all() -> None:
     """Do every job at one workbench, each on the dataset as it was; AssertionError says what was not done."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        file = write(folder / "data.json", {"schemaVersion": "1.11.0", "items": ITEMS})
+        file = write(folder / "data.json", {"schemaVersion": "1.11.0", "items": ITEMS, "tools": TOOLS})
+        (folder / "pictures").mkdir()
+        (folder / "pictures" / "lamp.png").write_bytes(b"\x89PNG\r\n\x1a\n")
         async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
             for job in JOBS:
                 await _do(person, job)

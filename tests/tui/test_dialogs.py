@@ -221,8 +221,8 @@ def test_what_is_typed_is_read_as_its_kind():
     for kind, text in (("whole", "2.5"), ("number", "x"), ("json", "{a}")):
         value, problem = read_value(kind, text)
         assert value is None and problem
-    assert [shown_value(value) for value in (True, False, "x", ["a", "b"], {"a": 1})] == [
-        "yes", "no", "x", "a, b", '{"a": 1}',
+    assert [shown_value(value) for value in (True, False, "x", ["a", "b"], {"a": 1}, [{"a": 1}])] == [
+        "yes", "no", "x", "a, b", "a: 1", "1: a: 1",
     ]  # fmt: skip
 
 

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.judges.options import (
-    evaluator_help,
-    evaluator_summary,
-    faults,
-    file_options,
-    form_fields,
-    form_values,
-    options_of,
-)
+from tui_evals.tui.judges.options import evaluator_help, evaluator_summary, faults, options_of
+from tui_evals.tui.model_form import file_options, form_fields, form_values
 from tui_evals.tui.widgets.form import can_write, read_value, written_value
 
 BUILT_IN = load_registry(None, Trust())
@@ -56,7 +49,7 @@ def test_the_kind_of_a_field_is_that_of_the_model():
     assert fields("ContainsAll")["values"].kind == "list"
     assert fields("ToolCalledWith")["arguments"].kind == "map"
     assert fields("PersonalData")["kinds"].kind == "several" and "iban" in fields("PersonalData")["kinds"].choices
-    assert fields("ToolCallSelection")["calls"].kind == "json"
+    assert fields("ToolCallSelection")["calls"].kind == "objects"
     assert fields("JsonSchema")["schema"].kind == "json"
 
 

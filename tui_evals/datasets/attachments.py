@@ -7,7 +7,9 @@ edited later is noticed instead of being sent as if it were the one that was ask
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path as FilePath
@@ -45,6 +47,10 @@ _NAMED = {
 _TYPED_NAMES = {ending: kind for kind, endings in _NAMED.items() for ending in endings}
 _TEXTS = {".csv": "text/csv", ".json": "application/json", ".md": "text/markdown", ".html": "text/html"}
 
+_NO_FILES_IN = frozenset(("node_modules", "__pycache__", "site-packages"))
+_PREVIEW = 2000
+"""Bytes of a text that are read before it is chosen."""
+
 
 class CannotAttach(ValueError):
     """A file cannot go along; the sentence says why."""
@@ -77,6 +83,32 @@ def _file(folder: FilePath, name: str) -> FilePath:
     except (OSError, RuntimeError) as problem:  # such as links in a circle
         raise CannotAttach(f"{name!r} cannot be found: {problem}") from None
     return file
+
+
+def attachable_files(folder: FilePath) -> Iterator[tuple[str, int]]:
+    """The files in a folder and below that may go along, by their paths from it and with their sizes."""
+    for place, folders, names in os.walk(folder):
+        here = FilePath(place)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NO_FILES_IN)
+        for name in sorted(names):
+            if not name.startswith("."):
+                with suppress(OSError):
+                    yield (here / name).relative_to(folder).as_posix(), (here / name).stat().st_size
+
+
+def has_media_name(name: str) -> bool:
+    """Whether a file is called as a picture, a sound or a PDF."""
+    return FilePath(name).suffix.lower() in _TYPED_NAMES
+
+
+def describe_file(folder: FilePath, name: str) -> str:
+    """What a file is and the beginning of its text, or why it cannot go along."""
+    try:
+        content = read_attachment(folder, name)
+        kind = media_type(name, content)
+    except CannotAttach as problem:
+        return str(problem)
+    return content[:_PREVIEW].decode("utf-8", "ignore") if is_text_type(kind) else kind
 
 
 def media_type(name: str, content: bytes) -> str:

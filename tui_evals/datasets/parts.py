@@ -33,7 +33,7 @@ def shape_of(name: str, value: Any) -> Shape | None:
         shape = _BY_NAME[name]
         return shape if value is None or isinstance(value, dict if shape == "pairs" else list) else None
     texts = isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
-    return "texts" if texts and name not in _WORDS else None
+    return "texts" if texts and name not in (*_WORDS, "attachments") else None
 
 
 def parts_of(shape: Shape, value: Any) -> list[FieldPart]:

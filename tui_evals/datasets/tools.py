@@ -60,7 +60,7 @@ def result_problems(data: Mapping[str, Any]) -> Iterator[Problem]:
     """The scripted results of a dataset that no tool of it is there for, as warnings: the model is told of none."""
     if data.get("mcp") or data.get("tool_functions") or not isinstance(data.get("tools"), list):
         return
-    names = {_name(tool) for tool in data["tools"]}
+    names = {tool_name(tool) for tool in data["tools"]}
     items = data["items"] if isinstance(data.get("items"), list) else []
     scripted = (
         (("items", number), item)
@@ -70,7 +70,7 @@ def result_problems(data: Mapping[str, Any]) -> Iterator[Problem]:
     units: Iterable[tuple[Path, Any]] = chain([((), data)], scripted)
     for path, unit in units:
         results = unit.get("tool_results") if isinstance(unit, dict) else None
-        own = {_name(tool) for tool in unit["tools"]} if path and isinstance(unit.get("tools"), list) else names
+        own = {tool_name(tool) for tool in unit["tools"]} if path and isinstance(unit.get("tools"), list) else names
         for number, result in enumerate(results if isinstance(results, list) else ()):
             tool = result.get("tool") if isinstance(result, dict) else None
             if isinstance(tool, str) and tool not in own:
@@ -78,7 +78,7 @@ def result_problems(data: Mapping[str, Any]) -> Iterator[Problem]:
                 yield _warning(message, (*path, "tool_results", number, "tool"))
 
 
-def _name(tool: object) -> str:
+def tool_name(tool: object) -> str:
     """The name of a tool in its definition."""
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     name = function.get("name") if isinstance(function, dict) else None

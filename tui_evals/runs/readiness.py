@@ -62,8 +62,14 @@ class Option:
 
 def options_of(kind: type[Evaluator]) -> tuple[Option, ...]:
     """The options of an evaluator that a dataset may give: those it needs, its own, those it shares with others."""
-    named = kind.Options.model_fields.items()
-    return tuple(_option(*one) for one in sorted(named, key=lambda one: _rank(kind.Options, *one)))
+    return model_options(kind.Options)
+
+
+def model_options(model: type[BaseModel]) -> tuple[Option, ...]:
+    """The fields of a model as options."""
+    named = model.model_fields.items()
+    by_name = bool(model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name"))
+    return tuple(_option(*one, by_name) for one in sorted(named, key=lambda one: _rank(model, *one)))
 
 
 def _rank(model: type[BaseModel], name: str, field: FieldInfo) -> int:
@@ -73,12 +79,12 @@ def _rank(model: type[BaseModel], name: str, field: FieldInfo) -> int:
     return next(number for number, base in enumerate(model.__mro__) if name in get_annotations(base))
 
 
-def _option(name: str, field: FieldInfo) -> Option:
+def _option(name: str, field: FieldInfo, by_name: bool) -> Option:
     alias = field.validation_alias
     if isinstance(alias, AliasChoices):
         spellings = [choice for choice in alias.choices if isinstance(choice, str)]
     else:
-        spellings = [name, alias] if isinstance(alias, str) else [name]
+        spellings = [*([name] if by_name else []), alias] if isinstance(alias, str) else [name]
     return Option(spellings[0], tuple(dict.fromkeys((*spellings, name))), field)
 
 

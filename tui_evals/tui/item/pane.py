@@ -16,7 +16,7 @@ from tui_evals.datasets.paths import get_at
 from tui_evals.tui import editing
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.editing import copy_menu, copyable_values, edit_whole_items, go_to, neighbour_unit, step_to_neighbour
-from tui_evals.tui.item import field_edit, rows
+from tui_evals.tui.item import field_edit, forms, rows
 from tui_evals.tui.item.field_edit import (
     FieldEdit,
     choose_field,
@@ -58,7 +58,7 @@ def writable_fields(workspace: Workspace, where: DataPath, also: str | None = No
     return [
         name
         for name in shown_fields(unit, where, also)
-        if name not in JUDGING
+        if name not in (*JUDGING, *forms.FIELDS)
         and read_only(name, where) is None
         and why_not_here(name, value_at(workspace.data, where, name)) is None
     ]
@@ -353,6 +353,8 @@ class EditorPane(Pane):
             self._turn_to(key)
             self.sync()
             self.lines.to_key(0)
+        elif isinstance(key, str) and forms.has_form(self.workspace, key):
+            return forms.edit_in_form(self, key)
         elif isinstance(key, str):
             self._open(key)
         return None
@@ -383,6 +385,9 @@ class EditorPane(Pane):
     async def do_field(self) -> None:
         field = self.page or await choose_field(self)
         if field is None:
+            return
+        if self.page is None and forms.has_form(self.workspace, field):
+            await forms.edit_in_form(self, field)
             return
         if not field_edit.is_compound(self.workspace, field) and self.page is None:
             self._open(field)

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
-from typing import Any, get_origin
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 from textual.app import App
 
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import path_text
 from tui_evals.datasets.resolve import EffectiveEvaluator
-from tui_evals.datasets.validate import problem_of, runevals_refusal
-from tui_evals.evaluators.base import Evaluator, ToolCall
+from tui_evals.datasets.validate import runevals_refusal
+from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.runs.project import Project
-from tui_evals.runs.readiness import Option, option_kind, options_of, without_none
+from tui_evals.runs.readiness import options_of
 from tui_evals.store.database import StoreError
-from tui_evals.text import strictjson
-from tui_evals.text.safe import safe, safe_line
-from tui_evals.transcript import Transcript, to_json
 from tui_evals.tui.judges.rows import ORIGINS, EvaluatorBlock, JudgesHere, JudgesPage, evaluators_path
 from tui_evals.tui.judges.trial import (
     CannotTry,
@@ -35,164 +28,24 @@ from tui_evals.tui.judges.trial import (
     same_options,
     subject_of,
 )
+from tui_evals.tui.model_form import (
+    as_json,
+    default_words,
+    file_options,
+    form_fields,
+    form_values,
+    model_faults,
+    option_about,
+)
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Entry
-from tui_evals.tui.widgets.form import Field, Form, Kind, Values, can_write
+from tui_evals.tui.widgets.form import Form, Values
 from tui_evals.tui.workspace import Workspace
-
-_LIMITS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-_PART = re.compile(r"[A-Za-z_]\w*")
-_SCHEMA = "schema"
-_BRANCHES = frozenset(("str", "int", "float", "bool", "dict", "list", "literal", "constrained"))
-
-
-def form_fields(options: tuple[Option, ...], values: Values, sample: str = "") -> list[Field]:
-    """A field for every option, and one for each that is given and unknown; a schema can be made of a sample answer."""
-    made = _schema_made(sample) if any(option.name == _SCHEMA for option in options) else None
-    fields = [_field(option, values.get(option.name)) for option in options]
-    fields = [replace(one, make=made) if one.name == _SCHEMA else one for one in fields]
-    known = {option.name for option in options}
-    unknown = "No option of this evaluator; take it away."
-    return fields + [Field(name, "json", unknown) for name in values if name not in known]
-
-
-def _schema_made(sample: str) -> tuple[str, Any] | None:
-    """The schema of an answer that is JSON."""
-    try:
-        return "make one from this answer", schema_of(strictjson.loads(sample))
-    except (strictjson.JsonError, RecursionError):
-        return None
-
-
-def schema_of(value: Any) -> dict[str, Any]:
-    """A JSON Schema that a value conforms to, with every field of its objects required."""
-    if isinstance(value, dict):
-        properties = {name: schema_of(part) for name, part in value.items()}
-        return {"type": "object", "properties": properties, "required": list(properties)}
-    if isinstance(value, list):
-        schemas = list({json.dumps(schema): schema for schema in map(schema_of, value)}.values())
-        shape = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-        return {"type": "array", **({"items": shape} if schemas else {})}
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
-    return {"type": kinds[type(value)]}
-
-
-def _field(option: Option, value: object) -> Field:
-    kind, choices = option_kind(option.field.annotation)
-    if option.name == _SCHEMA or (value is not None and not _can_edit(kind, value)):
-        kind = "json"
-    hint = _hint(option.field.annotation, value) if kind == "json" else ""
-    return Field(option.name, kind, f"{_about(option)}{hint}", choices, default_words(option.field))
-
-
-def _about(option: Option) -> str:
-    return " ".join(filter(None, (option.field.description, _limits(option.field))))
-
-
-def _hint(annotation: object, value: object) -> str:
-    """How to type what is no line of text and no number."""
-    origin = get_origin(without_none(annotation))
-    if isinstance(value, str):
-        return " Written as JSON, in quotation marks."
-    if origin is list:
-        return ' Written as JSON: ["one", "two"].'
-    if origin in (dict, Mapping):
-        return ' Written as JSON: {"name": "value"}.'
-    return " Written as JSON: texts stand in quotation marks."
-
-
-def _can_edit(kind: Kind, value: object) -> bool:
-    """Whether a field of this kind gives the value back as it was; control bytes need JSON."""
-    if kind == "yes":
-        return isinstance(value, bool)
-    if kind in ("list", "map"):
-        return can_write(kind, value)
-    if kind == "several":
-        return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
-    if kind in ("text", "choice"):
-        visible = safe if kind == "text" and "\n" in str(value) else safe_line
-        return isinstance(value, str) and visible(value) == value and bool(value.strip())
-    return not isinstance(value, (str, bool))
-
-
-def _limits(field: FieldInfo) -> str:
-    limits = [
-        f"{word} {value:g}"
-        for limit in field.metadata
-        for name, word in _LIMITS.items()
-        if (value := getattr(limit, name, None)) is not None
-    ]
-    return f"{', '.join(limits).capitalize()}." if limits else ""
-
-
-def default_words(field: FieldInfo) -> str:
-    """What holds while an option is not given."""
-    if field.is_required():
-        return "needed"
-    value = field.get_default(call_default_factory=True)
-    if value is None:
-        return ""
-    if isinstance(value, (bool, float)):
-        return f"default: {'yes' if value is True else 'no' if value is False else f'{value:g}'}"
-    words = value if isinstance(value, str) else json.dumps(_as_json(value), ensure_ascii=False)
-    return f"default: {words if value or value == 0 else 'none'}"
-
-
-def form_values(options: tuple[Option, ...], options_of_file: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given, by the names of the form."""
-    names = dict(_names(options, options_of_file))
-    return {names.get(key, key): value for key, value in options_of_file.items() if key != "type" and value is not None}
-
-
-def _names(options: tuple[Option, ...], options_of_file: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The name in the form of each key of a file; of two spellings of one option only the first counts."""
-    for option in options:
-        for spelling in option.spellings:
-            if spelling in options_of_file:
-                yield spelling, option.name
-                break
-
-
-def file_options(options: tuple[Option, ...], before: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """The options of a file once a form was taken: in the order and spelling they had, new ones at the end."""
-    names = dict(_names(options, before))
-    kept = {key: values[names.get(key, key)] for key in before if names.get(key, key) in values and key != "type"}
-    new = {name: value for name, value in values.items() if name not in names.values() and name not in kept}
-    label = {"type": before["type"]} if "type" in before else {}
-    return {**label, **{key: _whole(value) for key, value in {**kept, **new}.items()}}
-
-
-def _whole(value: Any) -> Any:
-    """Three stays 3 where it was typed into a field for any number."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
 
 
 def faults(kind: type[Evaluator], options: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with options, by the names of the form; under the empty name what concerns no single one."""
-    try:
-        kind.Options.model_validate({key: value for key, value in options.items() if key != "type"})
-    except ValidationError as problem:
-        names = {spelling: option.name for option in options_of(kind) for spelling in option.spellings}
-        messages: dict[str, list[str]] = {}
-        for error in problem.errors(include_url=False):
-            first = str(error["loc"][0]) if error["loc"] else ""
-            messages.setdefault(names.get(first, first), []).append(_fault_words(error, kind.Options, names))
-        return {name: "; or ".join(dict.fromkeys(texts)) for name, texts in messages.items()}
-    return {}
-
-
-def _fault_words(error: ErrorDetails, model: type[BaseModel], names: Mapping[str, str]) -> str:
-    if error["type"] == "missing" and len(error["loc"]) == 1:
-        return "must be given"
-    if error["type"] == "extra_forbidden" and len(error["loc"]) == 1 and error["loc"][0] in names:
-        return "is given twice, in two spellings; take one of them away"
-    rest = tuple(
-        part
-        for part in error["loc"][1:]
-        if isinstance(part, int) or (_PART.fullmatch(part) and part not in _BRANCHES and not part[0].isupper())
-    )
-    message = problem_of(error, model).message
-    return f"{path_text(rest)}: {message}" if rest else message
+    """What is wrong with the options of an evaluator, by the names of the form."""
+    return model_faults(kind.Options, {key: value for key, value in options.items() if key != "type"})
 
 
 def evaluator_summary(kind: type[Evaluator]) -> str:
@@ -211,23 +64,10 @@ def evaluator_help(kind: type[Evaluator]) -> str:
     lines += ["", "Options"]
     for option in options_of(kind):
         default = default_words(option.field)
-        lines.append(f"  {option.name}{f' ({default})' if default else ''}: {_about(option)}")
+        lines.append(f"  {option.name}{f' ({default})' if default else ''}: {option_about(option)}")
     if kind.example:
-        lines += ["", "Example", "  " + json.dumps(_as_json(kind.example), ensure_ascii=False)]
+        lines += ["", "Example", "  " + json.dumps(as_json(kind.example), ensure_ascii=False)]
     return "\n".join(lines)
-
-
-def _as_json(value: Any) -> Any:
-    """A default or an example as JSON."""
-    if isinstance(value, ToolCall):
-        return {"name": value.name, "arguments": value.arguments}
-    if isinstance(value, Transcript):
-        return to_json(value)
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if isinstance(value, Mapping):
-        return {key: _as_json(part) for key, part in value.items()}
-    return [_as_json(part) for part in value] if isinstance(value, tuple | list) else value
 
 
 async def ask_options(

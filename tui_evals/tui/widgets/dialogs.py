@@ -293,7 +293,8 @@ class Entry:
     """What is chosen; None for what is only there to be read."""
     name: str
     about: str = ""
-    more: str = ""
+    more: str | Callable[[], str] = ""
+    """What there is to read, or what reads it once the cursor is there."""
     why_not: str = ""
     """Why it cannot be chosen now; it is greyed, and says so."""
     marked: bool = False
@@ -380,7 +381,7 @@ class Menu(Dialog[Any]):
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """Show what there is to read about the entry under the cursor."""
         entry = self._entry(event.key)
-        text = entry.more if entry else ""
+        text = "" if entry is None else entry.more if isinstance(entry.more, str) else entry.more()
         self._more.show(lambda width: paragraph(text, width))
 
     def _entry(self, key: Hashable) -> Entry | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -18,11 +18,32 @@ from tui_evals.tui.widgets.dialogs import AskLong, Dialog, Entry, Menu, unread_m
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
 
-Kind = Literal["text", "number", "whole", "yes", "choice", "several", "list", "map", "json"]
-"""A list is written one value a line, a map one `name: value` a line; a text that is no other value is that text."""
+Kind = Literal[
+    "text", "number", "whole", "yes", "choice", "several", "list", "map", "value", "object", "objects", "json"
+]
+"""A list is written one value a line, a map one `name: value` a line; a text that is no other value is that text.
+
+An object has a form of its own, and each of a list of objects.
+"""
 Values = Mapping[str, Any]
 Faults = Mapping[str, str]
 """What is wrong, by the name of the field; under the empty name what concerns no single one."""
+
+
+class Shape(Protocol):
+    """What an object holds: the fields of its form, and the way from an object of a file to their values and back."""
+
+    def fields(self, before: Values) -> Sequence[Field]:
+        """A field for each member."""
+
+    def values(self, before: Values) -> dict[str, Any]:
+        """What is given, by the names of the form."""
+
+    def written(self, before: Values, values: Values) -> dict[str, Any]:
+        """The object with the values of a form."""
+
+    def faults(self, written: Values) -> Faults:
+        """What is wrong with an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +58,8 @@ class Field:
     """What holds while it is not given, in words."""
     make: tuple[str, Any] | None = None
     """A value that can be made of what is there, and how that is called."""
+    shape: Shape | None = None
+    """What an object holds, or each object of a list."""
 
 
 class Form(Dialog[dict[str, Any]]):
@@ -68,8 +91,12 @@ class Form(Dialog[dict[str, Any]]):
         keeps: bool = False,
         leave: str = "",
         note: Callable[[str, Values], str] = lambda name, values: "",
+        writes: bool = False,
     ) -> None:
-        """`note` is what there is to say of a field with these values, also while it is typed."""
+        """`note` is what there is to say of a field with these values, also while it is typed.
+
+        With `writes` the first field is open at first.
+        """
         leaving = "esc or ctrl+s takes" if keeps else "ctrl+s takes · esc leaves"
         super().__init__(title, f"enter edits · D leaves it out · v JSON · tab next · {leaving}")
         self._fields = {field.name: field for field in fields}
@@ -84,6 +111,7 @@ class Form(Dialog[dict[str, Any]]):
         self._leave = leave
         """What a row says that leaves it, where there is one."""
         self._note = note
+        self._writes = writes
         self._editing: Field | None = None
 
     def body(self) -> list[Widget]:
@@ -93,6 +121,11 @@ class Form(Dialog[dict[str, Any]]):
         self._input = LineInput(id="line", classes=HOLDS_KEYS, select_on_focus=False)
         self._input.display = False
         return [self._lines, self._input]
+
+    def on_mount(self) -> None:
+        """Begin to type, in a form that begins with it."""
+        if self._writes:
+            self.call_after_refresh(self.action_edit)
 
     def redraw(self, says: str | None = None) -> None:
         """Show the values as they are now, and what is to be said above the last row."""
@@ -143,6 +176,10 @@ class Form(Dialog[dict[str, Any]]):
                 self._set(one, {None: True, True: False, False: None}[self.values.get(name)])
             elif one.kind in ("choice", "several"):
                 self._choose(one)
+            elif one.kind == "object" and one.shape is not None:
+                self.fill(one, self.values.get(name) or {})
+            elif one.kind == "objects" and one.shape is not None:
+                self._list(one, one.shape)
             elif one.make is not None and name not in self.values:
                 self._offer_made(one, *one.make)
             elif one.kind in _IN_LINES or "\n" in str(self.values.get(name)):
@@ -150,7 +187,8 @@ class Form(Dialog[dict[str, Any]]):
             else:
                 self._editing = one
                 value = self.values.get(name)
-                self._begun = "" if value is None else safe_line(shown_value(value))
+                shown = written_value if one.kind == "value" else lambda kind, value: shown_value(value)
+                self._begun = "" if value is None else safe_line(shown(one.kind, value))
                 self._input.value = self._begun
                 self._input.select_all()
                 self._input.display = True
@@ -167,6 +205,26 @@ class Form(Dialog[dict[str, Any]]):
                 self._set(one, list(choice) if several else choice)
 
         self.app.push_screen(Menu(one.name, entries, several=several), chosen)
+
+    def fill(self, one: Field, before: Values) -> None:
+        """Write an object in a form of its own."""
+        shape = one.shape
+        assert shape is not None
+
+        def filled(values: dict[str, Any] | None) -> None:
+            if values is not None:
+                self._set(one, shape.written(before, values))
+
+        self.app.push_screen(object_form(one.name, shape, before), filled)
+
+    def _list(self, one: Field, shape: Shape) -> None:
+        """Write the objects of a list, each in a form of its own."""
+
+        def listed(entries: dict[str, Any] | None) -> None:
+            if entries is not None:
+                self._set(one, list(entries.values()))
+
+        self.app.push_screen(ListForm(one.name, shape, self.values.get(one.name) or (), says=one.about), listed)
 
     def _offer_made(self, one: Field, name: str, value: Any) -> None:
         """Offer a value that can be made of what is there, next to writing one."""
@@ -267,7 +325,11 @@ class Form(Dialog[dict[str, Any]]):
             return
         self._lines.action_step(way)
         following = self._fields.get(str(self._lines.key))
-        if typing and following is not None and following.kind not in ("yes", "choice", "several", *_IN_LINES):
+        if (
+            typing
+            and following is not None
+            and following.kind not in ("yes", "choice", "several", "object", "objects", *_IN_LINES)
+        ):
             self.action_edit()
 
     def action_take(self) -> None:
@@ -305,6 +367,121 @@ class Form(Dialog[dict[str, Any]]):
             self.dismiss(None)
 
 
+def object_form(title: str, shape: Shape, before: Values, done: str = "take it") -> Form:
+    """The form of an object; its answer are the values by their names, which `shape.written` makes an object of."""
+    return Form(
+        title,
+        shape.fields(before),
+        shape.values(before),
+        check=lambda values: shape.faults(shape.written(before, values)),
+        done=done,
+        keeps=True,
+        writes=not before,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """An object to begin with: how it is called, and what it is."""
+
+    name: str
+    value: Mapping[str, Any]
+    about: str = ""
+
+
+class ListForm(Form):
+    """The objects of a list, each in a form of its own; the answer has them in their order."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "add", "add", show=False),
+        Binding("J", "move(1)", "down", show=False),
+        Binding("K", "move(-1)", "up", show=False),
+    ]
+
+    def __init__(
+        self, title: str, shape: Shape, entries: Sequence[Any], *, says: str = "", starts: Sequence[Start] = ()
+    ) -> None:
+        """`starts` are objects that a new entry can be a copy of."""
+        super().__init__(title, (), {}, done="take these", says=says, keeps=True, check=self._faults)
+        self._help = "enter edits · a adds · D deletes · J K move · v JSON · esc or ctrl+s takes"
+        self._shape = shape
+        self._starts = starts
+        self._number(entries)
+        self._given = dict(self.values)
+
+    def on_mount(self) -> None:
+        """An empty list begins with its first entry."""
+        if not self.values:
+            self.call_after_refresh(self.action_add)
+
+    def _faults(self, values: Values) -> Faults:
+        faults = {}
+        for name, value in values.items():
+            if isinstance(value, dict) and (wrong := self._shape.faults(value)):
+                faults[name] = "; ".join(f"{inner}: {text}" if inner else text for inner, text in wrong.items())
+        return faults
+
+    def _number(self, entries: Sequence[Any], at: int | None = None) -> None:
+        """Show these entries, each by its number, with the cursor on one."""
+        self.values = {str(number): value for number, value in enumerate(entries, 1)}
+        self._fields = {
+            name: Field(name, "object" if isinstance(value, dict) else "value", shape=self._shape)
+            for name, value in self.values.items()
+        }
+        if at is not None:
+            self._lines.show(self._rows, at=str(min(at, len(entries)) or DONE))
+
+    def _set(self, one: Field, value: Any) -> None:
+        self._put(int(one.name), value)
+
+    def _put(self, number: int, value: Any, *, new: bool = False) -> None:
+        """Write an entry, or take it away; a new one comes before the one that has its number."""
+        entries = list(self.values.values())
+        entries[number - 1 : number - 1 if new else number] = [] if value is None else [value]
+        self._number(entries, number)
+
+    def action_add(self) -> None:
+        """Add an entry after the one under the cursor: an empty one, or a copy of a start."""
+        at = int(self._lines.key) if isinstance(self._lines.key, str) else len(self.values)
+
+        def chosen(choice: Any) -> None:
+            if choice == "empty":
+                self._fill(at + 1, {}, new=True)
+            elif isinstance(choice, int):
+                self._put(at + 1, dict(self._starts[choice].value), new=True)
+
+        if not self._starts:
+            self._fill(at + 1, {}, new=True)
+            return
+        entries = [Entry(number, one.name, one.about, one.about) for number, one in enumerate(self._starts)]
+        empty = Entry("empty", "an empty one", "every field is written by hand")
+        self.app.push_screen(Menu(f"add to {self._heading}", [*entries, empty]), chosen)
+
+    def fill(self, one: Field, before: Values) -> None:
+        self._fill(int(one.name), before)
+
+    def _fill(self, number: int, before: Values, *, new: bool = False) -> None:
+        """Write an entry in a form; a new one is added once it is taken."""
+
+        def filled(values: dict[str, Any] | None) -> None:
+            if values is not None:
+                self._put(number, self._shape.written(before, values), new=new)
+
+        self.app.push_screen(object_form(f"{self._heading} {number}", self._shape, before), filled)
+
+    def action_move(self, way: int) -> None:
+        """Move the entry under the cursor."""
+        if isinstance(self._lines.key, str):
+            entries, at = list(self.values.values()), int(self._lines.key) - 1
+            there = min(max(at + way, 0), len(entries) - 1)
+            entries.insert(there, entries.pop(at))
+            self._number(entries, there + 1)
+
+    def _rows(self, width: int) -> list[Row]:
+        none = [] if self.values else [row(("  none yet; a adds one", "dim")), row()]
+        return [*none, *super()._rows(width)]
+
+
 class _Step:
     """The key of a row below the fields."""
 
@@ -322,12 +499,18 @@ _IN_LINES: Mapping[Kind, str] = {"list": " · one a line", "map": " · name: val
 """Kinds that are written in a box of their own, and how."""
 
 
+_NOT_TYPED = frozenset((*_IN_LINES, "yes", "choice", "several", "object", "objects"))
+"""Kinds that are not typed in the line of the form."""
+
+
 def written_value(kind: Kind, value: Any) -> str:
     """A value as it is written in a box of its own."""
     if kind == "list":
         return "\n".join(value)
     if kind == "map":
         return "\n".join(f"{name}: {_plain(part)}" for name, part in value.items())
+    if kind == "value":
+        return _plain(value)
     return _pretty(value) if kind == "json" else str(value)
 
 
@@ -377,6 +560,10 @@ def shown_value(value: Any) -> str:
         return value
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ", ".join(value)
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return f"{len(value)}: " + " · ".join(map(shown_value, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {shown_value(part)}" for name, part in value.items())
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -393,6 +580,8 @@ def read_value(kind: Kind, text: str) -> tuple[Any, str | None]:
         return [line for line in text.split("\n") if line.strip()], None
     if kind == "map":
         return _read_map(text)
+    if kind == "value":
+        return _read_part(text), None
     if kind == "json":
         try:
             return strictjson.loads(text), None
