@@ -10,9 +10,9 @@ import resource
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import RefusedFile, real_path
 
 FOLDER = ".evals"

@@ -7,9 +7,10 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
+
+from tui_evals.light_records import dataclass
 
 T = TypeVar("T")
 

@@ -9,8 +9,9 @@ import termios
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
+
+from tui_evals.light_records import dataclass
 
 PATIENCE = 0.5
 """Seconds after which a terminal that says nothing is left alone; most say all within a round trip."""

@@ -14,9 +14,11 @@ import json
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, overload
+
+from tui_evals.light_records import dataclass
 
 VERSION = 1
 Which: TypeAlias = Literal["last", "all"]

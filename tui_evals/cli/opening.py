@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_evals.cli.output import Stop
 from tui_evals.datasets.discover import ENDINGS, dataset_named, project_root
 from tui_evals.datasets.paths import DatasetError
+from tui_evals.light_records import dataclass
 
 
 def is_dataset(word: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, comb, fsum
 from pathlib import Path
 from typing import Any, get_args
@@ -32,6 +32,7 @@ from tui_evals.compare.sides import (
     without_calls,
 )
 from tui_evals.compare.verdicts import p_phrase
+from tui_evals.light_records import dataclass
 from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow

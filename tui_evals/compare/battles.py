@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, inf, log, log1p, sqrt
 from statistics import fmean
 
 from tui_evals.compare.verdicts import chance, chance_phrase, power_phrase
 from tui_evals.figures import MORE_ITEMS, NORMAL_95, Interval, mean_interval, sample_of
+from tui_evals.light_records import dataclass
 from tui_evals.store.battles import Bout, Winner
 
 from .measures import LEVEL, MeasuredDifference

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow
 from tui_evals.store.rows import references

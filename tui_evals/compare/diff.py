@@ -7,11 +7,12 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, islice, zip_longest
 from operator import itemgetter
 from typing import Any, Literal
 
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 MAX_DEPTH = 24  # levels that get lines of their own; what is deeper stands on one line

@@ -9,13 +9,13 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from math import fsum
 from operator import attrgetter
 from typing import Literal, get_args
 
 from tui_evals.compare.runs import Comparison
 from tui_evals.compare.sides import Kind
+from tui_evals.light_records import dataclass
 from tui_evals.store.baselines import baseline_of
 from tui_evals.store.failures import Failure, FailureGroup, FailureGroups
 from tui_evals.store.reader import Reader

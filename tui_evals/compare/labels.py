@@ -6,13 +6,14 @@ import shlex
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from math import sqrt
 from typing import Any, Literal, NamedTuple
 
 from tui_evals.compare.statistics import percent
 from tui_evals.figures import MORE_ITEMS, NORMAL_95, Figure, Interval, Sample, pass_rate
+from tui_evals.light_records import dataclass
 from tui_evals.store.figures import Judged
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord

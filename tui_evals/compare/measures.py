@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isclose
 from statistics import fmean
 from typing import NamedTuple
 
 from tui_evals.compare.sides import Answer, CellKey, Kind, RunAnswers, TurnOutcome, repeat_verdicts
 from tui_evals.figures import Figure, Interval, difference_interval, pass_rate, sample_of
+from tui_evals.light_records import dataclass
 from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerStatus
 from tui_evals.text.measures import Measure, common_measure, parse_measure

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import comb, fsum, sqrt
 from typing import Any
 
 from tui_evals.compare.sides import TurnOutcome, column_name, repeat_verdicts
+from tui_evals.light_records import dataclass
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, get_args
@@ -39,6 +39,7 @@ from tui_evals.compare.sides import (
 )
 from tui_evals.figures import Figure
 from tui_evals.garbage import garbage_collection_paused
+from tui_evals.light_records import dataclass
 from tui_evals.store.calls import Spent
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow

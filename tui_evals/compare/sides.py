@@ -7,11 +7,12 @@ import json
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.calls import Spent
 from tui_evals.store.figures import ComparedFields, JudgedFields
 from tui_evals.store.reader import Reader

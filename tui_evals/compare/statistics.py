@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, comb, erfc, frexp, fsum, isfinite, ldexp, log2, sqrt
 from operator import add
 from random import Random
 from statistics import NormalDist
+
+from tui_evals.light_records import dataclass
 
 
 def check_finite(values: Sequence[float]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from statistics import fmean
 from typing import Any, Literal, TypeVar
@@ -22,6 +22,7 @@ from tui_evals.compare.sides import (
 )
 from tui_evals.compare.verdicts import difference_sentence, measured_sentence
 from tui_evals.figures import Figure, Interval
+from tui_evals.light_records import dataclass
 from tui_evals.store.filters import Filter, Term
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow

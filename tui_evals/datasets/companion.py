@@ -7,10 +7,10 @@ beside a file that has changed since is known for it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.text import strictjson
 

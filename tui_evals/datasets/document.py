@@ -7,7 +7,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path as File
 from typing import Any, Literal, cast
@@ -16,6 +16,7 @@ from tui_evals.datasets import rows
 from tui_evals.datasets.companion import read_companion
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, LineError, Path, Problem
 from tui_evals.datasets.yaml_lines import Places, line_in, places_in
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.text import strictjson
 from tui_evals.text.yamls import YamlError, load_yaml

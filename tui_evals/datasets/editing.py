@@ -7,7 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.datasets.merging import Merge, Patch, merge, patch_between, splice
 from tui_evals.datasets.paths import CURRENT_VERSION, CannotEdit, Data, pretty_json, same_data
 from tui_evals.files import CannotSave, make_folder
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 from .document import Document, dialect_of_name, digest_of, load

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from tui_evals.datasets import paths, steps
 from tui_evals.datasets.paths import CannotEdit, Data, Path, get_at
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe

@@ -6,11 +6,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
 
 from tui_evals.datasets.paths import Data, Problem, place_in_words, same_data
+from tui_evals.light_records import dataclass
 from tui_evals.text.safe import safe_line
 
 from .document import Document, load

@@ -10,12 +10,13 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.discover import make_project, project_of
 from tui_evals.files import CannotSave, UnsafeFile, check_private, make_private_folder, write_atomically
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line

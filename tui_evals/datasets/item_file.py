@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from tui_evals.datasets.paths import CannotEdit, Problem, get_at, path_text, pretty_json, same_data
+from tui_evals.light_records import dataclass
 from tui_evals.text.safe import safe_line
 from tui_evals.text.yamls import YamlError, load_mapping, write_yaml
 

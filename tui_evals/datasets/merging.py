@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from operator import is_
 from typing import Any, Final, Literal
 
 from tui_evals.datasets.paths import DOCUMENT_FIELDS, UNIT_FIELDS, Data, Path, remove_at, same_data, set_at, with_field
+from tui_evals.light_records import dataclass
 
 
 class _Absence(Enum):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, get_args
 
 from tui_evals.datasets.paths import MAX_TURNS, CannotEdit, Data, Path, Role
+from tui_evals.light_records import dataclass
 
 Shape = Literal["pairs", "messages", "texts", "tools"]
 

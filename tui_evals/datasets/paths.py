@@ -7,12 +7,12 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 from operator import is_
 from typing import Any, Literal, NamedTuple
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.safe import safe_line
 
 CURRENT_VERSION = "1.11.0"

@@ -121,7 +121,7 @@ def _message_sections(messages: Sequence[Message], places: Places) -> tuple[Sect
 
 _PLAIN_WORDS = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]*[A-Za-z0-9.])*")
 _YAML_KEYWORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
-_NOT_IN_BLOCKS = re.compile(r"[^\n\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_BLOCKS = r"[^\n\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 
 
 def github_text(document: Mapping[str, Any]) -> str:
@@ -145,7 +145,7 @@ def _yaml_styled(value: Any) -> Any:
     from ruamel.yaml.scalarstring import LiteralScalarString
 
     value = _encodable(value)
-    if "\n" in value and not _NOT_IN_BLOCKS.search(value):
+    if "\n" in value and not re.search(_NOT_IN_BLOCKS, value):
         return LiteralScalarString(value)
     return _quote_unless_plain(value)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from tui_evals.datasets import rows
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem, pretty_json, rewrite_json
 from tui_evals.files import CannotSave, write_atomically
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 
 from .document import MAX_BYTES, Document, digest_of, load

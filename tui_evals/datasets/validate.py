@@ -6,7 +6,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path as FilePath
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from tui_evals.datasets.matrix import matrix_problems
 from tui_evals.datasets.merging import splice
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Path, Problem
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.names import did_you_mean
 
@@ -78,7 +78,7 @@ def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = (
     return Checker().validate(document, catalogue, custom)
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _ItemCheck:
     """What is wrong with one item, whatever stands around it; paths begin at the item."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.paths import Path
+from tui_evals.light_records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

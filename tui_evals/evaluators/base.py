@@ -7,14 +7,14 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib.util import find_spec
 from inspect import isawaitable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.error_text import last_frames
 from tui_evals.text.measures import Measure, parse_measure
@@ -101,7 +101,7 @@ class Evidence:
         return tuple(dict.fromkeys((*first, *self.alternatives)))
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Score:
     """The record of one evaluator: `result` is None where nothing says what passes."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.chats import chat_to_text
 
 from .base import Ask, Evidence, Question

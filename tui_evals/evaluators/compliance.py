@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.text.chats import Prompty, PromptyError, parse_prompty
 from tui_evals.text.measures import Measure

@@ -8,7 +8,7 @@ import json
 import math
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -20,6 +20,7 @@ from typing import ClassVar, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.text.templates import TemplateError, fill_template, template_fields
 from tui_evals.text.yamls import YamlError, load_yaml

@@ -18,13 +18,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from tui_evals.interpreter import python_command
+from tui_evals.light_records import dataclass
 
 from . import isolation
 from .base import (

@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Generic, TypeVar
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.chats import Prompty, parse_prompty, render_messages
 from tui_evals.text.model_output import ENDINGS, ending_word
 from tui_evals.text.templates import template_variables

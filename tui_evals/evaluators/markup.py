@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from html.parser import HTMLParser
 from importlib import import_module
 from typing import Any, ClassVar
 from xml.parsers import expat
 
 from pydantic import Field, field_validator
+
+from tui_evals.light_records import dataclass
 
 from .base import CannotJudge, Evaluator, Evidence, Options, Score, is_installed, verdict_score
 from .values import quoted, quoted_list

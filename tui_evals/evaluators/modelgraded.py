@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from string import Formatter
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.chats import chat_to_text, is_chat
 from tui_evals.text.measures import Measure
 from tui_evals.text.yamls import load_mapping

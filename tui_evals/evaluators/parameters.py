@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 Form = Literal["json"] | Mapping[str, Any]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from tui_evals.light_records import dataclass
 
 _SHORT = 40
 _SLOW = 30_000

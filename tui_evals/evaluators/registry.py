@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.evaluators.libraries.location import is_library_metric
+from tui_evals.light_records import dataclass
 from tui_evals.text.names import did_you_mean
 
 from .trust import Trust

@@ -17,12 +17,13 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 from weakref import WeakKeyDictionary
 
 from tui_evals.interpreter import python_command
+from tui_evals.light_records import dataclass
 
 from . import isolation
 from .base import CannotJudge

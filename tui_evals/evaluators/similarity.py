@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.measures import Measure
 from tui_evals.text.model_output import cosine, unpack_vector
 

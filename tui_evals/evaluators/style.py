@@ -8,13 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.measures import Measure
 from tui_evals.text.names import did_you_mean
 

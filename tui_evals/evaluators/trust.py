@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from platformdirs import user_state_path
 
 from tui_evals.files import write_private_json
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes, read_text
 
 MAX_FILES = 1_000

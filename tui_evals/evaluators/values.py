@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import thread_time
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.patterns import PatternTimeout
 
 from .base import Evidence, Misconfigured, as_text, response_values

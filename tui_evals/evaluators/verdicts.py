@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.measures import Measure, plain_number
 
 from .base import Evaluator, Evidence, JudgedOptions, Options, Score, measured_score, skipped_score

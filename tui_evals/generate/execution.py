@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from tui_evals.generate.dataset import dataset_path
 from tui_evals.generate.folder import LARGEST
 from tui_evals.generate.pipeline import Step
 from tui_evals.generate.work import PROMPT, Generation
+from tui_evals.light_records import dataclass
 from tui_evals.present.generations import outdated_note, step_message, stopped_sentence
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.activities import ActivityRecord, Progress, recorded_activity

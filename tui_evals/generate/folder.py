@@ -7,7 +7,6 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from tui_evals.files import CannotSave, make_folder, write_atomically
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text import strictjson
 

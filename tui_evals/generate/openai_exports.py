@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from tui_evals.generate.folder import Test, Truth
 from tui_evals.generate.replies import model_slug
 from tui_evals.generate.reviewing import BAD_SCORE
 from tui_evals.generate.work import ONLY_INPUT, Subject, Unbindable, bind_inputs
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.text.chats import Prompty, PromptyError, Section, parse_prompty
 from tui_evals.text.templates import TemplateError, render_template

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ from tui_evals.generate.folder import Test, UnreadableFile, chunk_rules, number_
 from tui_evals.generate.openai_exports import PromptFacts, all_exports
 from tui_evals.generate.work import PROMPT, Generation, Options
 from tui_evals.generate.writing import baseline_tests, name_tests
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Left, Unavailable, why_left_open
 from tui_evals.runs.executors.base import Stopped

@@ -7,10 +7,11 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from tui_evals.generate.folder import Test
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)

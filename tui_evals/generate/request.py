@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tui_evals.generate.work import (
     saved_options,
     split_names,
 )
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text, resolved
 from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.errors import CannotPlan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tui_evals.evaluators.base import Ask, CannotJudge, Evidence, Question, evaluate
@@ -22,6 +22,7 @@ from tui_evals.generate.folder import (
     rule_lines,
 )
 from tui_evals.generate.work import Generation, Unbindable, bind_inputs, make_each
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.targets.model_table import judging_params

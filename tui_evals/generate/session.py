@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tui_evals.datasets.paths import CURRENT_VERSION
 from tui_evals.files import fit_calls
 from tui_evals.generate.folder import RECORD, GenerationFolder, UnreadableFile, short_hash
 from tui_evals.generate.work import Models, Subject
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.engine import STOPPED
 from tui_evals.runs.limits import Budget

@@ -6,7 +6,7 @@ import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -28,6 +28,7 @@ from tui_evals.generate.folder import (
     short_hash,
 )
 from tui_evals.generate.replies import is_refusal
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.store.records import AnswerRecord

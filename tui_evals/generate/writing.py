@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.prompts import Scenario
@@ -21,6 +20,7 @@ from tui_evals.generate.replies import (
     tidy_rules,
 )
 from tui_evals.generate.work import CREATIVE, MAX_RULES, Generation, PromptInput, make_each
+from tui_evals.light_records import dataclass
 from tui_evals.text.safe import csv_line
 
 _INVERSE_ATTEMPTS = 4

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.light_records import dataclass
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, ScoreRecord

@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.datasets.discover import make_project
 from tui_evals.files import CannotSave
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import RefusedFile, real_path
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader

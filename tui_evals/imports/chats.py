@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from tui_evals.datasets.model import Message
 from tui_evals.datasets.parts import item_of_messages
 from tui_evals.datasets.paths import CannotEdit, Data, DatasetError, Layout, Path, Problem, with_field
 from tui_evals.datasets.validate import problem_of
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 _FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name")

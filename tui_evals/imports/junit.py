@@ -5,10 +5,10 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_head
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, ScoreRecord

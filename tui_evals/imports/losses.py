@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from tui_evals.light_records import dataclass
 
 Kind = Literal["carried", "changed", "left out"]
 KINDS: tuple[Kind, ...] = ("left out", "changed", "carried")

@@ -7,11 +7,12 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, field, fields, is_dataclass
 from itertools import groupby
 from typing import Any, Literal
 
 from tui_evals.datasets.model import Dataset, Item
+from tui_evals.light_records import dataclass
 from tui_evals.runs.engine import sign
 from tui_evals.runs.execution import Terms
 from tui_evals.runs.plan import item_names

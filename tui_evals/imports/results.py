@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset, with_lines
+from tui_evals.light_records import dataclass
 from tui_evals.reports.results import TRANSCRIPT
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.runs.scoring import FORMAT_KEY

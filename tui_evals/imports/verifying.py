@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Ask, Evidence, JudgingStopped, Question
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import UnknownEvaluator, with_prompt_metrics
+from tui_evals.light_records import dataclass
 from tui_evals.runs.approving import missing_permissions
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.judges import Judges, judge_configs, needed_judges, with_embedder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
 from tui_evals.datasets.companion import companion_of
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import open_file, read_bytes
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError

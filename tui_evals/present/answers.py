@@ -6,9 +6,10 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.present.figures import exact_time, local_time, short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
 from tui_evals.store.answer_facts import FACTS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite, isinf
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.figures import Interval
+from tui_evals.light_records import dataclass
 from tui_evals.present.figures import local_time
 from tui_evals.present.runs import pace_parts
 from tui_evals.runs.battle import BattlePlan, BattleState, Duel

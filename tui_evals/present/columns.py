@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import nlargest
 from itertools import takewhile
 from unicodedata import east_asian_width
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.names import numbered
 from tui_evals.text.safe import safe, safe_line
 

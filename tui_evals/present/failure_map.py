@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.compare.failure_map import Change, Cluster, FailureMap, read_failure_map
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import answer_name, complaints, expected_text, plain_reason, prompt_text
 from tui_evals.present.columns import fit, table, wrap
 from tui_evals.store.filters import parse_filter

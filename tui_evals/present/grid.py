@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.compare.statistics import percent
 from tui_evals.figures import Figure
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import short_names
 from tui_evals.present.figures import column_measures, interval_text
 from tui_evals.present.runs import Column, Cost, column_names, run_cost

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_evals.compare.statistics import percent
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import table
 from tui_evals.store.figures import GROUPINGS, AnswerGroup
 from tui_evals.store.reader import Reader

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from tui_evals.light_records import dataclass
 from tui_evals.runs.approving import AgreedPermissions, PermissionRequest
 from tui_evals.text.safe import safe_line
 

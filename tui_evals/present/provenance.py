@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from tui_evals.light_records import dataclass
 from tui_evals.present.figures import local_time
 from tui_evals.provenance.canonical import Change
 from tui_evals.provenance.chain import Kind, Link, Record

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.present.figures import figure_data, rate_text
 from tui_evals.present.status import Look, final_count, run_look, status_counts, status_phrase
 from tui_evals.runs.status import GENERATION, next_command

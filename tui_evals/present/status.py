@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.records import LIVE_STATUSES, OVER_STATUSES, AnswerStatus, RunRow, RunStatus, Totals
 
 Tone = Literal["", "ok", "bad", "warn", "error", "busy", "dim"]

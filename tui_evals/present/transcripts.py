@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Literal, overload
 
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import pretty_json
 from tui_evals.store.records import AnswerRecord, transcript_of
 from tui_evals.text import strictjson

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
+
+from tui_evals.light_records import dataclass
 
 FORM = 1
 """The form in which is signed now."""

@@ -15,13 +15,13 @@ import tempfile
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from platformdirs import user_config_path, user_state_path
 
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 
 from .canonical import canonical, digest_of

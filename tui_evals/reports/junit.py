@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from tui_evals.compare.diff import DiffGap, DiffRow, side_by_side, unified_diff
 from tui_evals.compare.sides import column_name
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.paths import DatasetError
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import answer_name, complaints, prompt_text, reference_text, shortened, skipped_text
 from tui_evals.present.figures import column_measures, run_measures, skipped_sentence
 from tui_evals.present.gates import gate_texts

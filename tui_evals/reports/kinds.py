@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from tui_evals.light_records import dataclass
 from tui_evals.plugins import Plugins, installed, installed_named, offered
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow

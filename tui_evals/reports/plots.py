@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 from tui_evals.compare.statistics import BINS, histograms
+from tui_evals.light_records import dataclass
 
 METER = 120
 WIDTH, HEIGHT = 220, 44

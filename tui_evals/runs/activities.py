@@ -7,9 +7,10 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.runs.store_trouble import Storing
 from tui_evals.store.activities import ActivityKind, Order, activity_lock, order_of, plan_activity, progress_step
 from tui_evals.store.database import StoreError

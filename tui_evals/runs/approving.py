@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -25,6 +25,7 @@ from tui_evals.evaluators.libraries.location import LIBRARIES
 from tui_evals.evaluators.libraries.metric import LibraryMetric
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, engine_evaluators
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.experiments import Experiment, readable_experiments, with_experiment

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.evaluators.judging import CUT_OFF
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.runs.executors.base import Ledger, Stopped
 from tui_evals.runs.limits import BudgetSpent, Reservations, most_it_can_cost, reading_costs
 from tui_evals.runs.prompting import has_files, with_files
@@ -48,7 +48,7 @@ current_phase: ContextVar[str] = ContextVar("current_phase", default="")
 _UNSEEN = nullcontext()
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimedReply:
     """A reply with what asking for it took."""
 

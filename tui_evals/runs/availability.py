@@ -14,9 +14,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Literal
 
+from tui_evals.light_records import dataclass
 from tui_evals.runs.executors.base import Stopped, WaitCut
 from tui_evals.runs.limits import Gate, Limits, own_delay
 from tui_evals.store.records import StopCode, Wait
@@ -133,51 +133,43 @@ class Availability:
         TargetError: the question is broken. Unavailable: the target cannot be asked. Without a `probe`, as for code
         that may do anything, every failure is one of the question, but for a target that never answered.
         """
+        made = tries = met = 0
+        known = self._outages
         try:
-            return await self._persist(attempt, probe, note_wait)
+            while True:
+                made, tries = made + 1, tries + 1
+                await self._let_in()
+                try:
+                    outcome = await attempt(made)
+                finally:
+                    self._gate.leave()
+                if isinstance(outcome, Reply):
+                    self._gate.succeeded(
+                        outcome.usage.input_tokens + outcome.usage.output_tokens if outcome.usage else 0
+                    )
+                    self._note_answer()
+                    return outcome, made
+                outcome.attempts = made
+                self._weigh(outcome)
+                most = self._most_attempts(outcome)
+                if probe is None:
+                    if tries >= most:
+                        raise self._unprobed(outcome)
+                elif tries >= most or not outcome.retryable or self._seems_gone(outcome):
+                    await self._look(outcome, probe, note_wait)
+                if self._outages > known:
+                    known, tries, met = self._outages, 0, met + 1
+                    if met > MOST_OUTAGES:
+                        raise outcome
+                    continue
+                if tries >= most:
+                    raise outcome
+                delay = max(outcome.retry_after or 0.0, own_delay(tries, self._config.max_wait))
+                note_wait(self._wait(outcome.code, delay, tries + 1, most))
+                await self._gate.rest(delay)
         except WaitCut:
             self.demand()  # that is why the wait was cut
             raise
-
-    async def _persist(self, attempt: Attempt, probe: Probe | None, note_wait: NoteWait) -> tuple[Reply, int]:
-        made = tries = met = 0
-        known = self._outages
-        while True:
-            made, tries = made + 1, tries + 1
-            outcome = await self._attempted(attempt, made)
-            if isinstance(outcome, Reply):
-                return outcome, made
-            outcome.attempts = made
-            self._weigh(outcome)
-            most = self._most_attempts(outcome)
-            if probe is None:
-                if tries >= most:
-                    raise self._unprobed(outcome)
-            elif tries >= most or not outcome.retryable or self._seems_gone(outcome):
-                await self._look(outcome, probe, note_wait)
-            if self._outages > known:
-                known, tries, met = self._outages, 0, met + 1
-                if met > MOST_OUTAGES:
-                    raise outcome
-                continue
-            if tries >= most:
-                raise outcome
-            delay = max(outcome.retry_after or 0.0, own_delay(tries, self._config.max_wait))
-            note_wait(self._wait(outcome.code, delay, tries + 1, most))
-            await self._gate.rest(delay)
-
-    async def _attempted(self, attempt: Attempt, number: int) -> Reply | TargetError:
-        """What came of an attempt, made when there is a place for it and nobody looks whether the target is there."""
-        await self._let_in()
-        try:
-            outcome = await attempt(number)
-        finally:
-            self._gate.leave()
-        if isinstance(outcome, Reply):
-            usage = outcome.usage
-            self._gate.succeeded(usage.input_tokens + usage.output_tokens if usage else 0)
-            self._note_answer()
-        return outcome
 
     async def _let_in(self) -> None:
         while True:

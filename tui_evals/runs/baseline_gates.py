@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tui_evals.compare.baseline import (
     SharedItem,
@@ -20,6 +19,7 @@ from tui_evals.compare.measures import LEVEL, MeasuredDifference, RunDifference
 from tui_evals.compare.runs import ComparedLine, Comparison, read_comparison
 from tui_evals.compare.verdicts import difference_sentence, measured_sentence
 from tui_evals.figures import Figure, Interval
+from tui_evals.light_records import dataclass
 from tui_evals.runs.gate_checks import JUDGED, MOST_NAMED, by_rules, count_answers, gate_verdict, missing_check
 from tui_evals.runs.gate_options import Gates
 from tui_evals.store.reader import Reader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, groupby
 from typing import Any
 
@@ -25,6 +25,7 @@ from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_columns, read_co
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.files import fit_calls
+from tui_evals.light_records import dataclass
 from tui_evals.runs.activities import ActivityRecord, Progress
 from tui_evals.runs.engine import STOPPED, ExecutionEnd
 from tui_evals.runs.errors import CannotPlan

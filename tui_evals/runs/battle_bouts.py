@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.base import Ask, CannotJudge
 from tui_evals.evaluators.battling import BattleAnswer, Place, ask_preference, battle_question
+from tui_evals.light_records import dataclass
 from tui_evals.runs.engine import ExecutionEnd
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.executors.base import Stopped

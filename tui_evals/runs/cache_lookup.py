@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import EMBEDDER, Ask, CannotJudge, Evidence, Question, evaluate, note_choices
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import only_asks
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, kept_choices, kept_key
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.local import request_for_turn

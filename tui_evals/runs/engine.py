@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from types import MappingProxyType
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
 from tui_evals.interpreter import upgrade_sentence
+from tui_evals.light_records import dataclass
 from tui_evals.provenance.chain import Kind
 from tui_evals.runs.asking import RECIPE, REPLY, PricedTarget, close_all
 from tui_evals.runs.availability import Left, Unavailable, why_left_open

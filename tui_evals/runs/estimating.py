@@ -11,13 +11,13 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
 from tui_evals.datasets.attachments import PART, is_text_type
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.resolve import EffectiveEvaluator
+from tui_evals.light_records import dataclass
 from tui_evals.runs.cache_lookup import Foresight, KnownTurns, known_turns
 from tui_evals.runs.judges import judge_configs
 from tui_evals.runs.plan import Plan

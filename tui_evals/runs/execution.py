@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.files import Calls, fit_calls
+from tui_evals.light_records import dataclass
 from tui_evals.runs.approving import demand, missing_permissions
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Room

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -24,6 +24,7 @@ from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.prompts import is_prompt
 from tui_evals.datasets.validate import problem_of
 from tui_evals.datasets.yaml_lines import line_in, places_in
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_head, read_text, resolved
 from tui_evals.runs.gate_options import OPTIONS
 from tui_evals.runs.project import Project

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 
 from tui_evals.compare.statistics import percent
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.figures import Figure, mean_interval, pass_rate, sample_of
+from tui_evals.light_records import dataclass
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.scoring import Column, item_scores
 from tui_evals.runs.status import weighted_mean

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.records import RunRow
 
 LEVEL = 0.05

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tui_evals.light_records import dataclass
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.gate_checks import AskedAnswers, answer_checks, ask_answers, count_answers, no_answer_sentence
 from tui_evals.runs.gate_options import Gates

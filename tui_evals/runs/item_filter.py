@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.filters import STATUS_WORDS, FilterError, Term, parse_filter
 from tui_evals.store.records import AnswerStatus
 

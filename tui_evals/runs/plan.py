@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import Rubric
 from tui_evals.evaluators.base import EMBEDDER, Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.light_records import dataclass
 from tui_evals.runs.errors import CannotPlan, MissingEmbedder, MissingJudge
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.store.records import PlannedAnswer

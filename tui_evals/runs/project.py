@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from tui_evals.datasets.discover import make_project
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
+from tui_evals.light_records import dataclass
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.store import identity
 from tui_evals.store.connection import why_read_only

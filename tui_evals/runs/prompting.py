@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tui_evals.datasets.model import Dataset, Item, Message, Turn
 from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.datasets.validate import with_lines
+from tui_evals.light_records import dataclass
 from tui_evals.store.records import AnswerRecord, answer_steps
 from tui_evals.targets.base import AttachedFile, Request, TargetError
 from tui_evals.text.chats import Prompty, Section, content_text, parse_prompty, render_messages

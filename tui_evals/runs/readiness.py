@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -22,6 +21,7 @@ from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.evaluators.registry import Registry
+from tui_evals.light_records import dataclass
 from tui_evals.runs.cache_lookup import conversations
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.judges import judge_configs, targets_behind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import CheckedDataset, dataset_of, document_of_data, rubric_of
 from tui_evals.evaluators.base import Evaluator, JudgingStopped
+from tui_evals.light_records import dataclass
 from tui_evals.runs.approving import demand, find_typed, missing_permissions
 from tui_evals.runs.asking import RECIPE, PricedTarget, current_answer
 from tui_evals.runs.errors import CannotPlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
 from tui_evals.evaluators.rows import tool_call
 from tui_evals.evaluators.shown import CHUNKS, chunk_texts
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.runs.prompting import (
     Chat,
     PromptUnderTest,
@@ -62,7 +62,7 @@ questions: ContextVar[JudgeQuestions | None] = ContextVar("questions", default=N
 """Of what is judged just now; None where no run keeps the replies."""
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """The scores of one answer, and the status and score that follow."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import EMBEDDER, PROVENANCE, CannotJudge, Evaluator, Evidence, verdict_at
 from tui_evals.evaluators.registry import only_asks
+from tui_evals.light_records import dataclass
 from tui_evals.runs.cache_lookup import Foresight
 from tui_evals.runs.judges import judge_configs
 from tui_evals.runs.plan import Plan

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tui_evals.datasets.item_names import range_of
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import CannotEdit
+from tui_evals.light_records import dataclass
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.item_filter import AboutAnswers, ItemFilter, searched_item
 from tui_evals.runs.plan import Plan, limited

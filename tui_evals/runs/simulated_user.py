@@ -8,7 +8,7 @@ judge says, so that a run which is killed in the middle of a conversation asks n
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from tui_evals.datasets.model import SimulatedUser
@@ -22,6 +22,7 @@ from tui_evals.evaluators.judging import (
     shipped_prompt,
     with_fence_notice,
 )
+from tui_evals.light_records import dataclass
 from tui_evals.runs.prompting import messages_of_answer
 from tui_evals.runs.tool_loop import together
 from tui_evals.store.records import AnswerRecord, answer_steps

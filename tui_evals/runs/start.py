@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.validate import CheckedDataset, checked_dataset, rubric_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry
+from tui_evals.light_records import dataclass
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate, estimate_run
 from tui_evals.runs.execution import Job, Terms, check_place, destinations_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from tui_evals.compare.trend import every_run
 from tui_evals.datasets.document import Document
 from tui_evals.evaluators.base import Evaluator
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.runs.project import Project
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.runs.suites import (
@@ -64,7 +63,7 @@ class SuiteRun:
         write_below(root, file, f'{about}, "items": [\n{items}\n]}}\n')
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One case of a run with what came of it; `problem` says why there is no answer or no score."""
 

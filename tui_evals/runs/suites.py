@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +21,7 @@ from tui_evals.datasets.validate import parse_dataset, problem_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.files import CannotSave, UnsafeFile, check_private, make_private_folder, write_atomically
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.text.names import did_you_mean
 

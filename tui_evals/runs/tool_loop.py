@@ -7,9 +7,10 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import REPLY, PricedTarget, cache_key
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.runs.prompting import messages_of_step

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tui_evals.datasets.model import Dataset, Item, ToolResult, Turn
 from tui_evals.datasets.resolve import allowed_tools
 from tui_evals.datasets.validate import problem_of
 from tui_evals.evaluators.tools import contains_json
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, ToolSettings

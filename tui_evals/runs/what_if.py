@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui_evals.datasets.model import Item
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Evaluator
+from tui_evals.light_records import dataclass
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.rescoring import RescoreRequest, Rule, judging_now, prepare_rescore

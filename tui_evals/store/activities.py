@@ -7,10 +7,12 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+from tui_evals.light_records import dataclass
 
 from .locks import alive, run_lock, store_wait
 from .reader import Reader

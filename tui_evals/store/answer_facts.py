@@ -8,9 +8,9 @@ store has to keep also needs a field of `AnswerRow` and a column in `schema.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.records import AnswerRecord, AnswerRow
 from tui_evals.text.measures import compact, duration, money, plain_number, tokens, tokens_per_second
 from tui_evals.text.model_output import ENDINGS, ending_word

@@ -5,9 +5,9 @@ from __future__ import annotations
 import getpass
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import resolved
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer

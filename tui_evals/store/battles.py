@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
 from tui_evals.store.results import battled, fought

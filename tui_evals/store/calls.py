@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from tui_evals.light_records import dataclass
 
 from . import ledger
 from .ledger import Ask, pages

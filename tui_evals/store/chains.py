@@ -11,9 +11,9 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.provenance.canonical import FORM, FORMS, Builder, Change, Statement, canonical, difference, unexpected
 from tui_evals.provenance.chain import DELETIONS, Kind, Link, Record, appended, next_previous, plain_changes
 from tui_evals.provenance.keys import KeyProblem, own_key

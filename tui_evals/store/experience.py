@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from tui_evals.light_records import dataclass
 
 from .reader import Reader
 from .records import RunRow

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.error_text import cause_of
 
 from .ledger import Ask, pages

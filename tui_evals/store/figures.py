@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Literal, NamedTuple, cast
 
 from tui_evals.figures import Sample, sample_of, single_answers
+from tui_evals.light_records import dataclass
 from tui_evals.store import ledger
 from tui_evals.store.ledger import Ask, pages
 from tui_evals.store.records import AnswerStatus, FailureCause

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.model_output import ENDINGS
 from tui_evals.text.names import did_you_mean
 

@@ -10,13 +10,13 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from platformdirs import user_state_path
 
+from tui_evals.light_records import dataclass
 from tui_evals.store import schema
 from tui_evals.store.connection import Connection, open_database
 from tui_evals.store.errors import StoreError, StoreTrouble, TroubleCode, file_identity

@@ -10,11 +10,12 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import add
 from typing import Any, NamedTuple
 
 from tui_evals.figures import Sample
+from tui_evals.light_records import dataclass
 
 from .records import Totals
 

@@ -10,10 +10,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from tui_evals.files import make_private_folder, open_private
+from tui_evals.light_records import dataclass
 from tui_evals.store.errors import StoreError, explained
 from tui_evals.store.errors import StoreTrouble as StoreTrouble
 from tui_evals.store.records import StoreWait

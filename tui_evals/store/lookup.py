@@ -7,11 +7,12 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.answer_facts import INCOMPLETE
 from tui_evals.store.records import MESSAGES_BEFORE, OVER_STATUSES, AnswerRow, RunRow, ScoreRecord, WorkerRow
 from tui_evals.store.rows import (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any, Literal
 
 from tui_evals.figures import Figure, Sample, pass_rate
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.transcript import Transcript, count_steps, plain_transcript, steps_of, transcript_of_steps
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
@@ -64,7 +64,7 @@ class NewRun:
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PlannedAnswer:
     """One turn of one cell: which item, turn, prompt, target and repeat, each by its position from 0."""
 
@@ -79,7 +79,7 @@ class PlannedAnswer:
     category: str = ""
 
 
-@light_record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
     """What came of asking: a text, or an error code and message instead of one."""
 
@@ -138,7 +138,7 @@ def step_count(record: AnswerRecord) -> int:
     return len(record.steps) or (count_steps(record.transcript) if record.transcript is not None else 0)
 
 
-@light_record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRecord:
     """One evaluator's record for one answer in one scoring pass; `key` is its name or label in the dataset."""
 
@@ -161,7 +161,7 @@ CHANGES = "changes"
 """The key in the config of a run for what of the questions to each target and judge was not sent as it stands."""
 
 
-@light_record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
     """One attempt at a target or a judge, whatever came of it."""
 
@@ -187,7 +187,7 @@ class CallRecord:
     """For which phase of a battle or a generation it was."""
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Settled:
     """An answer that is at hand with what judged it, ready to be stored with many others."""
 
@@ -304,7 +304,7 @@ class RunRow:
     """How often an answer of it was judged again by itself: while this and the pass stay, no verdict of it changed."""
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AnswerRow:
     """An answer as lists show it; text and reasons are fetched one by one."""
 

@@ -12,11 +12,11 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.store import chains, identity, ledger
 from tui_evals.store import schema as migrations
 from tui_evals.store.connection import copy_readable, open_database

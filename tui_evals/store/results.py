@@ -6,10 +6,9 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 
 from . import chains
 from .ledger import Touched
@@ -37,7 +36,7 @@ class CacheKey:
     """The key of the run that asked."""
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Scored:
     """What one pass made of an answer, ready to be written."""
 
@@ -48,7 +47,7 @@ class Scored:
     score: float | None
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Answered:
     """An answer ready to be written."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from functools import wraps
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from tui_evals.figures import Figure, Interval, Sample, mean_interval, pass_rate
+from tui_evals.light_records import dataclass
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.model_output import ending_word
 from tui_evals.transcript import decode_at, from_json, long_transcript, read_object, to_json

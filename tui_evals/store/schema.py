@@ -13,11 +13,11 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from tui_evals.light_records import dataclass
 from tui_evals.store import chains, ledger, views
 from tui_evals.store.connection import open_database
 from tui_evals.store.errors import StoreError

@@ -11,13 +11,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
 from tui_evals.files import make_private_folder
 from tui_evals.interpreter import python_command
+from tui_evals.light_records import dataclass
 from tui_evals.store import identity, ledger, schema
 from tui_evals.store.connection import Connection
 from tui_evals.store.database import (

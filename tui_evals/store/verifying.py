@@ -6,10 +6,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.provenance.canonical import Change, difference
 from tui_evals.provenance.chain import DELETIONS, BrokenLink, Link, Record, read_chain
 from tui_evals.provenance.keys import is_signed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from tui_evals.light_records import dataclass
 
 from .reader import Reader
 from .records import RunRow, WorkerRow

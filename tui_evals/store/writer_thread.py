@@ -11,11 +11,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.store import ledger, results
 from tui_evals.store.database import StoreError, StoreTrouble, connect, explained, rescue
 from tui_evals.store.identity import StoreProof
@@ -75,7 +75,7 @@ class _Together:
         return not self.left
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Entry:
     kind: results.Kind
     row: Any

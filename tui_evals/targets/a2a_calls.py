@@ -6,12 +6,13 @@ httpx and the SDK are imported with this module, which is why it is imported whe
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import aiohttp
 import httpx
 from yarl import URL
 
+from tui_evals.light_records import dataclass
 from tui_evals.targets.failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from tui_evals.targets.http_calls import connection_error, read_body
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.text.model_output import Choice
 from tui_evals.transcript import Think, Transcript, Which
 
@@ -74,7 +74,7 @@ MAX_COST = 100_000.0
 """US dollars; a call that is said to cost more is taken for an error."""
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens a call took, as the provider counted them."""
 
@@ -86,7 +86,7 @@ class Usage:
     """Those of the output that the model thought with."""
 
 
-@light_record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """The answer of a target; `cost` is what the target says the call cost, None where it does not say."""
 

@@ -107,14 +107,16 @@ def parse_completion(document: Any) -> Reply:
         raise ValueError("the document is not a chat completion") from None
 
 
-_BESIDE = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "annotations", "images", "audio")
+_BESIDE = dict.fromkeys(
+    ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "annotations", "images", "audio")
+)
 """What a message may hold beside its text and its calls."""
 
 
 def _transcript(message: Mapping[str, Any]) -> Transcript | None:
     """All that a message says, where that is more than a text and calls."""
     content = message.get("content")
-    beside = any(message.get(name) for name in _BESIDE)
+    beside = not _BESIDE.keys().isdisjoint(message) and any(message.get(name) for name in _BESIDE)
     # Some servers want their empty reasoning back with a call.
     is_kept = bool(message.get("tool_calls")) and message.get("reasoning_content") is not None
     if not (beside or is_kept or isinstance(content, list)):

@@ -10,10 +10,11 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 from .answers import last_question, one_line, parse_reply

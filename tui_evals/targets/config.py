@@ -6,12 +6,13 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.files import check_private
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.targets.model_table import similar_model
 from tui_evals.targets.providers import speaks_openai

@@ -7,7 +7,6 @@ import os
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
 from tui_evals.files import CannotSave, check_private, write_atomically
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import FILE, invalid_toml, load_settings

@@ -21,12 +21,13 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from importlib.resources import files
 from random import Random
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.targets.answers import content_text, last_question
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind, Usage
 from tui_evals.text.measures import estimate_tokens

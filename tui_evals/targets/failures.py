@@ -6,11 +6,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
+from tui_evals.light_records import dataclass
 from tui_evals.targets.base import ErrorCode, Fault, Reply, TargetError
 from tui_evals.text.model_output import BLOCKED
 

@@ -28,13 +28,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tui_evals.interpreter import import_from_project, python_command
+from tui_evals.light_records import dataclass
 from tui_evals.sealed_imports import VARIABLE, NotAgreed, Seal, held_to
 from tui_evals.targets.user_code import Lifetime, call, failed, has_lifetime, run
 from tui_evals.text.error_text import last_frames

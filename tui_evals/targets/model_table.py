@@ -9,12 +9,12 @@ import importlib.util
 import json
 import re
 from collections.abc import Collection, Mapping, MutableMapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.targets.base import Price, Request, TargetConfig
 from tui_evals.targets.providers import RESPONSES_PREFIX, asks_responses
 from tui_evals.text.chats import content_text

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
+from tui_evals.light_records import dataclass
 from tui_evals.targets.chat import (
     ENCRYPTED_REASONING,
     begins_answer,

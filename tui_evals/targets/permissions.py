@@ -14,7 +14,7 @@ import secrets
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, Literal
 from platformdirs import user_config_path, user_state_path
 
 from tui_evals.files import check_private, make_private_folder, private_opener, write_private_json
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.targets.chat import SAMPLING_PARAMS
 from tui_evals.targets.providers import PROVIDERS, address_variable, provider_of, speaks_openai, variables_of

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.targets.base import TargetConfig
 
 CHAT_COMPLETIONS = "OpenAI chat completions"

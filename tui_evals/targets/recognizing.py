@@ -13,11 +13,12 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.text.yamls import YamlError, load_yaml
 

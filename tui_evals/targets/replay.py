@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 
 from .answers import parse_tool_calls
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CapturedTurn:
     """The answer of one turn; `text` is None where nothing was captured."""
 
@@ -22,7 +22,7 @@ class CapturedTurn:
     diagnostics: Mapping[str, Any] | None = None
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CapturedItem:
     """The captured turns of one item."""
 

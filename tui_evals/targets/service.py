@@ -13,13 +13,14 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import aiohttp
 from yarl import URL
 
+from tui_evals.light_records import dataclass
 from tui_evals.targets.chat import resolve_reference, url_secrets
 from tui_evals.targets.failures import (
     MAX_BODY,

@@ -17,10 +17,11 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import open_file, read_bytes, read_head
 from tui_evals.sealed_imports import Seal, sealed_variables, sealed_words
 

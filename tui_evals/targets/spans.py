@@ -9,9 +9,10 @@ import base64
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.transcript import (
     Call,
     Document,

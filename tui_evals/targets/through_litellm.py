@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from yarl import URL
 
 from tui_evals.interpreter import forbid_core_dumps
+from tui_evals.light_records import dataclass
 from tui_evals.targets.chat import (
     SAMPLING_PARAMS,
     completion_body,

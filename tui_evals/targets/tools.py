@@ -17,7 +17,6 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +27,7 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from tui_evals.interpreter import import_from_project
+from tui_evals.light_records import dataclass
 from tui_evals.sealed_imports import NotAgreed, held_to
 from tui_evals.targets.answers import one_line
 from tui_evals.targets.base import ConfigurationError, TargetError, ToolSettings

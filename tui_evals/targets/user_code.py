@@ -14,12 +14,13 @@ import traceback
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tui_evals.files import make_private_folder, open_private
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.targets.agent_results import plain_data
 from tui_evals.targets.answers import one_line, parse_reply

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.templates import TemplateError, render_template
 from tui_evals.text.yamls import YamlError, load_mapping

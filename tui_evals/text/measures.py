@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import floor, log10
 from typing import Literal, Protocol, get_args
+
+from tui_evals.light_records import dataclass
 
 Direction = Literal["", "at least", "at most", "exactly", "other than"]
 

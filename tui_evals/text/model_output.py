@@ -9,9 +9,11 @@ import math
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from operator import mul
 from typing import Any
+
+from tui_evals.light_records import dataclass
 
 ENDINGS: Mapping[str, str] = {
     "length": "cut off at the limit of tokens",

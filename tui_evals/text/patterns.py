@@ -7,9 +7,10 @@ same way re2 decides, in linear time; elsewhere `regex` does, within a time limi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
+
+from tui_evals.light_records import dataclass
 
 if TYPE_CHECKING:
     import regex

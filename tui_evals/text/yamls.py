@@ -224,7 +224,7 @@ class _Reader:
         return value
 
 
-_NOT_PRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_PRINTABLE = "[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled when it is needed
 _NO_TEXT = r"(?!(?i:null|true|false)$)"
 _KEY = re.compile(rf"{_NO_TEXT}[A-Za-z_$][\w$.-]*")
 _PLAIN = re.compile(rf"{_NO_TEXT}[^\s\d+.~\-?:,\[\]{{}}#&*!|>'\"%@`](?:[^\n\t:#]|:(?=\S)|(?<=\S)#)*(?<=\S)")
@@ -285,4 +285,4 @@ def _quoted(text: str) -> str:
 
 
 def _is_visible(text: str) -> bool:
-    return not _NOT_PRINTABLE.search(text) and safe(text) == text
+    return not re.search(_NOT_PRINTABLE, text) and safe(text) == text

@@ -6,7 +6,6 @@ import asyncio
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +15,7 @@ from tui_evals.datasets.parts import item_of_messages
 from tui_evals.datasets.paths import CannotEdit, DatasetError, get_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.steps import insert_item, set_field
+from tui_evals.light_records import dataclass
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.matrix import place_of, units
 from tui_evals.datasets.paths import Path as DataPath
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import prompt_text, reference_text
 from tui_evals.project_files import resolved
 from tui_evals.store.reader import Reader

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.text.measures import counted

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
+
+from tui_evals.light_records import dataclass
 
 from .layout import Columns
 from .messages import Place, Severity

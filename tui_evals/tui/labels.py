@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from tui_evals.compare.blind import (
     labelling_parts,
 )
 from tui_evals.compare.labels import AgreementLine, all_agreement_lines, evaluator_agreements
+from tui_evals.light_records import dataclass
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader

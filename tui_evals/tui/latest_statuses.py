@@ -6,11 +6,12 @@ import json
 import re
 from array import array
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, get_args
 
 from tui_evals.datasets.matrix import item_in_file, name_in_file
+from tui_evals.light_records import dataclass
 from tui_evals.present.status import OVER, WORST_FIRST
 from tui_evals.project_files import resolved
 from tui_evals.store.reader import Reader

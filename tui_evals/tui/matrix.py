@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import (
     FAILING,
     answer_reason,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import isclass
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from tui_evals.datasets.paths import path_text
 from tui_evals.datasets.validate import problem_of
 from tui_evals.evaluators.base import ToolCall
+from tui_evals.light_records import dataclass
 from tui_evals.runs.readiness import Option, model_options, option_kind, without_none
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe, safe_line

@@ -8,11 +8,11 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from tui_evals.files import make_private_folder
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import in_ascii
 from tui_evals.text.safe import safe, safe_line
 

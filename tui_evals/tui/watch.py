@@ -6,9 +6,10 @@ import asyncio
 import os
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.present.status import LIVE, OVER
 from tui_evals.runs.status import Status

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,7 @@ from tui_evals.datasets.paths import DatasetError, Problem, get_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
+from tui_evals.light_records import dataclass
 from tui_evals.present.stores import read_only_note
 from tui_evals.project_files import resolved
 from tui_evals.store.reader import Reader

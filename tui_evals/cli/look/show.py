@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from tui_evals.cli.run.ending import baseline_lines, say_causes, say_columns, sa
 from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
 from tui_evals.compare.statistics import percent
 from tui_evals.datasets.discover import project_root
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import (
     answer_reason,
     answer_words,

@@ -300,10 +300,10 @@ def rescore_command(run: str, item: str | None, **options: Any) -> int:
     how many of its answers are judged by an edited dataset.
     """
     if item is not None:
-        from tui_evals.cli.run.start import rescore_item
+        from tui_evals.cli.run.rescoring import rescore_item
 
         return rescore_item(run, item, options.pop("dataset"), options)
-    from tui_evals.cli.run.start import rescore
+    from tui_evals.cli.run.rescoring import rescore
 
     return rescore(run, **options)
 

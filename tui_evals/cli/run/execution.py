@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tui_evals.cli.runs_named import run_meant
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.paths import DatasetError
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import cause_texts
 from tui_evals.present.estimates import estimate_sentence, kept_sentence
 from tui_evals.present.figures import column_measures, skipped_sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from tui_evals.datasets.validate import document_of_data
 from tui_evals.files import CannotSave, make_private_folder, write_atomically
 from tui_evals.imports.losses import Loss, Losses
 from tui_evals.imports.openai_evals import EvalSpec, by_reason
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import table
 from tui_evals.reports.oaieval import final_report
 from tui_evals.runs.project import Project

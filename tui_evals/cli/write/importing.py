@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ from tui_evals.imports.summary import (
     totals_cells,
 )
 from tui_evals.imports.verifying import Verification, prepare
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import table
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.targets.base import ConfigurationError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tui_evals.datasets.steps import items_of
 from tui_evals.datasets.validate import ValidationReport, validate
 from tui_evals.evaluators.registry import Registry
 from tui_evals.files import CannotSave
+from tui_evals.light_records import dataclass
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.runs.readiness import own_code_problems
 from tui_evals.text import strictjson

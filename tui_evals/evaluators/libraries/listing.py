@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from tui_evals.light_records import dataclass
 
 from .worker import environment, python_words
 

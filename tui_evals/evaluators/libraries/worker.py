@@ -19,7 +19,6 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -28,6 +27,7 @@ from typing import IO, Any
 from tui_evals.evaluators import isolation
 from tui_evals.evaluators.base import CannotJudge
 from tui_evals.evaluators.judging import Noted, noting
+from tui_evals.light_records import dataclass
 
 CHILD = Path(__file__).with_name("child")
 # Imports the child's package alone: nothing else of ours is there to be read.

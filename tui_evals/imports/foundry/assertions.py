@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from tui_evals.datasets.paths import Path, Problem
 from tui_evals.imports.losses import Losses
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.strictjson import PathError, find_by_path

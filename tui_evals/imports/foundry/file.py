@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.paths import DatasetError, Layout, Path, Problem
 from tui_evals.imports.losses import Losses
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 from .assertions import Form, check_assertion

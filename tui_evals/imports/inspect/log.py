@@ -11,7 +11,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -39,6 +38,7 @@ from tui_evals.imports.inspect.samples import (
 from tui_evals.imports.keeping import keep_run
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, open_file, read_bytes, read_head
 from tui_evals.text import strictjson
 

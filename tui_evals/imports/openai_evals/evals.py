@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path as File
 from random import Random
 from typing import Any
@@ -16,6 +16,7 @@ from tui_evals.datasets.validate import problem_of
 from tui_evals.evaluators.base import CannotJudge, Evidence
 from tui_evals.evaluators.modelgraded import ModelGraded
 from tui_evals.imports.losses import Losses
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 
 from . import samples as data_files

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as File
 
 from pydantic import BaseModel
 
 from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.light_records import dataclass
 
 from .evals import EvalSpec, Surroundings
 from .files import KINDS, Entries, RegistryEntry, matching, nearest, read_entries, resolved, roots_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path as File
@@ -13,6 +12,7 @@ from random import Random
 from typing import IO, Any, cast
 
 from tui_evals.datasets.paths import DatasetError, Path, Problem
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, open_file
 from tui_evals.text import strictjson
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
 
 from tui_evals.imports.losses import Losses
+from tui_evals.light_records import dataclass
 from tui_evals.text.yamls import load_yaml
 
 from .files import Args, Entries, RegistryEntry, resolved

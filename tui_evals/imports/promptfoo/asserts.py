@@ -6,13 +6,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.prompts import model_of
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.templates import TemplateError

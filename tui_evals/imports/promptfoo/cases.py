@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path as File
 from typing import Any
@@ -15,6 +15,7 @@ from tui_evals.evaluators.javascript_engine import CodeFailed, Module, Script, v
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.imports.base import shown
 from tui_evals.imports.losses import Losses
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.project import trusts_all
 from tui_evals.text import strictjson

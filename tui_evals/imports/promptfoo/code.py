@@ -6,12 +6,13 @@ import ast
 import re
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from tui_evals.evaluators.custom import name_problem
 from tui_evals.evaluators.registry import built_in
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 from .files import Spot, named_file, text_of

@@ -6,12 +6,13 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
 
 from tui_evals.datasets.paths import DatasetError, Layout, Path, Problem
 from tui_evals.datasets.yaml_lines import line_in, places_in
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.text import strictjson
 from tui_evals.text.yamls import YamlError, load_yaml

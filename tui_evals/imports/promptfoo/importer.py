@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from tui_evals.imports.promptfoo.prompts import (
     transforms_of,
 )
 from tui_evals.imports.promptfoo.values import ENV, literal, lone_name, named_in_tags, named_of_environment, script_text
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.experiments import experiment_text
 from tui_evals.text.measures import counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path as File
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from tui_evals.datasets.paths import DatasetError
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.files import Spot, files_named, kind_of, named_file, shown_name, source_of, text_of
 from tui_evals.imports.promptfoo.values import as_jinja, needs_values
+from tui_evals.light_records import dataclass
 from tui_evals.targets.chat import SAMPLING_PARAMS
 from tui_evals.targets.config_model import faults_in
 from tui_evals.text import strictjson

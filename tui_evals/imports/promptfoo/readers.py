@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tui_evals.evaluators.markup import DIALECTS
 from tui_evals.imports.losses import Losses
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternError, compile_pattern
 from tui_evals.text.yamls import YamlError, load_yaml

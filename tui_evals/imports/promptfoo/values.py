@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from math import prod
 from pathlib import Path as File
 from typing import Any
 
 from tui_evals.imports.losses import Losses
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.templates import TemplateError, render_template
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.prompts import github_text
@@ -13,6 +12,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.prompts import Prompt, written_model
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
 from .asserts import HEEDED_LATE

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from tui_evals.generate.folder import Outcome, UnreadableFile, rule_lines
 from tui_evals.generate.replies import CsvRow, csv_rows, join_torn_cells, normal_name, well_quoted
 from tui_evals.generate.work import split_names
 from tui_evals.imports.base import is_file_name
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.store.rows import plain
 from tui_evals.text import strictjson

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +23,7 @@ from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptpex.artefacts import Artefacts, RecordedResult, gather, holds_artefacts, known_files
 from tui_evals.imports.recording import Recording as FinishedRun
 from tui_evals.imports.recording import recorded_run, store_recording
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.baselines import dataset_key

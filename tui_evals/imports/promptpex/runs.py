@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.model import Dataset
@@ -14,6 +13,7 @@ from tui_evals.generate.folder import evaluator_key
 from tui_evals.imports.promptpex.artefacts import Artefacts, Measure, RecordedResult, table_of
 from tui_evals.imports.recording import RecordedAnswer, chat_before
 from tui_evals.imports.recording import Recording as FinishedRun
+from tui_evals.light_records import dataclass
 from tui_evals.reports.overview import percent
 from tui_evals.runs.prompting import Chat, PromptUnderTest
 from tui_evals.store.records import AnswerRecord, ScoreRecord

@@ -6,12 +6,13 @@ import base64
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, islice
 from typing import Any
 
 from markupsafe import Markup
 
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import (
     answer_name,
     answer_reason,

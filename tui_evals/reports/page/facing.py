@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from statistics import fmean
 from typing import Any
@@ -13,6 +13,7 @@ from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, SHARED_KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.sides import Kind
 from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, WITHOUT_CALLS, caveats, difference_sentence
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import expected_text, preview, prompt_text
 from tui_evals.present.comparisons import (
     KIND_LOOKS,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from statistics import median
 from typing import Any
 
 from tui_evals.compare.statistics import percent
 from tui_evals.figures import Figure
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import cause_line
 from tui_evals.present.figures import interval_text, mean_text, run_measures, skipped_sentence, universal_time
 from tui_evals.present.gates import GateText, gate_texts

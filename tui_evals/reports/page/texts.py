@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tui_evals.compare.diff import Diff, DiffRow, DiffSpan, diff_json, side_by_side
 from tui_evals.compare.runs import ComparedLine, Comparison
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import (
     answer_words,
     error_text,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.store.records import AnswerRecord, transcript_of
 from tui_evals.targets.base import Reply, Usage
 from tui_evals.targets.spans import Span, transcript_of_spans

@@ -13,10 +13,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.evaluators.base import JudgingStopped
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import REPLY, PricedTarget, cache_key, current_answer
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.runs.executors.local import answer_record

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import JudgingStopped
-from tui_evals.light_records import light_record
+from tui_evals.light_records import dataclass
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, Settled, StopCode, Wait
 
 
-@light_record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One conversation to hold: its item, its place in the plan, and what its turns have already."""
 

@@ -6,11 +6,12 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item, SimulatedUser
 from tui_evals.evaluators.base import Ask
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
 from tui_evals.runs.availability import Unavailable
 from tui_evals.runs.judges import Judges

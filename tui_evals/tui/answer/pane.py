@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from textual.binding import BindingType
 from tui_evals.datasets.attachments import pictures_of
 from tui_evals.datasets.matrix import place_of
 from tui_evals.datasets.paths import get_at
+from tui_evals.light_records import dataclass
 from tui_evals.present.status import FINAL, LIVE
 from tui_evals.present.transcripts import transcript_lines
 from tui_evals.runs.status import FILES

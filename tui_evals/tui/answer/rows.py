@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tui_evals.datasets.matrix import units
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import (
     FAILING,
     answer_words,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal, Self
 
@@ -12,6 +12,7 @@ from tui_evals.compare.diff import Diff, DiffSide, Kind
 from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.compare.runs import ComparedLine
 from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, WITHOUT_CALLS
+from tui_evals.light_records import dataclass
 from tui_evals.present.status import result_look
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import ScoreRecord

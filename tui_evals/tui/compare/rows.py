@@ -6,7 +6,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from tui_evals.compare.runs import (
 from tui_evals.compare.sides import Answer, Kind
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence, measured_sentence
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import expected_text
 from tui_evals.present.columns import (
     GAP,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.parts import FieldPart, Shape, parts_of, shape_of
 from tui_evals.datasets.paths import CannotEdit, Layout, Problem, get_at, path_text, same_data, set_at
 from tui_evals.datasets.paths import Path as DataPath
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui import external_programs

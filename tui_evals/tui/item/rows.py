@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from tui_evals.datasets.fields import (
 from tui_evals.datasets.parts import parts_of
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import Problem, get_at, path_text, same_data
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe, spell_out, without_sequences
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.paths import Data, Path, get_at
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, Options, Origin, effective_evaluators
 from tui_evals.datasets.steps import DEFAULTS
+from tui_evals.light_records import dataclass
 from tui_evals.text.measures import score_figures
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, paragraph, row, wrapped

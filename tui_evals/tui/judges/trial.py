@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import floor, log10
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
 from tui_evals.evaluators.shown import CHUNKS
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import resolved
 from tui_evals.runs.approving import missing_of_targets, model_permissions, untrusted_evaluators
 from tui_evals.runs.project import Project

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.custom import check_new_evaluator, new_evaluator_text, write_new_evaluator
 from tui_evals.evaluators.registry import built_in
 from tui_evals.files import write_atomically
+from tui_evals.light_records import dataclass
 from tui_evals.store.database import StoreError
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.text.measures import counted

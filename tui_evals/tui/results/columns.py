@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import BARS
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import GAP
 from tui_evals.present.figures import distribution
 from tui_evals.present.status import result_look

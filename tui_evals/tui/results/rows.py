@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, overload
 
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import FAILING, answer_reason, plain_reason, preview_text
 from tui_evals.present.columns import (
     AS_THEY_ARE,

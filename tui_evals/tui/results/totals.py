@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, overload
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from tui_evals.compare.statistics import percent
+from tui_evals.light_records import dataclass
 from tui_evals.present.answers import cause_line
 from tui_evals.present.columns import GAP, cell_width, elide, fit_columns, told_apart
 from tui_evals.present.columns import Column as TableColumn

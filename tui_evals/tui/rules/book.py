@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from tui_evals.compare.statistics import percent
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import cell_width
 from tui_evals.present.status import ANSWER_LOOKS, OVER
 from tui_evals.store.database import StoreError

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -24,6 +23,7 @@ from tui_evals.generate.request import (
     find_generation,
     plan_generation,
 )
+from tui_evals.light_records import dataclass
 from tui_evals.present.generations import price_text
 from tui_evals.runs.approving import agree_to_typed, find_typed
 from tui_evals.runs.detach import DetachFailed, start_activity

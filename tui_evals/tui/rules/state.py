@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from tui_evals.generate.folder import (
     rows_text,
     rule_lines,
 )
+from tui_evals.light_records import dataclass
 
 Data = dict[str, Any]
 Key = tuple[bool, int]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -16,6 +15,7 @@ from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.files import CannotSave
 from tui_evals.generate.folder import UnreadableFile
+from tui_evals.light_records import dataclass
 from tui_evals.present.generations import progress_text
 from tui_evals.present.runs import command_wait_sentence
 from tui_evals.store.activities import ActivityRow

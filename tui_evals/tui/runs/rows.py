@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from tui_evals.compare.sides import asked_part
 from tui_evals.compare.statistics import percent
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import GAP, Column, Names, cell_width, fit_columns, names_of
 from tui_evals.present.runs import change_lines, progress, run_cost, stop_reason
 from tui_evals.present.status import LIVE, is_stopped_by_person, rateless, run_look, short_counts, waiting_count

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from tui_evals.datasets.discover import prompt_files
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES, prompt_name
 from tui_evals.datasets.validate import document_of_data
+from tui_evals.light_records import dataclass
 from tui_evals.present.estimates import estimate_sentence, why_think_twice
 from tui_evals.present.runs import destination_lines, stop_reason
 from tui_evals.present.what_if import rule_words

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from tui_evals.compare.sides import AskedItems
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import HOLLOW, Trend, finished_runs, pass_rate_trend
 from tui_evals.figures import Figure
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import told_apart
 from tui_evals.present.figures import interval_text, local_time
 from tui_evals.present.runs import Cost, run_cost

@@ -6,11 +6,11 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from tui_evals.datasets.paths import CannotEdit, Data, set_at
 from tui_evals.datasets.steps import items_of, new_item
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.safe import escape_formula, restore_formula
 

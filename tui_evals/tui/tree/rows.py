@@ -6,13 +6,14 @@ import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from tui_evals.datasets.merging import splice
 from tui_evals.datasets.paths import Problem
+from tui_evals.light_records import dataclass
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.runs.item_filter import ItemFilter, SearchedItem, searched_item
 from tui_evals.store.records import AnswerStatus

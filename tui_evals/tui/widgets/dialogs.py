@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from textual import events
@@ -15,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
+from tui_evals.light_records import dataclass
 from tui_evals.text.safe import safe, safe_line, spelled, unspelled
 from tui_evals.tui.actions import ALONE, MOVING, PLACES, PROSE, Action, Where, actions_at, key_names
 from tui_evals.tui.messages import StatusMessage

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.rows import Row, fit, row, wrapped

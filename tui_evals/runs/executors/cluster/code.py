@@ -8,7 +8,6 @@ import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_
 from tui_evals.evaluators.libraries.metric import LibraryMetric
 from tui_evals.evaluators.registry import Registry, built_in, load_registry
 from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, code_digest, has_digest
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.targets.base import ConfigurationError
 

@@ -12,11 +12,11 @@ import sys
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.interpreter import SAFE_PATH, python_command
+from tui_evals.light_records import dataclass
 from tui_evals.runs.executors.cluster.terms import (
     ClusterTerms,
     Host,

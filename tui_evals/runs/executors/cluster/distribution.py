@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from math import ceil
 from typing import Any, Protocol
 
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Availability
 from tui_evals.runs.executors.base import Cell, Sink, Stopped

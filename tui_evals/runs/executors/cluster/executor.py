@@ -8,11 +8,12 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.executors.base import Cell, Stopped
 from tui_evals.runs.executors.cluster.code import pack_evaluators

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.validate import Rubric
+from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.plan import Plan

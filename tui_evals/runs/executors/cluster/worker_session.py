@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from platformdirs import user_cache_path
 from pydantic import ValidationError
 
 from tui_evals.evaluators.registry import UnknownEvaluator
+from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget, close_all
 from tui_evals.runs.availability import Room
 from tui_evals.runs.executors.base import Cell, Stopped
