@@ -182,7 +182,7 @@ async def test_it_can_be_read_without_running_anything(opened, kept):  # noqa: F
         assert "runs the evaluator Mine" in words
         await person.press("escape", "colon")
         await person.type("trust")
-        assert "What this project may do" in person.screen()
+        assert "What you allowed this project" in person.screen()
     assert opened.marks == []
     assert kept()["projects"] == {}
 

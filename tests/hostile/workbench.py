@@ -22,6 +22,7 @@ WAYS: dict[Where, tuple[str, ...]] = {
     "editor": ("1", "j", "2"),
     "field": ("escape", "1", "j", "2", "enter"),
     "judges": ("1", "j", "3"),
+    "grid": ("1", "v"),
     "results": ("4",),
     "detail": ("4", "enter"),
     "runs": ("6",),

@@ -657,7 +657,7 @@ async def test_no_letter_reaches_the_workbench_below_and_the_target_is_given_bac
         screen.lines.focus()
         await pilot.press("q", "r", "question_mark")
         await until(pilot, lambda: pilot.app.screen is not screen)
-        assert any("Send what is written" in line for line in plain(pilot.app.screen.query_one(Lines).rows))
+        assert any("Send the message" in line for line in plain(pilot.app.screen.query_one(Lines).rows))
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         assert pilot.app.heard == []

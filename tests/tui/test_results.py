@@ -447,7 +447,9 @@ async def test_a_run_shows_its_answers_the_totals_and_where_one_is(world):
     await world.answer(0, cost=0.5, latency_ms=20.0, input_tokens=5, output_tokens=7)
     await world.answer(1, status="fail", score=0.0)
     async with world.bench() as pilot:
-        await world.idle(pilot)
+        async with asyncio.timeout(180):
+            while not world.head()[2].lstrip().startswith("item"):
+                await pilot.pause()
         assert world.title == "4 Results · nightly"
         assert world.head()[1].startswith("demo  50.0 % (1–99)  ✓ 1 pass  ✗ 1 fail")
         assert world.head()[2].split() == ["item", "status", "answer", "why", "it", "failed", "Match›"]
@@ -463,7 +465,9 @@ async def test_columns_of_heading_and_rows_stand_below_each_other_at_every_width
     for width in (38, 76, 120):
         pane = world.pane = ResultsPane(world.workspace, world.watch, world.pane.writer, now=lambda: NOW)
         async with Bench(pane).run_test(size=(width, 12)) as pilot:
-            await world.idle(pilot)
+            async with asyncio.timeout(180):
+                while "status" not in world.head()[2] or "✓ pass" not in world.lines()[0]:
+                    await pilot.pause()
             column = world.head()[2].index("status")
             assert world.lines()[0][column:].startswith("✓ pass")
             assert "turn rep" in world.head()[2]

@@ -53,12 +53,24 @@ async def test_a_value_is_completed_and_its_beginning_does_not_empty_the_list(pr
         ("category:refunds", "category:refunds-late", False),
         ("category:late", None, False),
         ("other:re", None, False),
+        ('category:"', 'category:"refunds"', False),
+        ('category:"la', 'category:"late fee"', True),
+        ('x !category:"Late f', 'x !category:"Late fee"', True),
+        ('category:"late fee', 'category:"late fee"', False),
+        ('category:"late fee"', None, False),
+        ('category:"late fee" status:f', 'category:"late fee" status:fail', True),
+        ("tag:", 'tag:"two words"', False),
+        ('"some wo', None, False),
         ("words", None, False),
     ],
 )
 def test_what_completes_the_last_term_of_a_filter(typed, completed, unfinished):
     suggester = ValueSuggester()
-    suggester.values = {"category": ["refunds", "refunds-late", "returns", "late fee"], "status": ["fail"]}
+    suggester.values = {
+        "category": ["refunds", "refunds-late", "returns", "late fee"],
+        "status": ["fail"],
+        "tag": ["two words"],
+    }
     assert (suggester.completed(typed), suggester.is_unfinished(typed)) == (completed, unfinished)
 
 

@@ -82,7 +82,7 @@ async def test_the_keys_of_a_pane_are_found_by_typing_and_pressed_with_enter(tmp
         await person.press("enter")
         await person.until(lambda: len(person.app.workspace.items) == 4)
         await person.press("question_mark")
-        await person.type("take back")
+        await person.type("undo the last")
         await person.press("enter")
         await person.until(lambda: len(person.app.workspace.items) == 3)
         await person.press("question_mark")

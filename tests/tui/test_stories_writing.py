@@ -105,7 +105,7 @@ async def test_the_box_grows_with_its_text_and_takes_the_whole_pane_on_demand(fo
         assert box(person).outer_size.height == 20
         assert "esc done" in person.screen().splitlines()[20]
         await person.press("ctrl+l", "f1")
-        await person.sees("Begin a new line")
+        await person.sees("Start a new line")
         await person.press("escape")
         assert is_open(person, "prompt")
 

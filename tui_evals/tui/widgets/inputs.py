@@ -228,17 +228,34 @@ class ValueSuggester(Suggester):
 
     def completed(self, text: str) -> str | None:
         """The text with the rest of its last term; None where nothing is known that begins so."""
-        name, colon, begun = text.rpartition(" ")[2].lstrip("!").partition(":")
-        known = self.values.get(name, ()) if colon else [f"{one}:" for one in self.values]
-        typed = begun if colon else name
-        alike = (one for one in known if len(one) > len(typed) and one.casefold().startswith(typed.casefold()))
-        found = next((one for one in alike if " " not in one), None) if colon or typed else None
-        return None if found is None else text + found[len(typed) :]
+        name, begun, quote = _last_term(text)
+        known: Sequence[str]
+        if begun is None:
+            known, typed = [f"{one}:" for one in self.values] if name else [], name
+        else:
+            known, typed = self.values.get(name, ()), begun
+        for one in known:
+            if '"' in one or not one.casefold().startswith(typed.casefold()):
+                continue
+            if quote:
+                return f'{text}{one[len(typed) :]}"'
+            if " " in one and not typed:
+                return f'{text}"{one}"'
+            if " " not in one and len(one) > len(typed):
+                return text + one[len(typed) :]
+        return None
 
     def is_unfinished(self, text: str) -> bool:
         """Whether the last term has only the beginning of a value, which would let nothing through."""
-        name, _, begun = text.rpartition(" ")[2].lstrip("!").partition(":")
+        name, begun, _ = _last_term(text)
         return bool(begun) and begun not in self.values.get(name, ()) and self.completed(text) is not None
+
+
+def _last_term(text: str) -> tuple[str, str | None, str]:
+    """The name of the last term, what follows its colon, and the quotation mark that is still open there."""
+    before, quote, quoted = text.rpartition('"') if text.count('"') % 2 else (text, "", "")
+    name, colon, begun = before.rpartition(" ")[2].lstrip("!").partition(":")
+    return name, begun + quoted if colon else None, quote
 
 
 class FilterLine(Vertical):
