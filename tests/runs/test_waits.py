@@ -82,7 +82,7 @@ async def test_a_wait_stands_in_the_workbench_and_x_cuts_it(project):
         await person.press("4")
         await person.sees("call failed, next try in 3 min, attempt 2 of 4", SOON)
         await person.press("x")
-        await person.sees("stopped: stopped before the end", SOON)
+        await person.sees("│stopped before the end", SOON)
 
 
 @pytest.mark.parametrize("kind", ["429", "503"])
