@@ -180,14 +180,13 @@ class TestRecording:
         write_private_json(file, _reply_data(reply) | {"started": since, "seconds": now - since})
         key = self._key()
         with Reader(store_of(project_root(root))) as reader:
-            run = reader.find_run(key)
-            item = reader.snapshot(run.snapshot)["items"][case.position]
+            item = reader.snapshot(reader.find_run(key).snapshot)["items"][case.position]
             while True:
+                run = reader.find_run(key)  # before the answer, which may be judged just as the run ends
                 rows = [row for row in reader.answers_to(run.id, [case.position]) if row.turn == turn]
                 if rows and rows[0].status not in _UNFINISHED:
                     (told,) = reader.told(run, rows)
                     return answer_of(run, told, item)
-                run = reader.find_run(key)
                 if run.status in ("interrupted", "finished"):
                     why = run.message or f"the run {key} is {run.status}"
                     raise NotJudged(f"not judged: {why}")
