@@ -35,8 +35,7 @@ def test_tab_takes_what_is_typed_in_every_line_and_escape_drops_it(project):
         terminal.after("m/fail\t", "3 rows · fail")
         terminal.after("qq6", "# tags")
 
-        terminal.after("=", "9 same")
-        terminal.after("/idea\t", "3 of 9 lines · idea")
+        terminal.after("=/idea\t", "3 of 9 lines · idea")
         terminal.after("qq", "# tags")
 
         terminal.after("/fir\t", "filter: fir[\\s\\S]*# tags")

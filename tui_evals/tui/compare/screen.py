@@ -154,7 +154,7 @@ _NOTHING: dict[str, tuple[Kind, str]] = {
 
 def why_not(action: str, comparison: Comparison | None, here: bool) -> str | None:
     """What cannot be done before the runs are read, or because there is nothing of the kind."""
-    if action in ("leave", "help"):
+    if action in ("leave", "help", "filter"):
         return None
     if comparison is None:
         return "the runs are still being read"
@@ -272,6 +272,8 @@ class CompareScreen(FeatureScreen):
         self.facing.begin(ComparedItemFinder(self.database, comparison))
         self._head()
         self.list.take(comparison, changes)
+        if self._words_wanted:  # typed while the runs were read
+            await filter_lines(self, comparison, self._words_wanted)
         self.offer_keys()
         self.tell(self._why)
 
@@ -323,6 +325,7 @@ class CompareScreen(FeatureScreen):
         event.stop()
         self._close_entry()
         self.workers.cancel_group(self, "filtering")
+        self._words_wanted = event.text
         if self.comparison is not None:
             await filter_lines(self, self.comparison, event.text)
 
