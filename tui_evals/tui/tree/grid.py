@@ -225,7 +225,7 @@ class GridScreen(FeatureScreen):
             )
             for column, size in columns
         ]
-        title = row((f"{name} · {len(self._space.items):,} items{marked}{more}", "title"))
+        title = row((f"{name} · {_items(len(self._space.items))}{marked}{more}", "title"))
         return [title, Row((Piece("  "), *(piece for one in names for piece in (one, Piece(" ")))))]
 
     def _say_cell(self) -> None:
