@@ -1,8 +1,11 @@
 """`show --map`: what failed in a run, and the filter that lists a cluster."""
 
 import json
+from pathlib import Path
 
 from tests.compare.planted_faults import faulty_run
+from tui_evals.compare import failure_map
+from tui_evals.store.reader import Reader
 
 
 async def test_the_map_names_the_faults_and_its_filter_lists_a_cluster(tmp_path, monkeypatch, shell):
@@ -40,3 +43,14 @@ def test_what_is_asked_for_the_end_of_a_run_is_done_and_its_failure_changes_noth
     failing = shell(*asked, "--on-finish", "exit 7")
     assert failing.code == done.code
     assert "--on-finish ended with exit code 7: exit 7" in failing.err
+
+
+def test_the_process_of_a_large_run_keeps_its_failure_map_before_it_ends(tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    items = [{"prompt": f"question {number}", "expected_response": "no such answer"} for number in range(4)]
+    (tmp_path / "data.json").write_text(json.dumps({"items": items, "default_evaluators": {"Includes": {}}}))
+    for least, kept in ((5, False), (4, True)):
+        monkeypatch.setattr(failure_map, "MADE_AHEAD", least)
+        shell("run", "data.json", "--target", "demo", "--quiet")
+        with Reader(Path(".evals/evals.db")) as reader:
+            assert (reader.kept_failures(reader.runs(1)[0]) is not None) == kept

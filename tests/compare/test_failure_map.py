@@ -5,7 +5,7 @@ import pytest
 from tests.compare.labelled_runs import labelled_run, score
 from tests.compare.planted_faults import faulty_run
 from tui_evals.compare import failure_map
-from tui_evals.compare.failure_map import cluster_of, read_changes, read_failure_map
+from tui_evals.compare.failure_map import cluster_of, keep_failure_map, read_changes, read_failure_map
 from tui_evals.compare.runs import read_comparison
 from tui_evals.present.failure_map import (
     change_text,
@@ -14,7 +14,10 @@ from tui_evals.present.failure_map import (
     headline,
     read_example,
 )
+from tui_evals.store import failures
+from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
 
 
 async def test_four_planted_faults_are_four_clusters_with_what_they_have_in_common(tmp_path):
@@ -63,10 +66,38 @@ async def test_a_large_run_is_read_over_several_connections_with_the_same_map(tm
     _, run = await faulty_run(tmp_path, 30)
     with Reader(path) as reader:
         whole = read_failure_map(reader, run)
-        monkeypatch.setattr(failure_map, "_LARGE", 1)
+        monkeypatch.setattr(failure_map, "MADE_AHEAD", 1)
         assert read_failure_map(reader, run) == whole
         items = reader.dataset(run).items
         assert reader.asked_items(run, [3, 29, 3, 30]) == {number: items[number] for number in (3, 29)}
+
+
+async def test_the_map_of_a_large_run_is_kept_until_something_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(failure_map, "MADE_AHEAD", 1)
+    path, _ = await faulty_run(tmp_path, 30)
+    _, run = await faulty_run(tmp_path, 30)
+    with Writer(path) as writer, Reader(path) as reader:
+        made = read_failure_map(reader, run)
+        keep_failure_map(writer, made)
+        writer.flush()
+        of_cluster = reader.ids(run.id, parse_filter(f"cluster:{made.clusters[1].key[:8]}"))
+        with monkeypatch.context() as patched:
+            patched.setattr(failure_map, "FailureGroups", None)  # nothing is grouped again
+            patched.setattr(failures, "FailureGroups", None)
+            assert read_failure_map(reader, run) == made
+            assert reader.ids(run.id, parse_filter(f"cluster:{made.clusters[1].key[:8]}")) == of_cluster
+        assert sorted(of_cluster) == list(made.clusters[1].answers)
+
+        writer.label(made.clusters[1].answers[0], "pass", "ada")
+        assert reader.kept_failures(run) is None
+
+        keep_failure_map(writer, read_failure_map(reader, run))
+        writer.flush()
+        assert reader.kept_failures(run) is not None
+        monkeypatch.setattr(failures, "RULES", failures.RULES + 1)
+        assert reader.kept_failures(run) is None
+        writer.delete_run(run)
+        assert reader.session(failures.kept_name(run.id)) is None
 
 
 async def test_what_broke_or_was_fixed_is_grouped_by_what_is_judged_otherwise(tmp_path):

@@ -9,17 +9,21 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, field
 from math import fsum
 from operator import attrgetter
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tui_evals.compare.runs import Comparison
 from tui_evals.compare.sides import Kind
 from tui_evals.light_records import dataclass
 from tui_evals.store.baselines import baseline_of
-from tui_evals.store.failures import Failure, FailureGroup, FailureGroups
+from tui_evals.store.failures import Failure, FailureGroup, FailureGroups, kept_name
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import OVER_STATUSES, RunRow
+
+if TYPE_CHECKING:
+    from tui_evals.store.writer import Writer
 
 Dimension = Literal["prompt", "target", "category"]
 _DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
@@ -104,11 +108,19 @@ class FailureMap:
     earlier: RunRow | None = None
     """The run it is held against: the baseline of the dataset, else the finished run before."""
     is_baseline: bool = False
+    unkept: Mapping[str, Any] | None = field(default=None, compare=False)
+    """What it was made of; None where keeping it would save no time, and where it is kept."""
 
 
 def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMap:
     """The failures of a run against the baseline of its dataset (`source` is its key), or the finished run before."""
     earlier, is_baseline = _earlier_run(reader, run, source)
+    large = run.total >= MADE_AHEAD
+    if large and (kept := _kept_map(reader, run, earlier, is_baseline)) is not None:
+        return kept
+    unkept = None
+    if large and run.status in OVER_STATUSES:
+        unkept = {"state": reader.failures_state(run), "since": _since(reader, earlier)}
     runs = [run] if earlier is None else [run, earlier]
     (failures, *failures_before), (judged, *judged_of_earlier) = _read_at_once(reader, runs)
     groups = list(found := FailureGroups(failures))
@@ -142,16 +154,45 @@ def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMa
     ]
     clusters.sort(key=lambda one: (-one.count, one.evaluator, one.reason))
     failing = [one.answer for group in groups for one in group.failures]
-    return FailureMap(run, tuple(clusters), len(set(failing)), len(failing), judged.get("", 0), earlier, is_baseline)
+    return FailureMap(
+        run, tuple(clusters), len(set(failing)), len(failing), judged.get("", 0), earlier, is_baseline, unkept
+    )
 
 
-_LARGE = 10_000
-"""Answers from which the reads of a run go on at once, each over a connection of its own."""
+MADE_AHEAD = 10_000
+"""Answers from which a map is kept in the store, and is read over several connections at once."""
+
+
+def keep_failure_map(writer: Writer, failures: FailureMap) -> None:
+    """Keep a map in the store that takes long to make, until an answer or a verdict of either run changes."""
+    if failures.unkept is not None:
+        clusters = [{**asdict(one), "answers": list(one.answers)} for one in failures.clusters]
+        counts = {"failing": failures.failing, "failures": failures.failures, "asked": failures.asked}
+        writer.session_put(kept_name(failures.run.id), {**failures.unkept, **counts, "groups": clusters})
+
+
+def _kept_map(reader: Reader, run: RunRow, earlier: RunRow | None, is_baseline: bool) -> FailureMap | None:
+    """The map that was kept of a run, where it is held against this earlier run as that is now."""
+    kept = reader.kept_failures(run)
+    try:
+        if kept is None or kept["since"] != _since(reader, earlier):
+            return None
+        clusters = []
+        for each in kept["groups"]:
+            mostly = tuple(Concentration(**{**one, "values": tuple(one["values"])}) for one in each["concentrations"])
+            clusters.append(Cluster(**{**each, "answers": array("q", each["answers"]), "concentrations": mostly}))
+        return FailureMap(run, tuple(clusters), kept["failing"], kept["failures"], kept["asked"], earlier, is_baseline)
+    except (KeyError, TypeError):
+        return None  # something else was written there, so the map is made again
+
+
+def _since(reader: Reader, earlier: RunRow | None) -> Sequence[int | None]:
+    return [] if earlier is None else [earlier.id, *reader.failures_state(earlier)]
 
 
 def _read_at_once(reader: Reader, runs: Sequence[RunRow]) -> tuple[list[Sequence[Failure]], list[Mapping[str, int]]]:
     """What failed in each run, and what its evaluators judged: SQLite counts on one core while it lists on another."""
-    if sum(run.total for run in runs) < _LARGE:
+    if sum(run.total for run in runs) < MADE_AHEAD:
         return [list(reader.failed_verdicts(run)) for run in runs], [reader.judged_counts(run) for run in runs]
 
     def failed(run: RunRow) -> Sequence[Failure]:

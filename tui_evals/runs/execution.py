@@ -174,12 +174,26 @@ async def execute(
         if not storing.is_lost:
             await asyncio.to_thread(sign_ended, writer, run, outcome.finished, again, found)
         if ended.finished:
+            await asyncio.to_thread(_prepare_failure_map, job, writer)
             await asyncio.to_thread(keep_backup, path)
         if storing.is_lost:
             message = await storing.conclude()
             stored = replace(ended.run, status="interrupted", message=message, code="store")
             return replace(ended, run=stored, finished=False, message=message, code="store")
     return ended
+
+
+def _prepare_failure_map(job: Job, writer: Writer) -> None:
+    """Have the failure map of a large run ready when it is opened."""
+    # Imported when it is wanted, because most runs are small and need not wait for what compares.
+    from tui_evals.compare.failure_map import MADE_AHEAD, keep_failure_map, read_failure_map
+    from tui_evals.store.baselines import dataset_key
+
+    root = job.project.root
+    if job.run.total >= MADE_AHEAD:
+        with Reader(job.project.store) as reader:
+            failures = read_failure_map(reader, reader.run(job.run.id), dataset_key(job.run.source, root, root))
+        keep_failure_map(writer, failures)
 
 
 def _outcome_of_lost_store(run: RunRow, path: Path, message: str) -> RunOutcome:

@@ -11,12 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tui_evals.light_records import dataclass
 from tui_evals.text.error_text import cause_of
 
 from .ledger import Ask, pages
+from .rows import loads
+
+RULES = 1
+"""One more whenever reasons are grouped otherwise, so that no groups of earlier rules are shown."""
 
 _LONGEST = 400
 """Characters of a reason that tell it from others."""
@@ -222,7 +226,45 @@ def _stem(word: str) -> str:
     return next((word.removesuffix(ending) for ending in endings if len(word) > len(ending) + 3), word)
 
 
+# -- groups of a large run, kept in the store until something changes
+
+State = Sequence[int | None]
+
+
+def state(ask: Ask, run: int) -> State:
+    """Differs whenever an answer, a verdict or a call of a run changed, or the rules of grouping did."""
+    query = (
+        "SELECT scoring_pass, (SELECT max(seq) FROM answers WHERE run = r.id), "
+        "(SELECT max(id) FROM calls WHERE run = r.id) FROM runs r WHERE id = ?"
+    )
+    return [RULES, *next(iter(ask(query, [run])), ())]
+
+
+def kept_name(run: int) -> str:
+    """The name in the session under which the groups of a run are kept."""
+    return f"failures of {run}"
+
+
+def kept_groups(ask: Ask, run: int) -> dict[str, Any] | None:
+    """What was kept of a run, where nothing changed since."""
+    (text,) = next(iter(ask("SELECT v FROM session WHERE k = ?", [kept_name(run)])), (None,))
+    kept = None if text is None else loads(text)
+    return kept if isinstance(kept, dict) and kept.get("state") == state(ask, run) else None
+
+
+def _kept_answers(ask: Ask, run: int, number: int, key: str) -> set[int] | None:
+    kept = kept_groups(ask, run)
+    if kept is None or kept["state"][1] != number:
+        return None
+    try:
+        return {int(one) for group in kept["groups"] if group["key"].startswith(key) for one in group["answers"]}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None  # something else was written there, so the answers are grouped again
+
+
 def answers_of_group(ask: Ask, run: int, number: int, key: str) -> list[int]:
     """The answers of the groups whose key begins so, in a pass of a run."""
+    if (kept := _kept_answers(ask, run, number, key)) is not None:
+        return sorted(kept)
     groups = FailureGroups(failures(ask, run, number))
     return sorted({one.answer for group in groups if group.key.startswith(key) for one in group.failures})

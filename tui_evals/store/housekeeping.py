@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from . import chains, ledger
+from .failures import kept_name
 from .records import OVER_STATUSES, AnswerRow, AnswerStatus, NewRun, PlannedAnswer, RunRow
 from .results import take_seq, workers_changed
 from .rows import RUN_SELECTED, SCORE_COLUMNS, dumps, run_row
@@ -166,6 +167,7 @@ def delete_some(connection: sqlite3.Connection, run: int, why: Literal["deletion
     for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers", "replies"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM battles WHERE EXISTS (SELECT 1 FROM json_each(sides) WHERE value ->> 0 = ?)", [run])
+    connection.execute("DELETE FROM session WHERE k = ?", [kept_name(run)])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
     connection.execute(
         "DELETE FROM snapshots WHERE hash NOT IN (SELECT snapshot FROM runs) AND hash NOT IN "

@@ -330,6 +330,14 @@ class Reader:
         """What judging cost, by the answers for which it cost something."""
         return failures.judge_costs(self.query, run.id)
 
+    def kept_failures(self, run: RunRow) -> dict[str, Any] | None:
+        """What was kept of the failures of a run; None where something changed since."""
+        return failures.kept_groups(self.query, run.id)
+
+    def failures_state(self, run: RunRow) -> failures.State:
+        """Differs whenever a failure of a run may have changed."""
+        return failures.state(self.query, run.id)
+
     def run_before(self, run: RunRow) -> RunRow | None:
         """The latest finished run of the same dataset before this one."""
         number = failures.number_before(self.query, run.id)

@@ -6,12 +6,15 @@ import asyncio
 import time
 from array import array
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from textual.app import ComposeResult
 
+from tui_evals.compare.failure_map import keep_failure_map
 from tui_evals.present.figures import measure_phrases
 from tui_evals.present.runs import Column, Pace
 from tui_evals.present.status import FINAL, OVER, final_count, rateless
@@ -358,6 +361,10 @@ class ResultsTable(Pane):
             view.take(found)
         if view is self._failures:
             self._redraw(view.at if self._mapped else self.watching.answer or self._first())
+        made = view.map
+        if made is not None and made.unkept is not None and not self.writer.read_only:
+            with suppress(StoreError):  # it is read again the next time, which only takes longer
+                await self.writer.write(partial(keep_failure_map, failures=made))
 
     def _show_cluster(self, key: Hashable) -> None:
         """The example of another cluster belongs below the map and into pane 5."""
