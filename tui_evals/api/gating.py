@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -26,6 +27,7 @@ def gate(
     *,
     fail_under: float | None = None,
     fail_under_score: float | None = None,
+    must_pass: str | Sequence[str] | None = None,
     fail_on: Literal["fail", "partial", "error"] | None = None,
     fail_on_broken: int | bool | None = None,
     fail_on_regression: float | bool | None = None,
@@ -37,7 +39,8 @@ def gate(
     """Check a run against gates, which mean what the options of `tui-evals run` with the same names mean.
 
     `run` is a run that `evaluate` returned, or a key or name in the store. `fail_under` is the lowest pass rate of
-    every column in percent, `fail_under_score` its lowest mean score from 0 to 100; `fail_on` is the mildest result of
+    every column in percent, `fail_under_score` its lowest mean score from 0 to 100; `must_pass` names items that
+    must pass, as in ["MT-1", "tag:critical"]; `fail_on` is the mildest result of
     an answer that is not accepted. `fail_on_broken` refuses so many items (True is 1) that passed in `baseline` and
     fail now; `fail_on_regression` refuses a run that is worse than it beyond chance, True at a level of 0.05. Without
     `baseline` they use the one set for the dataset; `baseline` alone compares and refuses nothing. No gate is met
@@ -52,6 +55,7 @@ def gate(
         {
             "fail_under": fail_under,
             "fail_under_score": fail_under_score,
+            "must_pass": must_pass if must_pass is None or isinstance(must_pass, str) else list(must_pass),
             "fail_on": fail_on,
             "fail_on_broken": fail_on_broken,
             "fail_on_regression": fail_on_regression,

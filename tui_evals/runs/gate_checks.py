@@ -19,6 +19,12 @@ from tui_evals.store.records import AnswerRow, AnswerStatus, CheckedGate, GateVe
 _BAD = {"fail": ("failed", "partial", "errored"), "partial": ("partial", "errored"), "error": ("errored",)}
 JUDGED = frozenset(("pass", "fail", "scored"))
 _OPEN: frozenset[AnswerStatus] = frozenset(("pending", "running", "answered"))
+_WORDS: Mapping[AnswerStatus, str] = {
+    "fail": "fails",
+    "partial": "partial",
+    "error": "error",
+    "scored": "only numbers that cannot fail",
+}
 _NO_VERDICT = "Nothing that judged these answers can fail."
 
 
@@ -141,6 +147,8 @@ def answer_checks(reader: Reader, asked: AskedAnswers, total: Totals, gates: Gat
     checks = []
     if gates.fail_on:
         checks.append(_worst_check(asked, total, gates))
+    if gates.must_pass is not None:
+        checks.append(_must_pass_check(reader, asked, gates.text("must_pass"), gates.must_pass))
     if gates.fail_under is not None:
         rates = _rate_checks(reader, asked, gates.text("fail_under"), gates.fail_under)
         scores = _score_checks(reader, asked, gates.text("fail_under"), gates.fail_under)
@@ -176,6 +184,39 @@ def _worst_check(asked: AskedAnswers, total: Totals, gates: Gates) -> CheckedGat
         return CheckedGate(gate, "not met", _NO_VERDICT, figure)
     sentence = f"{bad:,} of {count_answers(total.total)} {'is' if bad == 1 else 'are'} {worst} or worse."
     return CheckedGate(gate, gate_verdict(bad > 0, asked.finished), sentence, figure)
+
+
+def _must_pass_check(reader: Reader, asked: AskedAnswers, gate: str, named: str) -> CheckedGate:
+    """The gate on items that must pass: one that was not asked, not answered or not judged does not."""
+    from tui_evals.runs.item_filter import items_named, searched_item  # when it is set: few runs need it
+
+    in_dataset = reader.snapshot(asked.run.snapshot)["items"]
+    found = items_named(named, [searched_item(item) for item in in_dataset])
+    items = sorted({number for numbers in found.values() for number in numbers})
+    answers: dict[int, list[AnswerRow]] = {number: [] for number in items}
+    for row in asked.rows:
+        if row.item in answers and (row.status != "unjudged" or row.id in asked.scores):
+            answers[row.item].append(row)
+    bad: list[str] = []
+    still_open = 0
+    for number, rows in answers.items():
+        lost = [row for row in rows if row.status != "pass" and (asked.finished or row.status not in _OPEN)]
+        if lost or not rows:
+            name = rows[0].name if rows else in_dataset[number].get("testId") or f"#{number + 1}"
+            bad.append(f"{name} ({_WORDS.get(lost[0].status, 'not judged') if lost else 'not asked or not judged'})")
+        else:
+            still_open += any(row.status in _OPEN for row in rows)
+    unknown = [part for part, numbers in found.items() if not numbers]
+    passing = len(items) - len(bad) - still_open
+    figure = Figure(passing, len(items), sum(map(len, answers.values())), None, "", "items", "must pass")
+    sentence = f"{passing:,} of {count_answers(len(items), 'item')} that must pass {'does' if passing == 1 else 'do'}"
+    sentence += f", {still_open:,} still open" if still_open else ""
+    if bad:
+        more = f" and {len(bad) - MOST_NAMED:,} more" if len(bad) > MOST_NAMED else ""
+        sentence += f". Not passed: {', '.join(bad[:MOST_NAMED])}{more}"
+    if unknown:
+        sentence += f". No item of the dataset is {', '.join(unknown)}"
+    return CheckedGate(gate, gate_verdict(bool(bad or unknown), asked.finished), f"{sentence}.", figure)
 
 
 def _incomplete_check(asked: AskedAnswers, gate: str, least: int) -> CheckedGate:

@@ -48,6 +48,18 @@ def _worst(value: Any) -> str:
     raise ValueError(f"{value!r} is not one of {', '.join(WORST)}")
 
 
+def _items(value: Any) -> str:
+    """The items that must pass, parted by commas; a list in an experiment comes to the same."""
+    from tui_evals.runs.item_filter import items_named  # when it is given: few runs need it
+
+    parts = [part for one in (value if isinstance(value, list | tuple) else [value]) for part in str(one).split(",")]
+    text = ", ".join(filter(None, map(str.strip, parts)))
+    if isinstance(value, bool) or not text:
+        raise ValueError(f"{value!r} names no items, as in MT-1, tag:critical, category:billing")
+    items_named(text, ())
+    return text
+
+
 def _run(value: Any) -> str:
     return str(value)
 
@@ -84,6 +96,12 @@ OPTIONS = (
         _percentage,
     ),
     GateOption("fail_under_score", "SCORE", "Exit 1 when the mean score of a column, 0 to 100, is less.", _percentage),
+    GateOption(
+        "must_pass",
+        "ITEMS",
+        "Exit 1 unless these items pass, as in MT-1,tag:critical.",
+        _items,
+    ),
     GateOption("fail_on", f"[{'|'.join(WORST)}]", "Exit 1 when an answer is that bad or worse.", _worst),
     GateOption(
         "fail_on_broken",
@@ -115,7 +133,7 @@ OPTIONS = (
     GateOption(
         "baseline",
         "RUN",
-        "Compare with RUN, or with the run in a results file, instead of the baseline that was set.",
+        "Compare with RUN or a results file instead of the baseline that was set.",
         _run,
     ),
 )
@@ -136,6 +154,8 @@ class Gates:
 
     fail_under: float | None = None
     fail_under_score: float | None = None
+    must_pass: str | None = None
+    """The items of which each answer has to pass, as `items_named` reads them."""
     fail_on: str | None = None
     fail_on_broken: int | None = None
     fail_on_regression: float | None = None

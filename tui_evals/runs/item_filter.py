@@ -76,6 +76,17 @@ class ItemFilter:
         return numbers
 
 
+def items_named(text: str, items: Sequence[SearchedItem]) -> dict[str, list[int]]:
+    """The positions from 0 of the items that each part of a list names: a testId, `#3`, or conditions of a filter."""
+    found = {}
+    for part in (part.strip() for part in text.split(",")):
+        wanted = ItemFilter(part if ":" in part else f"id:{part}")
+        if wanted.asks_status:
+            raise AboutAnswers(f"{part!r} looks at answers; items are named by testId, tag:NAME or category:NAME")
+        found[part] = wanted.numbers(items)
+    return found
+
+
 def _status_of(term: Term) -> str | None:
     """The status that a term asks for."""
     return term.value if term.key == "status" else STATUS_WORDS.get(term.key)
