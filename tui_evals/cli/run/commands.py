@@ -188,7 +188,7 @@ def _cluster(command: Any) -> Any:
 @_as_events
 @click.pass_context
 def run_command(context: click.Context, /, watch: bool, **options: Any) -> int:
-    """Ask every item of DATASET of every target, judge the answers, and keep all of it.
+    """Ask every target each item of DATASET, judge the answers, and store them.
 
     DATASET is a file, or an experiment by its name (`tui-evals help experiments`). Without it the one experiment of the
     project is run, or else its dataset. Prompts x targets x values of -P x repeats is one run with comparable columns.
