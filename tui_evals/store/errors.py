@@ -46,7 +46,7 @@ class StoreTrouble(StoreError):
         self.cause = cause
 
 
-def file_identity(path: Path) -> tuple[int, int] | None:
+def file_identity(path: Path | str) -> tuple[int, int] | None:
     """Which file stands at a path, whatever it is called by now; None where there is none."""
     try:
         status = os.stat(path)

@@ -102,6 +102,7 @@ class StoreProof:
         self._connection = connection
         self._path = path
         self._lock = lock
+        self._names = tuple(f"{path}{end}" for end in ("", "-wal", "-shm"))
         self._files = self._identities()
         self._state = self._file_state()
         self._base = read_base(path)
@@ -124,7 +125,7 @@ class StoreProof:
 
     @property
     def _is_replaced(self) -> bool:
-        return file_identity(self._path) != self._files[0]
+        return file_identity(self._names[0]) != self._files[0]
 
     def check_file(self) -> None:
         """StoreTrouble where the file holds anything else than this process, or another one of ours, has left in it."""
@@ -242,7 +243,7 @@ class StoreProof:
             return None
 
     def _identities(self) -> list[tuple[int, int] | None]:
-        return [file_identity(Path(f"{self._path}{end}")) for end in ("", "-wal", "-shm")]
+        return [file_identity(name) for name in self._names]
 
     def _log_size(self) -> int:
         try:
@@ -252,7 +253,7 @@ class StoreProof:
 
     def _file_state(self) -> tuple[int, int] | None:
         try:
-            status = os.stat(self._path)
+            status = os.stat(self._names[0])
         except OSError:
             return None
         return status.st_size, status.st_mtime_ns

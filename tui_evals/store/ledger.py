@@ -223,6 +223,9 @@ _ADD = f"INSERT INTO ledger VALUES ({', '.join('?' * (4 + len(COLUMNS)))}) ON CO
 )
 _ITEM_KEY = "run = ? AND prompt = ? AND target = ? AND category = ? AND item = ?"
 _NO_SUMS = (0,) * len(_SUMS)
+_CHOSEN = "id IN (SELECT value FROM json_each(?))"
+_LOOK = f"{_ANSWERS} {_CHOSEN} GROUP BY {_GROUP}"
+_LOOK_BY_ITEM = f"{_PER_ITEM} FROM answers WHERE {_CHOSEN} GROUP BY {_GROUP}, item"
 
 
 class _Look(NamedTuple):
@@ -233,13 +236,11 @@ class _Look(NamedTuple):
 
 
 def _look(connection: sqlite3.Connection, ids: str) -> _Look:
-    chosen = "FROM answers WHERE id IN (SELECT value FROM json_each(?))"
-    query = f"SELECT {_GROUP}, {_listed(_OF_ANSWERS)} {chosen} GROUP BY {_GROUP}"
-    counts = connection.execute(query, [ids]).fetchall()
+    counts = connection.execute(_LOOK, [ids]).fetchall()
     known = "SELECT 1 FROM item_counts WHERE run = ? LIMIT 1"
     if not any(connection.execute(known, [run]).fetchone() for run in {row[0] for row in counts}):
         return _Look(counts, {})
-    items = connection.execute(f"{_PER_ITEM} {chosen} GROUP BY {_GROUP}, item", [ids]).fetchall()
+    items = connection.execute(_LOOK_BY_ITEM, [ids]).fetchall()
     return _Look(counts, {row[:5]: (row[5], row[6]) for row in items})
 
 

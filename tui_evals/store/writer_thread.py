@@ -24,6 +24,8 @@ from tui_evals.store.spill import LASTING, Spill
 
 _QUEUE = 1_000
 _UNHURRIED = 0.003  # seconds that rows lie for which nobody waits in haste, so that they share the commit of others
+_GATHERING = 0.002  # seconds without another row after which what has gathered is committed
+_LONGEST_GATHERING = 0.012
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 5.0
 _LOOK = 0.5  # seconds after which somebody who commits nothing looks whether the file is still the store
@@ -247,11 +249,20 @@ class WriterThread:
                     longest = _UNHURRIED if self._queue else None if self._tell is None else _LOOK
                     if not self._wake.wait(longest):
                         break
+                self._gather()
             batch = [*self._kept, *self._queue]
             self._kept.clear()
             self._queue.clear()
             self._awaited = self._urgent = False
             return batch, self._closed
+
+    def _gather(self) -> None:
+        """Wait while more rows keep arriving, because a commit costs as much as ten of them."""
+        until = time.monotonic() + _LONGEST_GATHERING
+        gathered = 0
+        while len(self._queue) > gathered and not (self._closed or self._urgent) and time.monotonic() < until:
+            gathered = len(self._queue)
+            self._wake.wait(_GATHERING)
 
     def _commit(self, batch: list[_Entry]) -> None:
         if self._spill is not None:
@@ -335,6 +346,9 @@ class WriterThread:
     def _transaction(self, batch: list[_Entry]) -> list[Any]:
         connection = self._connection
         outcomes: list[Any] = [None] * len(batch)
+        places: dict[results.Kind, list[int]] = {}
+        for place, entry in enumerate(batch):
+            places.setdefault(entry.kind, []).append(place)
         with self._lock.held("writing results"):
             self._proof.check_file()
             if self._proof.is_moved:
@@ -344,8 +358,9 @@ class WriterThread:
                 self._proof.check_rows()
                 with ledger.following(connection, results.touched((entry.kind, entry.row) for entry in batch)):
                     for kind in _BATCH_ORDER:
-                        self._write(kind, batch, outcomes)
-                self._write(run_steps, batch, outcomes)  # steps keep the ledger themselves
+                        self._write(kind, places.pop(kind, ()), batch, outcomes)
+                # Steps keep the ledger themselves.
+                self._write(run_steps, places.pop(run_steps, ()), batch, outcomes)
                 highest = self._proof.highest()
                 connection.execute("COMMIT")
             except BaseException:
@@ -356,9 +371,8 @@ class WriterThread:
             self._keep_until_moved(batch)
         return outcomes
 
-    def _write(self, kind: results.Kind, batch: Sequence[_Entry], outcomes: list[Any]) -> None:
-        """Write all rows of a kind in a batch, and note what came of each."""
-        places = [place for place, entry in enumerate(batch) if entry.kind is kind]
+    def _write(self, kind: results.Kind, places: Sequence[int], batch: Sequence[_Entry], outcomes: list[Any]) -> None:
+        """Write the rows of a kind in a batch, which are at these places, and note what came of each."""
         if places:
             done = kind(self._connection, [batch[place].row for place in places])
             for place, outcome in zip(places, done, strict=True):
