@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tests.compare.planted_faults import faulty_run
 from tui_evals.compare import failure_map
+from tui_evals.store import failures
 from tui_evals.store.reader import Reader
 
 
@@ -50,7 +51,8 @@ def test_the_process_of_a_large_run_keeps_its_failure_map_before_it_ends(tmp_pat
     items = [{"prompt": f"question {number}", "expected_response": "no such answer"} for number in range(4)]
     (tmp_path / "data.json").write_text(json.dumps({"items": items, "default_evaluators": {"Includes": {}}}))
     for least, kept in ((5, False), (4, True)):
-        monkeypatch.setattr(failure_map, "MADE_AHEAD", least)
+        for module in (failure_map, failures):
+            monkeypatch.setattr(module, "MADE_AHEAD", least)
         shell("run", "data.json", "--target", "demo", "--quiet")
         with Reader(Path(".evals/evals.db")) as reader:
             assert (reader.kept_failures(reader.runs(1)[0]) is not None) == kept

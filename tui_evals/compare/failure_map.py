@@ -18,7 +18,7 @@ from tui_evals.compare.runs import Comparison
 from tui_evals.compare.sides import Kind
 from tui_evals.light_records import dataclass
 from tui_evals.store.baselines import baseline_of
-from tui_evals.store.failures import Failure, FailureGroup, FailureGroups, kept_name
+from tui_evals.store.failures import MADE_AHEAD, Failure, FailureGroup, FailureGroups, kept_name
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import OVER_STATUSES, RunRow
 
@@ -157,10 +157,6 @@ def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMa
     return FailureMap(
         run, tuple(clusters), len(set(failing)), len(failing), judged.get("", 0), earlier, is_baseline, unkept
     )
-
-
-MADE_AHEAD = 10_000
-"""Answers from which a map is kept in the store, and is read over several connections at once."""
 
 
 def keep_failure_map(writer: Writer, failures: FailureMap) -> None:

@@ -29,6 +29,7 @@ from tui_evals.runs.status import FILES, METRICS, exit_code_of
 from tui_evals.runs.store_trouble import Storing, longest_wait
 from tui_evals.runs.target_opening import calls_at_once, items_of, judge_label, opened
 from tui_evals.runs.tools import open_toolbox
+from tui_evals.store import failures
 from tui_evals.store.database import StoreError
 from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
@@ -173,8 +174,9 @@ async def execute(
             await writer.patient_gates(run.id, ended.run.gates, ended.run.verdict)
         if not storing.is_lost:
             await asyncio.to_thread(sign_ended, writer, run, outcome.finished, again, found)
-        if ended.finished:
+        if ended.finished and run.total >= failures.MADE_AHEAD and not storing.is_lost:
             await asyncio.to_thread(_prepare_failure_map, job, writer)
+        if ended.finished:
             await asyncio.to_thread(keep_backup, path)
         if storing.is_lost:
             message = await storing.conclude()
@@ -185,15 +187,15 @@ async def execute(
 
 def _prepare_failure_map(job: Job, writer: Writer) -> None:
     """Have the failure map of a large run ready when it is opened."""
-    # Imported when it is wanted, because most runs are small and need not wait for what compares.
-    from tui_evals.compare.failure_map import MADE_AHEAD, keep_failure_map, read_failure_map
+    # Imported here, because most runs are small and need not wait for what compares.
+    from tui_evals.compare.failure_map import keep_failure_map, read_failure_map
     from tui_evals.store.baselines import dataset_key
 
     root = job.project.root
-    if job.run.total >= MADE_AHEAD:
+    with suppress(StoreError):  # the run is whole without it, and who opens it makes the map
         with Reader(job.project.store) as reader:
-            failures = read_failure_map(reader, reader.run(job.run.id), dataset_key(job.run.source, root, root))
-        keep_failure_map(writer, failures)
+            made = read_failure_map(reader, reader.run(job.run.id), dataset_key(job.run.source, root, root))
+        keep_failure_map(writer, made)
 
 
 def _outcome_of_lost_store(run: RunRow, path: Path, message: str) -> RunOutcome:

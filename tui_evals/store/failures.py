@@ -22,6 +22,8 @@ from .rows import loads
 RULES = 1
 """One more whenever reasons are grouped otherwise, so that no groups of earlier rules are shown."""
 
+MADE_AHEAD = 10_000
+"""Answers from which the groups of a run are kept in the store, and are read over several connections at once."""
 _LONGEST = 400
 """Characters of a reason that tell it from others."""
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
