@@ -12,11 +12,37 @@ from tui_evals.tui.drawing import SentCells
 _TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[(\d+)C|\x1b\[([0-9;]*)m|(\n)|([^\x1b\n]+)")
 
 
+ENDED = {"22": "12", "23": "3", "24": "4", "25": "5", "27": "7", "29": "9"}
+
+
+def styled(before, codes):
+    """The flags, the color and the background of a terminal after these codes."""
+    flags, color, ground = before
+    codes = codes.split(";")
+    while codes:
+        match codes.pop(0):
+            case "" | "0":
+                flags, color, ground = "", "", ""
+            case "38":
+                color, codes = codes[1], codes[2:]
+            case "48":
+                ground, codes = codes[1], codes[2:]
+            case "39":
+                color = ""
+            case "49":
+                ground = ""
+            case code if code in ENDED:
+                flags = "".join(flag for flag in flags if flag not in ENDED[code])
+            case code:
+                flags = "".join(sorted({*flags, code}))
+    return flags, color, ground
+
+
 class Screen:
     """A terminal as far as pictures need one; `wider` draws one sign in more cells than is thought."""
 
     def __init__(self, wider=""):
-        self.cells, self.place, self.style, self.wider = {}, (1, 1), "", wider
+        self.cells, self.place, self.style, self.wider = {}, (1, 1), ("", "", ""), wider
 
     def feed(self, written):
         for row, column, right, style, line, text in _TOKEN.findall(written):
@@ -31,15 +57,18 @@ class Screen:
                     width = cell_len(sign) + (sign == self.wider)
                     for cell in range(width):
                         place = (self.place[0], self.place[1] + cell)
-                        self.cells[place] = (sign if not cell else "", self.style)
+                        blank = sign == " " and not set("479") & set(self.style[0])
+                        self.cells[place] = (sign if not cell else "", self.style[2] if blank else self.style)
                     self.place = (self.place[0], self.place[1] + width)
             else:
-                for part in style.split(";"):
-                    self.style = "" if part in ("", "0") else f"{self.style};{part}"
+                self.style = styled(self.style, style)
 
 
 signs = st.sampled_from(["a", "b", " ", "│", "─", "✓", "é", "字", "👩\u200d🔬", "e\u0301"])
-pieces = st.tuples(st.sampled_from(["", "1", "38;5;253;48;5;16"]), st.lists(signs, min_size=1, max_size=6))
+styles = st.sampled_from(
+    ["", "1", "2", "1;4;38;5;3", "7;48;5;16", "38;5;253;48;5;16", "38;5;9;48;5;16", "1;2;38;5;9;48;5;7"]
+)
+pieces = st.tuples(styles, st.lists(signs, min_size=1, max_size=6))
 runs = st.tuples(st.integers(1, 4), st.integers(1, 9), st.lists(pieces, min_size=1, max_size=3))
 pictures = st.lists(runs, min_size=1, max_size=5)
 
@@ -60,7 +89,7 @@ def test_a_terminal_shows_what_was_drawn(frames, lines):
         written = drawn(frame, lines)
         whole.feed(written)
         less.feed(cells.difference(written))
-        assert less.cells == whole.cells and less.place == whole.place and less.style == ""
+        assert less.cells == whole.cells and less.place == whole.place and less.style == ("", "", "")
 
 
 @given(st.lists(pictures, min_size=1, max_size=6))
@@ -79,6 +108,14 @@ def test_only_the_cells_between_the_first_and_the_last_that_differ_are_sent():
     assert cells.difference(drawn([(2, 1, [("1", "one LINE of text")])])) == "\x1b[2;5H\x1b[1mLINE\x1b[0m\x1b[1;1H"
 
 
+def test_cells_that_stay_between_others_are_gone_over_and_of_a_style_only_what_differs_is_sent():
+    cells = SentCells()
+    cells.difference(drawn([(2, 1, [("1;38;5;9;48;5;16", "a" + " " * 20 + "b")])]))
+    changed = drawn([(2, 1, [("38;5;9;48;5;16", "c"), ("38;5;9;48;5;16", " " * 20), ("38;5;7;48;5;16", "d")])])
+    assert cells.difference(changed) == "\x1b[2;1H\x1b[38;5;9;48;5;16mc\x1b[20C\x1b[38;5;7md\x1b[0m\x1b[1;1H"
+    assert cells.difference(changed) == ""
+
+
 def test_a_line_with_signs_of_another_width_is_sent_from_there_to_its_end():
     """A terminal that draws a sign wider than is thought shifts what follows; it is written again each time."""
     cells, line = SentCells(), [(2, 1, [("", "ab"), ("1", "字"), ("", "cd│")])]
@@ -93,7 +130,7 @@ def test_what_follows_a_sign_that_terminals_draw_in_different_widths_has_a_place
     for wider in ("", tone):
         terminal = Screen(wider)
         terminal.feed(SentCells().difference(line))
-        assert terminal.cells[2, 12] == ("│", ";1") and terminal.cells[2, 8] == ("g", ""), wider
+        assert terminal.cells[2, 12] == ("│", ("1", "", "")) and terminal.cells[2, 8] == ("g", ("", "", "")), wider
     sent = SentCells().difference(drawn([(2, 1, [("", "字字 a字")])]))
     assert sent == "\x1b[2;1H字字 a字\x1b[1;1H", "East Asian text needs no more bytes"
 

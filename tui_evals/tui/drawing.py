@@ -78,6 +78,10 @@ _SURE = re.compile(
 """Signs that every terminal draws as wide as the tables say: those of one cell, and those of East Asia."""
 
 
+_SKIPPED = 6
+"""Cells that stay as they are, from which on to go over them takes fewer bytes than to write them again."""
+
+
 class SentCells:
     """The cells of the terminal as far as they are known; a text with signs that are wider or joined is never known."""
 
@@ -125,25 +129,27 @@ class SentCells:
         return sent.end(row, column)
 
     def _put(self, sent: _Sent, row: int, column: int, text: str, style: str) -> None:
-        """Write those cells that differ, between the first and the last of them."""
+        """Write those cells that differ, and with them the few between two that do."""
         start, stop = column - 1, column - 1 + len(text)
         texts, styles = self._row(row, stop)
-        if styles[start:stop] == [style] * len(text):
-            before = texts[start:stop]
-            if before == list(text):
-                return
-            first = next(place for place, sign in enumerate(text) if sign != before[place])
-            last = next(place for place in range(len(text) - 1, -1, -1) if text[place] != before[place])
-        else:
-            first, last = 0, len(text) - 1
-            texts_, styles_ = texts[start:stop], styles[start:stop]
-            while styles_[first] == style and texts_[first] == text[first]:
-                first += 1
-            while styles_[last] == style and texts_[last] == text[last]:
-                last -= 1
-        sent.text(row, column + first, text[first : last + 1], style)
-        texts[start:stop] = text
-        styles[start:stop] = [style] * len(text)
+        signs, blank = list(text), _of_blanks(style)
+        own = (
+            [blank if sign == " " else style for sign in signs]
+            if blank != style and " " in text
+            else [style] * len(text)
+        )
+        before = texts[start:stop], styles[start:stop]
+        if before == (signs, own):
+            return
+        differ = [at for at, cell in enumerate(zip(*before, strict=True)) if cell != (signs[at], own[at])]
+        first = last = differ[0]
+        for at in (*differ, len(text) + _SKIPPED):
+            if at - last > _SKIPPED:
+                part = text[first : last + 1]
+                sent.text(row, column + first, part, blank if part.isspace() else style)
+                first = at
+            last = at
+        texts[start:stop], styles[start:stop] = signs, own
 
     def _unknown(self, row: int, column: int) -> None:
         """From a place on, the terminal may show anything on a row."""
@@ -177,6 +183,50 @@ def _added(style: str, more: str) -> str:
     return f"{style};{more}" if style else more
 
 
+_FLAGS = {"1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "7": "27", "9": "29"}
+"""Bold, dim, italic, underline, blink, reverse and strike, each with the code that ends it."""
+_SHOWN_ON_BLANKS = frozenset("4579")
+_Look = tuple[frozenset[str], str, str]
+
+
+@lru_cache(4096)
+def _look(style: str) -> _Look | None:
+    """The flags, the color and the background of a style; None where it has something else."""
+    codes, flags, colors = style.split(";") if style else [], set(), {"3": "", "4": ""}
+    while codes:
+        code = codes.pop(0)
+        if code in _FLAGS:
+            flags.add(code)
+        elif code in ("38", "48") and codes and (count := {"5": 2, "2": 4}.get(codes[0])):
+            colors[code[0]] = ";".join((code, *codes[:count]))
+            del codes[:count]
+        elif len(code) == 2 and code[0] in "34" and code[1] in "01234567":
+            colors[code[0]] = code
+        else:
+            return None
+    return frozenset(flags), colors["3"], colors["4"]
+
+
+@lru_cache(4096)
+def _of_blanks(style: str) -> str:
+    """What of a style shows where there are blanks alone: the background, unless something is drawn on blanks too."""
+    look = _look(style)
+    return style if look is None or look[0] & _SHOWN_ON_BLANKS else look[2]
+
+
+@lru_cache(4096)
+def _restyled(before: str, after: str) -> str:
+    """The codes that lead from one style to another: those that differ, or all of them where that is shorter."""
+    anew = f"0;{after}" if before and after else after or "0"
+    one, other = _look(before), _look(after)
+    if one is None or other is None:
+        return anew
+    ended = {_FLAGS[flag] for flag in one[0] - other[0]}
+    begun = {flag for flag in other[0] if flag not in one[0] or _FLAGS[flag] in ended}
+    colors = [new or none for old, new, none in zip(one[1:], other[1:], ("39", "49"), strict=True) if old != new]
+    return min(anew, ";".join((*sorted(ended), *sorted(begun), *colors)), key=len)
+
+
 class _Sent:
     """The bytes for the wire, and where they leave the terminal."""
 
@@ -187,8 +237,8 @@ class _Sent:
     def text(self, row: int, column: int, text: str, style: str, *, sure: bool = True) -> None:
         """A text at a place in a style; unless its width is sure, what follows it is placed anew."""
         self._go(row, column)
-        if style != self._style:
-            self._parts.append(f"\x1b[0;{style}m" if style and self._style else f"\x1b[{style or 0}m")
+        if style != self._style and not (text.isspace() and _of_blanks(self._style) == style):
+            self._parts.append(f"\x1b[{_restyled(self._style, style)}m")
             self._style = style
         self._parts.append(text)
         self._place = (row, column + cell_len(text)) if sure else None
