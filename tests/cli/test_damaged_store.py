@@ -205,7 +205,7 @@ def test_a_lost_dataset_is_made_again_of_what_was_asked(folder, sound):
         connection.execute("DELETE FROM snapshots WHERE name = 'second'")
     with repairing(path) as repair:
         repair.put_in_place()
-        assert "2 of 2 datasets saved; 1 more made anew of what is left" in list(stores.saved_lines(repair.tables))
+        assert "2 of 2 datasets saved; 1 more rebuilt from what is left" in list(stores.saved_lines(repair.tables))
     with Reader(path) as reader:
         row = reader.find_run("second")
         items = list(reader.dataset(row).items)

@@ -268,9 +268,9 @@ def test_commands_are_taken_back_and_done_again_one_after_the_other(shell, file)
         texts.append(file.read_text())
     assert "item rm 2-3" in ok(shell("dataset", "history", file)).splitlines()[2]
     for text in reversed(texts[:-1]):
-        assert "taken back: item" in ok(shell("dataset", "undo", file))
+        assert "undone: item" in ok(shell("dataset", "undo", file))
         assert file.read_text() == text
-    assert refused(shell("dataset", "undo", file), "nothing to take back")
+    assert refused(shell("dataset", "undo", file), "nothing to undo")
     told = json.loads(ok(shell("dataset", "redo", file, "--json")))
     assert told == {"file": "d.json", "what": "item add 4", "undone": False, "left": 2}
     ok(shell("item", "set", file, 1, "notes=y"))

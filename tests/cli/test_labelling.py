@@ -50,7 +50,7 @@ def test_a_label_of_one_answer_is_kept_under_the_login_name(project, shell, monk
 def test_a_target_is_asked_for_where_there_are_several(project, shell):
     path, _ = stored(project, [PASS], targets=("one", "two"))
     done = shell("label", "last", "t-0", "pass")
-    assert done.code == 2 and "t-0 was answered by one, two; say whom you mean with --target" in done.err
+    assert done.code == 2 and "t-0 was answered by one, two; choose one with --target" in done.err
     assert "has no target 'thre'" in shell("label", "last", "t-0", "pass", "--target", "thre").err
     assert shell("label", "last", "t-0", "pass", "--target", "two").code == 0
     assert list(labels(path)) == [(2, None)]

@@ -64,7 +64,7 @@ def test_a_store_on_read_only_media_is_read_by_every_command_that_reads(shell, m
         done = shell(*words)
         assert done.code == 0 and done.out, (words, done)
         if words[0] != "db":
-            said = "evals.db can only be read: the file system it lies on is mounted read-only"
+            said = "evals.db can only be read: its file system is mounted read-only"
             assert done.err.count(said) == 1, (words, done)
     assert "is sound; 2 runs" in shell("doctor").out
     for words in (

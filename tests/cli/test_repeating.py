@@ -55,7 +55,7 @@ def test_judges_are_asked_again_only_where_that_is_wished(judged, shell):
     (column,) = found["columns"]
     assert column["noise"]["Relevance"] == {"model": None, "judge": pytest.approx(2**0.5)}
     assert column["noise"]["Includes"] == {"model": None, "judge": 0.0}
-    assert "from 2 judgings alike" in shell("show", "last", "--by", "repeats").out
+    assert "from 2 equal scoring passes" in shell("show", "last", "--by", "repeats").out
 
 
 def test_other_evaluators_are_no_repeated_judging(judged, shell):

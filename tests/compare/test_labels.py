@@ -56,7 +56,7 @@ async def test_a_label_of_an_evaluator_stands_against_its_verdict_alone(tmp_path
 async def test_labels_of_whole_answers_stand_for_the_only_evaluator_and_it_is_said(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+-", {}))
     assert (found.evaluator, found.whole_labels, found.agreement.n) == (JUDGE, 2, 2)
-    assert "No other evaluator has verdicts in this run, so 2 labels of whole answers stand for it too." in text(
+    assert "No other evaluator has verdicts in this run, so 2 labels of whole answers count for it too." in text(
         [found]
     )
 

@@ -268,7 +268,7 @@ def test_judged_rows_that_are_followed_by_their_originals_count_once():
     found = recording_of([*judged, *originals], Tests([]))
     assert numbers(found) == [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0)]
     assert all(row.compliance == "ok" for row in found.rows)
-    assert found.notes == ("4 rows that stand there a second time, without a verdict",)
+    assert found.notes == ("4 rows that are there twice, without a verdict",)
 
 
 def test_repeats_are_no_copies_even_when_the_last_was_not_judged():

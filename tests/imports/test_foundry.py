@@ -636,7 +636,7 @@ def broken_message(role, *blocks):
         (
             bad(assertions=[of("COST", targetThreshold=1, evaluationId="f")]),
             11,
-            "evaluations[0].assertions[0].evaluationId: 'f' is not the evaluation it stands in",
+            "evaluations[0].assertions[0].evaluationId: 'f' is not the evaluation it is in",
         ),
         (
             bad() | {"assertions": [of("TOOL_CALLED", toolName="f", evaluationId="f")]},

@@ -102,7 +102,7 @@ def test_evaluators_are_suggested_and_other_columns_kept(shell, folder):
         (
             "g.jsonl",
             '{"input": "1?", "id": 1, "target": ""}\n' * 2,
-            "g.jsonl:2: id: the id 1 stands there a second time",
+            "g.jsonl:2: id: the id 1 is there twice",
         ),
         ("d.csv", "input,target\n1?,1\n2?\n", "d.csv:3: the row has 1 cell, and the header has 2"),
         ("e.csv", "input,target,metadata\n1?,1,{\n", "e.csv:2: metadata: is no JSON"),

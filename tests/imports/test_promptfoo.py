@@ -197,7 +197,7 @@ LEFT_OUT = {
     "{type: contains, value: '{{name | reverse}}'}": "its template",
     "{type: regex, value: 'a**'}": "the pattern is not valid",
     "{type: llm-rubric, value: {a: b}}": "its rubric is not plain text",
-    "{type: assert-set, threshold: 0.5, assert: [{type: similar, value: x}]}": "cannot stand in a group",
+    "{type: assert-set, threshold: 0.5, assert: [{type: similar, value: x}]}": "cannot be in a group",
     "{type: contains, value: file://x.js}": "code makes its value",
     "{type: 'trajectory:tool-used', value: {pattern: 's*'}}": "only the names of tools",
     "{type: 'trace-span-count', value: {pattern: 'a*b', max: 2}}": "only spans of one name",

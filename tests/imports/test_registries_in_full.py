@@ -104,7 +104,7 @@ def test_a_grading_spec_of_the_registry_is_never_swapped(shell, project):
     own = registry(project, GRADED, '{"input": "a"}\n', "fact:\n  prompt: [\n")
     done = shell("registry", own)
     assert (
-        "0 of 1 evals run here" in done.out and "its grading spec fact stands in a file that cannot be read" in done.out
+        "0 of 1 evals run here" in done.out and "its grading spec fact is in a file that cannot be read" in done.out
     )
     twice = "fact:\n  prompt: one\n  prompt: 'two {completion}'\n  choice_strings: AB\n"
     (own / "modelgraded" / "m.yaml").write_text(twice)

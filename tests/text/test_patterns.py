@@ -247,7 +247,7 @@ def test_out_of_time_is_told_apart_from_no_match(short_clock: None) -> None:
         (r"\y", r"bad escape \y", None),
         (r"(a)\2", "invalid group reference", None),
         (r"\Qa\E", "bad escape", None),
-        ("a(?i)b", r"(?i) must stand at the start of the pattern; for a part of it write (?i:part)", 1),
+        ("a(?i)b", r"(?i) must be at the start of the pattern; for a part of it write (?i:part)", 1),
         ("(?x)a b", "(?x) is not supported: the flags are a, i, m, s, u", 0),
         ("(?V1)[a[b]]", "(?V1) is not supported", 0),
         ("(?R)?a", "(?R) is not supported", 0),

@@ -142,7 +142,7 @@ async def test_words_filter_the_answers_and_escape_forgets_them(path):
         await pilot.press("slash", *"new", "enter")
         await until(pilot, lambda: app.kinds == ["✗ broken"])
         await pilot.press("slash", *["backspace"] * 3, *"zzz", "enter")
-        await until(pilot, lambda: "No answer fits “zzz”." in text_of(app.screen.list.lines.rows)[0])
+        await until(pilot, lambda: "No answer matches “zzz”." in text_of(app.screen.list.lines.rows)[0])
         await until(pilot, lambda: app.full == "")
         await pilot.press("escape")
         await until(pilot, lambda: len(app.kinds) == 6)
@@ -166,7 +166,7 @@ async def test_all_that_a_filter_can_say_is_read_beside_it_and_a_kind_it_names_i
         seen = " ".join(" ".join(strip.text for strip in app.screen._compositor.render_strips()).split())
         assert "kind:broken pass fail" in seen and 'turn: !not "words" any*' in seen
         await pilot.press(*"kind:new zzz", "enter")
-        await until(pilot, lambda: text_of(app.screen.list.lines.rows)[0] == "No answer fits “kind:new zzz”.")
+        await until(pilot, lambda: text_of(app.screen.list.lines.rows)[0] == "No answer matches “kind:new zzz”.")
         await pilot.press("f")
         await until(pilot, lambda: "fits “kind:new zzz” and is “fixed”." in text_of(app.screen.list.lines.rows)[0])
 

@@ -241,8 +241,8 @@ def test_a_line_is_listed_when_one_of_its_answers_is_wanted_and_one_of_its_kinds
 
 def test_an_empty_list_says_what_was_asked_for():
     assert "“gone”" in text_of(empty_lines(("gone",), "", 80))[0]
-    assert text_of(empty_lines(KINDS, "fines", 80))[0] == "No answer fits “fines”."
-    assert text_of(empty_lines(("broken",), "fines", 80))[0] == "No answer fits “fines” and is “broken”."
+    assert text_of(empty_lines(KINDS, "fines", 80))[0] == "No answer matches “fines”."
+    assert text_of(empty_lines(("broken",), "fines", 80))[0] == "No answer matches “fines” and is “broken”."
     assert "* shows all" in text_of(empty_lines(KINDS, "", 80))
 
 
@@ -350,7 +350,7 @@ def test_what_only_the_answers_say_stands_where_they_say_it():
     ],
 )
 def test_a_line_says_what_is_shown_next_to_what(manner, says):
-    assert beside_words(manner, 2, True) == f"{says} · e goes on · d columns · v another run"
+    assert beside_words(manner, 2, True) == f"{says} · e next pair · d columns · v another run"
     assert "another run" not in beside_words(manner, 2, False)
 
 

@@ -301,13 +301,13 @@ async def test_a_conversation_shows_every_turn_against_what_was_expected(project
     assert text.rindex("user: What is my name?") > places[-1]
     assert -1 not in places
     assert places == sorted(places)
-    assert text.count("its answer stands above") == 1
+    assert text.count("its answer is above") == 1
 
 
 async def test_an_answer_that_is_only_tool_calls_says_so(project):
     await project.answer(1, answered("", tool_calls=({"id": "1", "name": "go", "arguments": "not json"},)))
     text = project.text(1)
-    assert "The answer is empty. The tool calls stand below." in text
+    assert "The answer is empty. The tool calls are below." in text
     assert "→ go\n  not json" in text
 
 
@@ -828,7 +828,7 @@ async def test_a_long_question_stands_above_its_answer_in_three_lines(tmp_path):
     await project.answer(0, answered("y", request={"messages": [{"role": "user", "content": "word " * 500}]}))
     lines = project.text(0, 60).split("\n")
     start = next(number for number, line in enumerate(lines) if line.startswith("asked  word"))
-    assert lines[start + 3] == "       … all of it stands below"
+    assert lines[start + 3] == "       … the full text is below"
 
 
 async def test_an_answer_that_a_stopped_run_left_open_says_how_it_goes_on(project):
@@ -836,7 +836,7 @@ async def test_an_answer_that_a_stopped_run_left_open_says_how_it_goes_on(projec
     reason = {"message": "the budget is spent", "code": "budget"}
     project.write(lambda writer: writer.run_status(project.run, "interrupted", **reason))
     text = project.text(0)
-    assert text.startswith("· pending") and "answered: the budget is spent; p lets it go on" in text
+    assert text.startswith("· pending") and "answered: the budget is spent. p resumes it" in text
 
 
 # -- what judged it, and where a key goes

@@ -69,7 +69,7 @@ def test_what_others_write_into_an_open_dataset_is_read_and_merged(tmp_path):
         terminal.wait("two of mine again +│ their two", since=since)
         terminal.after("t", "theirs holds")
         terminal.after("\r", "put together")
-        terminal.after("u", "taken back")
+        terminal.after("u", "undone")
         terminal.after("\x13", "saved")
         assert prompts(file) == ["one", "two of mine again", "theirs"]
         terminal.press("q")

@@ -101,7 +101,7 @@ def test_replacing_lists_what_is_left_out():
 
 
 def test_a_dataset_without_evaluators_says_which_key_adds_one():
-    assert "Nothing judges here. a adds" in text_of(document(default_evaluators={}), SECOND)
+    assert "Nothing judges here. Press a" in text_of(document(default_evaluators={}), SECOND)
 
 
 def test_a_conversation_offers_its_turns():

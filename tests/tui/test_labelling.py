@@ -301,7 +301,7 @@ async def test_a_run_that_is_gone_is_said(tmp_path):
     path, run = await labelled_run(tmp_path, [PASS, FAIL])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
         person.app.push_screen(LabelScreen(path, 9, person.app.writer))
-        await person.sees("This cannot go on: run number 9 is not in the store any more")
+        await person.sees("This cannot continue: run number 9 is not in the store any more")
         await person.press("escape")
         await begin(person)
         with Writer(path) as writer:
@@ -309,7 +309,7 @@ async def test_a_run_that_is_gone_is_said(tmp_path):
         await person.press("g")
         await person.until(lambda: "is not in the store any more" in said(person))
         await person.press("s")
-        await person.sees("This cannot go on:")
+        await person.sees("This cannot continue:")
         await person.press("q")
 
 

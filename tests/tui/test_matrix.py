@@ -165,7 +165,7 @@ async def test_rows_are_filtered_and_a_narrow_screen_reads_one_answer_at_a_time(
         await person.press("slash")
         await person.type("nobody")
         await person.press("enter")
-        await person.sees("No answer fits the filter nobody")
+        await person.sees("No answer matches the filter nobody")
         await person.press("escape")
         await person.until(lambda: len(screen.lines.rows) == 8)
         await person.press("escape")

@@ -692,7 +692,7 @@ async def test_where_nothing_fits_the_pane_says_so_and_n_finds_no_failure(world)
     async with world.bench() as pilot:
         world.pane.focus_lines()
         await world.press(pilot, "slash", *"failed", "enter")
-        assert "No answer fits the filter failed" in world.lines()[0]
+        assert "No answer matches the filter failed" in world.lines()[0]
         assert world.watch.answer is None
         await world.press(pilot, "n", "v")
         assert pilot.app.said == ["no failures", "there is no answer under the cursor"]

@@ -164,8 +164,8 @@ async def test_a_run_that_is_over_is_told_with_what_came_of_it_or_why_it_stopped
     asked = replace(cut, message="stopped before the end", code="asked")
     assert [told_ending(path, one) for one in (done, spent, asked)] == [
         ("done is finished: 1 of 2 passed; R asks the other 1 again; rests on all 2 answers", True),
-        ("cut stopped: the budget is spent; p lets it go on", False),
-        ("cut stopped with 1 of 2 answered; p lets it go on", False),
+        ("cut stopped: the budget is spent; p resumes it", False),
+        ("cut stopped with 1 of 2 answered; p resumes it", False),
     ]
 
 
@@ -663,7 +663,7 @@ async def test_no_runs_say_how_one_is_made(tmp_path):
         await until(pilot, lambda: any("r starts one" in line for line in pilot.app.lines))
         await pilot.press("D", "n", "space", "equals_sign", "enter")
         await pilot.pause()
-        assert {text for _, text in pilot.app.said} == {"there is no run here yet: r starts one"}
+        assert {text for _, text in pilot.app.said} == {"no run yet: r starts one"}
 
 
 @pytest.mark.parametrize("size", [(38, 8), (76, 20), (120, 30)])

@@ -236,7 +236,7 @@ async def test_every_pane_is_reached_by_its_digit_by_tab_and_from_the_palette(pr
 
 async def test_a_key_that_can_do_nothing_says_why(project):
     async with at_the_workbench(project.folder) as person:
-        for key, why in (("u", "nothing to take back"), ("r", "no dataset"), ("x", "no run"), ("R", "no run")):
+        for key, why in (("u", "nothing to undo"), ("r", "no dataset"), ("x", "no run"), ("R", "no run")):
             await person.press(key)
             assert why in person.said(), key
 

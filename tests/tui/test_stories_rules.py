@@ -86,7 +86,7 @@ async def test_a_rule_is_reworded_and_taken_back_with_its_files(tmp_path):
         await person.press("enter")
         await reading(person, RulesScreen)
         await person.sees("And short")
-        assert "rule 1 changed here and in rules.txt; t makes its tests anew" in said(person)
+        assert "rule 1 changed here and in rules.txt; t generates its tests again" in said(person)
         assert lines(tmp_path)[0] == f"{RULES[0]} And short"
         items = person.app.workspace.items
         assert [item["extensions"]["promptpex"].get("rule") for item in items[:3]] == [lines(tmp_path)[0]] * 2 + [
@@ -96,7 +96,7 @@ async def test_a_rule_is_reworded_and_taken_back_with_its_files(tmp_path):
         assert "save first" in said(person)
         await person.press("u")
         await person.until(lambda: lines(tmp_path) == list(RULES))
-        assert not person.app.workspace.editing.dirty and "taken back: edit rule 1" in said(person)
+        assert not person.app.workspace.editing.dirty and "undone: edit rule 1" in said(person)
         await person.press("U", "ctrl+s")
         await person.until(lambda: "saved" in said(person))
         assert json.loads((tmp_path / FILE).read_text())["items"][0]["extensions"]["promptpex"]["rule"].endswith(

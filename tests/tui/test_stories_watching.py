@@ -79,7 +79,7 @@ async def test_a_server_that_dies_is_told_with_every_attempt_and_the_run_goes_on
         listening.close()
         await person.until(lambda: "data stopped: main cannot be asked: No answer from 127.0.0.1" in person.said())
         await person.press("5")
-        await person.until(lambda: "p lets it go on" in detail(person))
+        await person.until(lambda: "p resumes it" in detail(person))
         assert "asked question 0" in detail(person)
         assert detail(person).count("refuses connections") >= 2
         await person.press("6", "z")
@@ -102,7 +102,7 @@ async def test_a_run_whose_process_was_killed_is_resumed_and_one_stays_where_one
         answer = person.app.watching.answer
         os.kill(executing(project.database, key), signal.SIGKILL)
         await person.until(lambda: person.app.watching.run.status == "interrupted")
-        await person.until(lambda: "p lets it go on" in person.said())
+        await person.until(lambda: "p resumes it" in person.said())
         assert bells == ["interrupted"]
         project.server.behave(latency=0)
         await person.press("p")

@@ -42,7 +42,7 @@ async def test_a_target_that_dies_in_the_middle_and_comes_back(tmp_path):
             await person.until(lambda: answered(person) >= 2)
             first.close()
             await person.until(lambda: "data stopped: main: No answer from 127.0.0.1" in person.said())
-            assert "p lets it go on" in person.said()
+            assert "p resumes it" in person.said()
             await person.sees("stopped: main: No answer from 127.0.0.1")
             with running("--port", port):
                 await person.press("p")

@@ -23,7 +23,7 @@ def test_esc_tab_and_save_ask_what_is_to_become_of_a_text_that_cannot_be_read(tm
         terminal.calm()
         shown = " ".join(terminal.shown.replace("│", " ").split())
         assert "not yet JSON: the text that starts here is never closed (line 1, column 26)" in shown
-        terminal.after("\x1b", "go on writing")
+        terminal.after("\x1b", "keep editing")
         terminal.after("file\r", r"kept in \.evals/kept/variables-1\.json")
         kept = tmp_path / ".evals" / "kept" / "variables-1.json"
         assert kept.read_text() == '{"city": "Oslo", "when": "yester'

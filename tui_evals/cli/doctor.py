@@ -38,7 +38,7 @@ _WIDTHS: Mapping[Width, tuple[Verdict, str]] = {
     "narrow": ("ok", f"{SIGNS} take one cell each"),
     "wide": ("note", f"{SIGNS} take two cells; the workbench draws them, and letters as wide, in ASCII"),
     "no UTF-8": ("note", "UTF-8 comes out as other signs; the workbench draws in ASCII"),
-    "unknown": ("ok", "not measured: the terminal does not say where its cursor stands"),
+    "unknown": ("ok", "not measured: the terminal does not report its cursor"),
 }
 _SLOW_ESCAPE = 100
 """Milliseconds from which on one waits for what escape does."""

@@ -132,7 +132,7 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
         raise Stop("--expected belongs to --prompts")
     stands_for: Path | None = options["stands_for"]
     if stands_for is not None and not options["snapshot"]:
-        raise Stop("--as belongs to --snapshot: it names the file that the snapshot stands for")
+        raise Stop("--as belongs to --snapshot: it names the file that the snapshot replaces")
     try:
         if options["inline"]:
             return document_of_data(inline_document(options["inline"], options["expected"]), Path("prompts")), "prompts"

@@ -54,7 +54,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Look at runs": {
         "runs": ("look.commands", "List the runs; `runs prune` deletes old ones."),
         "show": ("look.commands", "Show a run, or one item of it."),
-        "verify": ("look.commands", "Say whether a run is as it was signed, and by whom."),
+        "verify": ("look.commands", "Check whether a signed run was changed, and who signed it."),
         "search": ("look.commands", "Find a text in the answers of all runs."),
         "export": ("look.commands", "Write the results of a run as JSON, CSV or JSON lines."),
         "label": ("look.commands", "Give a verdict of your own on an answer, or on a blind sample."),

@@ -353,7 +353,7 @@ def agreement_lines(evaluator: EvaluatorAgreement, key: str) -> Iterator[Agreeme
     if evaluator.whole_labels:
         yield AgreementLine(
             f"No other evaluator has verdicts in this run, so {_count(evaluator.whole_labels, 'label')} of whole "
-            "answers stand for it too.",
+            "answers count for it too.",
             "dim",
         )
     yield from _left_out_lines(evaluator)

@@ -246,7 +246,7 @@ class Editing:
             code = ord(error.object[error.start])
             raise CannotSave(
                 f"{document.file} was not written: a text holds U+{code:04X}, half of a character, which no file can; "
-                "delete it where it stands"
+                "delete it there"
             ) from None
         reloaded = _reuse_items(data, saved.document.data)
         self.document, self._gone = saved.document.with_data(reloaded), False

@@ -99,7 +99,7 @@ def recorded(file: Path, what: str) -> Iterator[None]:
             try:
                 _write(history)
             except CannotSave as problem:
-                raise CannotSave(f"{file} was written, but that cannot be taken back: {problem}") from None
+                raise CannotSave(f"{file} was written, but that cannot be undone: {problem}") from None
         _clear(history)
 
 
@@ -141,12 +141,12 @@ def undo(file: Path, *, force: bool = False) -> Step:
             refuse_read_only(file)
         history = history_of(file)
         if not history.done:
-            raise CannotUndo(f"no command has changed {file}, so there is nothing to take back")
+            raise CannotUndo(f"no command has changed {file}, so there is nothing to undo")
         place = history.done - 1
         step, now = history.steps[place], _content(file)
         if _digest(now) != step.after and not force:
             raise CannotUndo(
-                f"{file} was changed after `{step.what}`, and nothing was taken back; "
+                f"{file} was changed after `{step.what}`, so nothing was undone; "
                 f"{_where(history, step.before)} before that command, and --force puts that back in place of what is "
                 "there now"
             )
@@ -163,11 +163,11 @@ def redo(file: Path, *, force: bool = False) -> Step:
         history = history_of(file)
         place = history.done
         if place == len(history.steps):
-            raise CannotUndo(f"nothing that was done to {file} was taken back, so there is nothing to do again")
+            raise CannotUndo(f"no edit of {file} was undone, so there is nothing to redo")
         step, now = history.steps[place], _content(file)
         if _digest(now) != step.before and not force:
             raise CannotUndo(
-                f"{file} was changed since `{step.what}` was taken back, and nothing was done again; "
+                f"{file} was changed since `{step.what}` was undone, so nothing was redone; "
                 f"{_where(history, step.after)} after that command, and --force puts that in place of what is there now"
             )
         step = replace(step, before=_digest(now))

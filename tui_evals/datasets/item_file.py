@@ -19,7 +19,7 @@ from .validate import validate
 from .yaml_lines import Places, line_in, places_in
 
 _HELP = (
-    "# Save and leave the editor to take this back. A text of several lines stands indented below |.",
+    "# Save and quit the editor to apply your changes. A text of several lines is indented below |.",
     "# What is left out is not given; fields there are none of are named with their line. Each item begins with ---.",
 )
 _BEGIN = re.compile(r"---(?=\s|$)")

@@ -141,7 +141,7 @@ def matrix_problems(unit: Mapping[str, Any], own: bool) -> Iterator[Problem]:
         yield Problem(f"makes {size:,} items of one, and {MOST_OF_AN_ITEM:,} are the most", ("matrix",))
     given = unit.get("variables")
     for name in matrix.keys() & given.keys() if own and isinstance(given, dict) else ():
-        yield Problem(f"'{name}' stands in variables too; keep one of them", ("matrix", name))
+        yield Problem(f"'{name}' is in variables too; keep one of them", ("matrix", name))
 
 
 Unit = Mapping[str, Any]

@@ -146,7 +146,7 @@ MaxSteps = Annotated[int, Field(ge=1, le=1000)]
 class SimulatedUser(_StrictModel):
     """A user that a model plays in place of fixed turns, until a goal is reached."""
 
-    goal: Text = Field(description="What the user wants from the conversation; the target is not told.")
+    goal: Text = Field(description="What the user wants from the conversation. The target does not see it.")
     persona: Text | None = Field(default=None, description="Who the user is, knows and how the user speaks.")
     opening: Text | None = Field(
         default=None, description="The user's first message. Without it, the simulated user writes one."
@@ -285,7 +285,7 @@ class Item(_Unit):
         default=None, description="The turns of a conversation, in order; not together with prompt."
     )
     user: SimulatedUser | None = Field(
-        default=None, description="A user whom a model plays; in the place of prompt and turns."
+        default=None, description="A simulated user, played by a model, instead of prompt and turns."
     )
     name: str | None = Field(default=None, description="Display name.")
     description: str | None = None

@@ -262,7 +262,7 @@ def prompt_of(document: Document) -> Path | None:
     except (OSError, ValueError, RuntimeError):  # the last of links in a circle
         inside = exists = False
     if not inside or not exists:
-        reason = "there is no such file" if not exists else f"it lies outside the project {root}"
+        reason = "there is no such file" if not exists else f"it is outside the project {root}"
         problem = Problem(f"the prompt {name!r} cannot be used: {reason}", ("prompt_file",))
         raise DatasetError(str(document.file), with_lines([problem], document))
     return path

@@ -303,7 +303,7 @@ class KnowledgeRetention(ChecklistEvaluator):
     scope = "thread"
     form = Checklist("facts", "fact", "kept")
     parts: ClassVar = {"messages": message_pieces}
-    skips = "the user told nothing that a later message had to do with"
+    skips = "the user said nothing that a later message depends on"
     example: ClassVar = {
         **_CONVERSATION,
         "judge_reply": '{"facts": [{"fact": "the card is L-17", "reason": "message 5 uses it", "kept": true}]}',

@@ -142,10 +142,10 @@ def _members(evaluators: Mapping[str, Any]) -> Iterator[tuple[str, type[Evaluato
         kind = built_in().get(name) if isinstance(name, str) else None
         if kind is None:
             hint = did_you_mean(str(name), built_in())
-            raise ValueError(f"{name!r} is no evaluator that can stand in a group{hint}; those of a project cannot")
+            raise ValueError(f"{name!r} cannot be in a group{hint}; evaluators of a project cannot either")
         if kind is AtLeast or kind.embeds:
             what = "is another group" if kind is AtLeast else "compares embeddings"
-            raise ValueError(f"{key!r} cannot stand in a group: it {what}")
+            raise ValueError(f"{key!r} cannot be in a group: it {what}")
         if given.get("judge"):
             raise ValueError(f"{key!r} names a judge of its own; a group has one judge, its option judge")
         yield key, kind, {option: value for option, value in given.items() if option != "type"}
@@ -171,7 +171,7 @@ class AtLeastOptions(JudgedOptions):
                 where = ".".join((key, *map(str, first["loc"])))
                 raise ValueError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
             if one.scope == "group":
-                raise ValueError(f"{key!r} cannot stand in a group: it judges several answers together")
+                raise ValueError(f"{key!r} cannot be in a group: it judges several answers together")
         return self
 
 

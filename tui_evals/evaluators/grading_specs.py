@@ -130,7 +130,7 @@ def choice_strings(spec: str | Sequence[str], n: int | None = 1) -> tuple[str, .
     for choice in choices:
         if not choice.strip() or "\n" in choice or not set(string.punctuation).isdisjoint(choice):
             raise ChoiceError(
-                f"the choice {choice[:40]!r} cannot be told from a reply; use one line of letters, digits and spaces"
+                f"the choice {choice[:40]!r} cannot be found in a reply; use one line of letters, digits and spaces"
             )
     return choices
 

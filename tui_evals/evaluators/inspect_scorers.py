@@ -47,7 +47,7 @@ class MatchOptions(IncludesOptions):
     """Options of match."""
 
     location: Literal["begin", "end", "any", "exact"] = Field(
-        "end", description="Where in the answer a reference has to stand."
+        "end", description="Where in the answer a reference has to be."
     )
     numeric: bool = Field(
         False, description="Compare numbers: currency signs, thousands separators and formatting are left aside."
@@ -350,7 +350,7 @@ class GradedByModelOptions(JudgedOptions):
         description="The target that judges here, instead of the run's judge.",
     )
     instructions: str | None = Field(
-        None, description="How the judge is told to grade and to end; ours asks for reasons and GRADE: C or I."
+        None, description="The instructions for grading; ours asks for reasons and GRADE: C or I."
     )
     grade_pattern: str | None = Field(
         None, description="A regular expression whose one group is the grade in the reply: C, P or I."

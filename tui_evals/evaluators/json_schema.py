@@ -156,7 +156,7 @@ def check_schema(schema: Schema) -> None:
     except RecursionError:
         raise ValueError("the schema is nested too deeply to check") from None
     if any(isinstance(part.get("$schema"), str) for part, _ in parts[1:]):
-        raise ValueError("$schema may stand at the root of the schema only")
+        raise ValueError("$schema is allowed only at the root of the schema")
     keywords = {keyword for part, _ in parts for keyword in part}
     if {"unevaluatedProperties", "patternProperties"} <= keywords:
         # the library would run those patterns itself, in an engine that can hang

@@ -218,7 +218,7 @@ def spoken_text(reply: str, question: Question | None = None) -> str:
         raise CannotJudge("judgeOutputCutOff", reason, reply=reply)
     shown = question.messages if question and thoughts and not _BEGINS_THINKING.match(reply) else ()
     if any(_THOUGHTS.match(message["content"]) for message in shown):
-        raise UnreadableReply("it quotes the mark at which thinking ends, so what it says cannot be told")
+        raise UnreadableReply("it quotes the mark that ends thinking, so its verdict cannot be found")
     return said
 
 
@@ -389,7 +389,7 @@ def score_line(text: str, judged: Collection[str] = ()) -> tuple[float, str]:
 def refuse_quotation(verdict: str, judged: Collection[str]) -> None:
     """UnreadableReply where a verdict stands in a text that was judged, and may be quoted from there."""
     if any(verdict in text for text in judged):
-        raise UnreadableReply("its verdict stands word for word in what is judged")
+        raise UnreadableReply("its verdict is copied from the judged text")
 
 
 def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -103,7 +103,7 @@ class LeakOptions(ValueOptions):
     """Options of what looks for what should not be there."""
 
     allow: list[str] = Field(
-        default_factory=list, description="Texts that may stand there, such as the address of your own support."
+        default_factory=list, description="Texts that are allowed, such as the address of your own support."
     )
 
 

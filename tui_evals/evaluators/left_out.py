@@ -15,7 +15,7 @@ class LeftOutOptions(Options):
 
     tool: str = Field("promptfoo", min_length=1, description="The tool whose assertion it is.")
     assertion: Mapping[str, Any] = Field(description="The assertion, as that tool writes it.")
-    why: str = Field("", description="Why no evaluator here stands for it.")
+    why: str = Field("", description="Why no evaluator here replaces it.")
 
 
 class LeftOut(Evaluator):

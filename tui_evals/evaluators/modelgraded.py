@@ -180,7 +180,7 @@ class ModelGradedOptions(ScaledOptions, JudgedOptions):
         description="How each of several answers is shown, with {output}, {i}, {i_abc}, {i_ABC} and {n}.",
     )
     multicomp_n: int | Literal["from_models"] | None = Field(
-        None, description="How many answers of the group stand in one prompt; from_models: all, two at least."
+        None, description="How many answers of the group are in one prompt; from_models: all, two at least."
     )
     invalid: Literal["exclude", "lowest"] | None = Field(
         None,

@@ -36,8 +36,8 @@ class RetrievalQueryOptions(Options):
 
     capability: Text = Field(description="Only executions of this retrieval capability count.")
     selector: Text = Field(description="Text that marks the queries to look at, in any case.")
-    includes: list[Text] = Field([], description="Texts that must each stand in a marked query, in any case.")
-    excludes: list[Text] = Field([], description="Texts that may stand in no marked query, in any case.")
+    includes: list[Text] = Field([], description="Texts that a marked query must contain. Case is ignored.")
+    excludes: list[Text] = Field([], description="Texts that no marked query may contain. Case is ignored.")
 
 
 class ExpectedItem(BaseModel):

@@ -93,7 +93,7 @@ def _texts(value: object) -> Iterator[str]:
 HEADINGS: Mapping[str, str] = {
     "steps": "What was done on the way to the answer, in order: what was said, called, and given by tools:",
     "chunks": "What was retrieved, best first:",
-    "diagnostics": "What the target told of the answer besides:",
+    "diagnostics": "What else the target reported:",
     "group": "The answers of the same group, to the same request:",
 }
 """What stands above a part of the evidence."""

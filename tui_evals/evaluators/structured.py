@@ -257,7 +257,7 @@ class ContainsJson(Evaluator):
                 conforming = "" if self._validator is None else " that conforms to the schema"
                 return verdict_score(True, f"the answer holds {kind}{conforming}", violations=[])
         if not found:
-            return verdict_score(False, "no JSON object or list stands in the answer", violations=[])
+            return verdict_score(False, "no JSON object or list in the answer", violations=[])
         reason = f"none of the {found:,} JSON values in the answer conforms to the schema"
         if found == 1:
             reason = f"the JSON in the answer does not conform: at {violations[0]['path']}: {violations[0]['message']}"

@@ -389,7 +389,9 @@ class Specificity(Evaluator):
 
 READ_CHARS = 20_000
 """How much of an answer is looked at."""
-_NO_LANGUAGES = "languages are told by the library py3langid, which is not installed: pip install 'tui-evals[language]'"
+_NO_LANGUAGES = (
+    "detecting languages needs the library py3langid, which is not installed: pip install 'tui-evals[language]'"
+)
 _worker = ThreadPoolExecutor(1, "language")  # its model takes two seconds to load, and is loaded once
 
 Code = Annotated[str, Field(pattern="^[a-z]{2,3}$")]

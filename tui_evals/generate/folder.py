@@ -278,7 +278,7 @@ class GenerationFolder:
             try:
                 record = strictjson.loads(text) if text else {}
             except strictjson.JsonError as problem:
-                raise UnreadableFile(f"{self.path / RECORD} cannot be read: {problem}; delete it to go on") from None
+                raise UnreadableFile(f"{self.path / RECORD} cannot be read: {problem}; delete it to continue") from None
             self._record = record if isinstance(record, dict) else {}
         return self._record
 

@@ -81,7 +81,7 @@ async def _write_exports(work: Generation) -> str:
         for sentence in export.left_out:
             work.tell(f"{export.filename}: {sentence}")
         if work.folder.edited(export.filename):
-            work.tell(f"{export.filename} stays as you changed it; delete it to have it written anew")
+            work.tell(f"{export.filename} stays as you changed it; delete it to generate it again")
             continue
         work.folder.write_result(export.filename, export.text, (), None)
         written.append(export.filename)

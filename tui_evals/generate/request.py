@@ -236,7 +236,7 @@ def _prompt_and_folder(request: GenerationRequest) -> tuple[Path, GenerationFold
         if not os.path.exists(prompt):  # which finds no name too long
             raise CannotPlan(
                 f"the prompt of {file} is not at {prompt} any more; name its file instead, and with --out the folder "
-                f"above {file}, and the generation goes on"
+                f"above {file}, and the generation continues"
             )
         return prompt, folder
     elif file.name == "promptpex_context.json":

@@ -132,7 +132,7 @@ def _answers(
             continue
         cell = (number, one.repeat, prompts.index(one.prompt), targets.index(one.target))
         if (*cell, one.turn) in seen:
-            raise DatasetError(str(path), [Problem("the answer stands there a second time", line=one.line)])
+            raise DatasetError(str(path), [Problem("the answer is there twice", line=one.line)])
         seen.add((*cell, one.turn))
         said = before.setdefault(cell, [])
         chat = chat_before(dataset, dataset.items[number], one.turn, PromptUnderTest(), said)

@@ -66,6 +66,6 @@ def _with_prompt(source: Document) -> tuple[Mapping[str, Any], Losses]:
     if prompt is None:
         return source.data, losses
     sections = load_prompt(prompt).sections
-    losses.changed(f"the prompt file {prompt.name}", "prompt_file", "its messages stand in the file itself")
+    losses.changed(f"the prompt file {prompt.name}", "prompt_file", "its messages are in the file itself")
     others = {name: value for name, value in source.data.items() if name != "prompt_file"}
     return {**others, "messages": [{"role": one.role, "content": one.text} for one in sections]}, losses

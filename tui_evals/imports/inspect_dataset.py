@@ -69,7 +69,7 @@ def _import(request: ImportRequest) -> ImportResult:
         items.append(_item(record, where, number, file, path, losses))
         identity = items[-1]["extensions"]["inspect"]["id"]
         if (type(identity), identity) in ids:
-            raise where.refuse(f"the id {identity!r} stands there a second time, and Inspect takes it once", ("id",))
+            raise where.refuse(f"the id {identity!r} is there twice, and Inspect reads it once", ("id",))
         ids.add((type(identity), identity))
     if not items:
         raise DatasetError(str(path), [Problem("holds no samples")])

@@ -34,7 +34,7 @@ def _item(number: int, item: Mapping[str, Any], refusal: Refusal, lost: list[str
     written = _unit(item, hidden, refusal, where, lost)
     if single and "prompt" not in written:
         written = {"prompt": _last_question(item.get("messages") or []), **written}
-        lost.append(f"{where}: has no prompt of its own; the last user message stands for it")
+        lost.append(f"{where}: has no prompt of its own; the last user message is used")
     if not single:
         written["turns"] = [
             _unit(turn, SUPERSET[Turn], refusal, f"{where}.turns[{place}]", lost)

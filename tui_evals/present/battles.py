@@ -61,7 +61,7 @@ def asked_text(battle: BattleRow) -> str:
 
 def outcome_text(battle: BattleRow) -> str:
     """What came of it."""
-    return battle.summary or "nothing is decided yet; the same battle goes on"
+    return battle.summary or "nothing is decided yet; the battle continues"
 
 
 # -- the plan

@@ -85,7 +85,7 @@ def provenance(found: Verified, *, is_live: bool = False) -> Provenance:
         details += [f"    {line}" for line in change_lines(change, found)]
     if found.later and not is_live:
         came = f"{counted(found.later, 'answer')} came later and are not signed"
-        details.append(f"  {came}. `tui-evals resume {found.run}` goes on, and signs them")
+        details.append(f"  {came}. `tui-evals resume {found.run}` continues the run and signs them")
     if found.later_calls:
         details.append(f"  {counted(found.later_calls, 'call')} noted later, with their cost, are not signed")
     sources = tuple(source_lines(found))

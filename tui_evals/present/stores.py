@@ -40,7 +40,7 @@ _NOUNS = {
 
 
 _NAMED = 20
-_MADE_ANEW = "made anew of what is left"
+_MADE_ANEW = "rebuilt from what is left"
 
 
 def read_only_note(path: Path) -> str:
@@ -53,10 +53,7 @@ def store_standing(checked: StoreCheck) -> str:
     """Whether a store is sound and whose it is, and what can be read of it."""
     more = "".join(f"; {line}" for line in (*schema_lines(checked), *foreign_lines(checked)))
     if not checked.whole:
-        return (
-            "too large to look at every page of it here, and sound as far as was looked; `tui-evals db check` goes on"
-            + more
-        )
+        return "no damage in the pages checked; too large to check all of it here. `tui-evals db check` does" + more
     if not checked.problems:
         standing = "not to be written" if checked.schema.harmful else "sound"
         return f"{standing}; {readable(checked)}{more}"

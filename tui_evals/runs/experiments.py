@@ -92,7 +92,7 @@ def experiment_text(parts: Mapping[str, Any]) -> str:
     """The text of an experiment with the parts that are given, which reads as itself."""
     given = {name: part for name, part in parts.items() if part not in (None, "", [], {}, ())}
     ExperimentModel.model_validate(given)
-    return f"# What a run asks, of whom, and how it is judged: `tui-evals help experiments`\n{write_yaml(given)}"
+    return f"# What a run asks, who answers, how it is judged: `tui-evals help experiments`\n{write_yaml(given)}"
 
 
 def usual_experiment(root: Path) -> Path | None:

@@ -487,7 +487,7 @@ async def _rejudge_one(work: Rejudging, row: AnswerRow, judges: Judges, reader: 
     own = [replace(record, origin=0) if record.origin == run.scoring_pass else record for record in held]
     judged = await judge(plan.evaluators(item, row.turn, judges.ask_of), evidence, plan, item, row.turn, own)
     if not await writer.rejudge(row, run.scoring_pass, judged.records, judged.status, judged.score, work.expected):
-        raise CannotPlan(f"the answer to {row.name} changed meanwhile; judge it again")
+        raise CannotPlan(f"the answer to {row.name} changed while it was judged; judge it again")
 
 
 class _Ledger:

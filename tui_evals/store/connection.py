@@ -92,7 +92,7 @@ def why_read_only(path: Path) -> str:
     for place in (path, path.parent):
         if path.exists() and not os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             if os.statvfs(place).f_flag & os.ST_RDONLY:
-                return "the file system it lies on is mounted read-only"
+                return "its file system is mounted read-only"
             return f"you may not write in the folder {place}" if place != path else f"you may not write to {path}"
     return ""
 

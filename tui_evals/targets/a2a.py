@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 AGENT = Settings(
     address="the address behind a2a:",
     rights="The key may not use this agent; check its rights.",
-    name="the address behind a2a:, below which its card stands at .well-known/agent-card.json",
+    name="the address behind a2a:, whose card is at .well-known/agent-card.json below it",
     answer="an answer of the Agent2Agent protocol",
     shorter="Ask it for shorter answers.",
 )

@@ -322,7 +322,7 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
         raise ConfigurationError(f"{word} {NO_WEBSOCKETS}")
     if word.startswith(("http://", "https://")):
         raise ConfigurationError(
-            f"{word} is an address: how it is asked and where its answer stands is said in {FILE}, as in [targets.bot] "
+            f"{word} is an address: say in {FILE} how it is asked and where its answer is, as in [targets.bot] "
             f'http = {{ url = "{word}", body = {{ message = "{{{{ prompt }}}}" }}, answer = "$.text" }}; '
             'an endpoint of OpenAI\'s protocol is model = "openai/NAME" with its base_url'
         )

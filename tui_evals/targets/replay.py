@@ -133,7 +133,7 @@ def _below(root: Path, named: str) -> Path:
     except (OSError, ValueError, RuntimeError):
         raise ConfigurationError(f"replay:{named!r} is no path of a file") from None
     if not file.is_relative_to(root.resolve()):
-        raise ConfigurationError(f"replay:{named} lies outside the project; copy the file below {root}")
+        raise ConfigurationError(f"replay:{named} is outside the project; copy the file below {root}")
     return file
 
 

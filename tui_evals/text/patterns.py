@@ -164,8 +164,7 @@ def _check_meaning(tokens: list[re.Match[str]]) -> None:
             raise PatternError(f"{token.group()} is not supported: the flags are a, i, m, s, u", token.start())
         if token.lastgroup == "switch" and token["scope"] == ")" and not leading:
             raise PatternError(
-                f"{token.group()} must stand at the start of the pattern; for a part of it write "
-                f"(?{token['flags']}:part)",
+                f"{token.group()} must be at the start of the pattern; for a part of it write (?{token['flags']}:part)",
                 token.start(),
             )
         if token.lastgroup == "set" and (posix_class := _POSIX.search(token.group())):

@@ -71,7 +71,7 @@ async def give_verdict(pane: Pane, chosen: ChosenAnswers | None = None) -> None:
     entries = [
         Entry("good", "good", "the answer passes"),
         Entry("bad", "bad", "the answer fails"),
-        Entry("back", "take back", "no verdict", why_not="" if mine else "you have given none"),
+        Entry("back", "clear", "remove your verdict", why_not="" if mine else "you have given none"),
     ]
     if chosen is not None:
         together = [Entry(("all", word), f"all {word}", chosen.says) for word in ("good", "bad")]
@@ -96,10 +96,10 @@ async def give_verdict(pane: Pane, chosen: ChosenAnswers | None = None) -> None:
         pane.say(str(problem), "error")
         return
     if group is not None:
-        done = "your verdicts are taken back" if verdict is None else f"you say they are {word}"
+        done = "your verdicts were removed" if verdict is None else f"you say they are {word}"
         pane.say(f"{group.says}: {done}")
     else:
-        done = "your verdict is taken back" if verdict is None else f"you say it is {word}"
+        done = "your verdict was removed" if verdict is None else f"you say it is {word}"
         pane.say(f"{answer_title(case)}: {done}")
     pane.post_message(AnswerShown())
 

@@ -213,7 +213,7 @@ class DeskApp(App[str]):
     def bring(self, place: Place, *, returning: bool = False) -> None:
         """Put a pane in front and focus it, unless a text box is open in another one."""
         if place != self.front and holder_of_keys(self.pane(self.front)) is not None:
-            self.tell(f"esc ends what you write here; {layout.PLACES.index(place) + 1} goes on then", "warn")
+            self.tell(f"press esc to stop typing, then {layout.PLACES.index(place) + 1}", "warn")
             return
         if place != self.front and not returning:
             self.visited = [*self.visited[-20:], self.front]

@@ -76,7 +76,7 @@ def rearrange(desk: Desk) -> None:
     if front != desk.front:
         desk.bring(front)
     desk.arrange()
-    desk.tell(f"{_ARRANGED[arrangement]}; Z goes on")
+    desk.tell(f"{_ARRANGED[arrangement]}; Z shows the next layout")
 
 
 def widen(way: int) -> Callable[[Desk], None]:

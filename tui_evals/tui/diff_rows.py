@@ -64,7 +64,7 @@ def diff_summary(diff: Diff) -> str:
         more = len(diff.changes) - len(paths)
         parts.append(f"at {', '.join(paths)}" + (f" and {more} more places" if more else ""))
     if diff.coarse:
-        parts.append("too long to be told apart everywhere")
+        parts.append("too long to compare in full")
     return " · ".join(parts)
 
 

@@ -233,7 +233,7 @@ async def leave(desk: Desk) -> None:
     remarks += [said for place in PLACES if (said := desk.pane(place).keep_unread()) is not None]
     run = desk.watching.run
     if run is not None and run.status in LIVE:
-        remarks.append(f"run {run.key} goes on; `tui-evals watch {run.key}` follows it")
+        remarks.append(f"run {run.key} continues; `tui-evals watch {run.key}` follows it")
     desk.exit("\n".join(remarks))
 
 

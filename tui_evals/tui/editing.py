@@ -214,7 +214,7 @@ def copyable_values(workspace: Workspace, items: Sequence[int] = ()) -> dict[str
 async def copy_menu(pane: Pane, values: dict[str, Any]) -> None:
     """Choose what of these values goes to the clipboard; what is no text goes as JSON."""
     entries = [Entry(name, name, _about(value)) for name, value in values.items() if value not in (None, "")]
-    chosen = await pane.app.push_screen_wait(Menu("copy", entries, does="copies", empty="nothing stands here"))
+    chosen = await pane.app.push_screen_wait(Menu("copy", entries, does="copies", empty="nothing to copy here"))
     if chosen is None:
         return
     value = values[chosen]
@@ -265,7 +265,7 @@ def _take(workspace: Workspace, before: Mapping[int, Any], after: Sequence[dict[
 
     if any(number >= len(workspace.items) or workspace.items[number] is not old for number, old in before.items()):
         kept = _keep(workspace, write_items([(called, item) for item in after]))
-        raise NotEdited(f"{called} changed here meanwhile, so nothing was taken; {kept}")
+        raise NotEdited(f"{called} changed here while you edited, so nothing was applied; {kept}")
     items = list(workspace.items)
     for (number, old), new in zip(before.items(), after, strict=True):
         items[number] = old if same_data(old, new) else new

@@ -239,7 +239,7 @@ class LabelScreen(FeatureScreen):
         self.sheet.scroll_home(animate=False)
 
     def _cannot(self, problem: Exception) -> None:
-        message = f"This cannot go on: {problem}"
+        message = f"This cannot continue: {problem}"
         self._show(lambda width: paragraph(message, width, "error"))
 
     async def _keep(self, answer: int, verdict: Verdict | None, note: str = "") -> bool:
@@ -294,7 +294,7 @@ class LabelScreen(FeatureScreen):
         if before in session.given and not await self._keep(before, None):
             return
         session.go_back()
-        self.tell("back; what was said of this one is taken back")
+        self.tell("back; your label of this answer was removed")
         await self._next()
 
     async def do_note(self) -> None:

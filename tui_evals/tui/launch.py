@@ -90,6 +90,6 @@ def _recorded(app: Workbench, database: Path) -> str:
     except OSError as problem:
         where = f"The details could not be written down: {problem}"
     return (
-        f"the workbench ended because of an error of its own. Runs go on and nothing stored is lost; unsaved edits are "
+        f"the workbench crashed because of a bug. Runs continue and nothing stored is lost. Unsaved edits are "
         f"offered when it opens again. {where}"
     )

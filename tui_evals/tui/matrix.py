@@ -585,7 +585,7 @@ class MatrixScreen(FeatureScreen):
             return MatrixRows(self._pages, self._layout(width), self._height)
         if self._view.text:
             return [
-                *paragraph(f"No answer fits the filter {self._view.text}", width, "dim"),
+                *paragraph(f"No answer matches the filter {self._view.text}", width, "dim"),
                 row((" esc ", "key"), "takes it away"),
             ]
         return [row(("This run asks nothing.", "dim"))]

@@ -131,7 +131,7 @@ def _hint(annotation: object, value: object) -> str:
         return ' Written as JSON: ["one", "two"].'
     if origin in (dict, Mapping):
         return ' Written as JSON: {"name": "value"}.'
-    return " Written as JSON: texts stand in quotation marks."
+    return " Written as JSON: put texts in quotation marks."
 
 
 def _can_edit(kind: Kind, value: object) -> bool:

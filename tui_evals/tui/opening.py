@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui_evals.datasets.validate import ValidationReport
 
 
-_FIRST_STEPS = "tab goes on to the answer · ctrl+s saves · esc, then 3 says who judges"
+_FIRST_STEPS = "tab: the expected response · ctrl+s saves · esc, then 3: the evaluators"
 
 
 def dataset_names(workspace: Workspace) -> dict[Path, str]:
@@ -223,19 +223,19 @@ async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
 def why_no_undo(desk: Desk) -> str | None:
     """Nothing to take back."""
     editing = desk.workspace.editing
-    return None if editing is not None and editing.can_undo else "there is nothing to take back"
+    return None if editing is not None and editing.can_undo else "there is nothing to undo"
 
 
 def why_no_redo(desk: Desk) -> str | None:
     """Nothing was taken back."""
     editing = desk.workspace.editing
-    return None if editing is not None and editing.can_redo else "nothing was taken back"
+    return None if editing is not None and editing.can_redo else "there is nothing to redo"
 
 
 def undo(desk: Desk) -> None:
     """Take back the last edit."""
     assert desk.workspace.editing is not None
-    _after_step(desk, "taken back", desk.workspace.step(-1))
+    _after_step(desk, "undone", desk.workspace.step(-1))
 
 
 def redo(desk: Desk) -> None:
@@ -633,7 +633,7 @@ def _conflict_rows(number: int, conflict: Conflict, place: str, theirs: bool, wi
 
 def _value_text(value: Any) -> str:
     if value is ABSENT:
-        return "taken away"
+        return "removed"
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 

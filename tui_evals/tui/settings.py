@@ -89,7 +89,7 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
         Field("ascii", "yes", "Whether all is drawn in ASCII, without other signs.", default="automatic"),
         Field("mouse", "yes", "Whether the mouse works, from the next start on.", default="yes"),
         Field("bell", "yes", "Whether the terminal rings when a run ends.", default="yes"),
-        Field("notify", "choice", "How the desktop is told that a run ended: OSC 9 or 777.", ("9", "777", "none")),
+        Field("notify", "choice", "How to notify the desktop when a run ends: OSC 9 or 777.", ("9", "777", "none")),
         Field("targets", "several", "What answers where a run names nothing.", targets),
         Field("judge", "choice", "The target that judges.", targets),
         *embeddings,

@@ -165,7 +165,7 @@ def test_what_is_no_result_is_refused_with_its_line(shell, project):
         assert shell("import", file).out.count("was imported before; no second one was made") == 1
         text = Path(file).read_text()
         Path(file).write_text(text + text.splitlines()[1] + "\n")
-        assert "stands there a second time" in shell("import", file).err
+        assert "is there twice" in shell("import", file).err
     Path("nightly.jsonl").write_text(
         text := exported(project / ".evals" / "evals.db", "jsonl").replace('"pass"', '"won"')
     )

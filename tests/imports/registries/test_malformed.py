@@ -121,13 +121,13 @@ def test_a_name_in_two_files_is_named_with_both(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as error:
         run(tmp_path, {"evals/y.yaml": "\n" + MATCH})
     first, second = tmp_path / "evals" / "x.yaml", tmp_path / "evals" / "y.yaml"
-    assert str(error.value).startswith(f"{second}:2: x.dev.v0: the name stands in {first}:1 as well")
+    assert str(error.value).startswith(f"{second}:2: x.dev.v0: the name is in {first}:1 as well")
 
 
 def test_a_name_in_two_registries_is_named_with_both(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         run(tmp_path / folder, {})
-    with pytest.raises(DatasetError, match=r"the name stands in .*one.*x\.yaml:1 as well"):
+    with pytest.raises(DatasetError, match=r"the name is in .*one.*x\.yaml:1 as well"):
         load([tmp_path / "one", tmp_path / "two"], CATALOGUE)
 
 

@@ -45,7 +45,7 @@ from tui_evals.targets.permissions import destination
 from tui_evals.version import __version__
 
 WORKFLOW = Path(".github", "workflows", "evals.yml")
-_MARK = "# Written by `tui-evals ci init`. Running it again writes the file anew."
+_MARK = "# Written by `tui-evals ci init`. Running it again overwrites the file."
 _SUMMARY_LIMIT = 2**20
 _COMMENT_LIMIT = 65_536
 _PAGES = 30

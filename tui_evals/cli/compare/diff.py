@@ -275,7 +275,7 @@ def _summary(diff: Diff, wide: bool) -> str:
         more = len(diff.changes) - len(paths)
         parts.append(f"differs at {', '.join(paths)}" + (f" and {more} more places" if more else ""))
     if diff.coarse:
-        parts.append("too long to be told apart everywhere")
+        parts.append("too long to compare in full")
     return " · ".join(parts)
 
 

@@ -79,12 +79,12 @@ _WISHES = (
 )
 _COURSE = (
     click.option("--until", metavar="STEP", help="Stop after this step."),
+    click.option("--from", "from_step", metavar="STEP", help="Repeat this step and all later ones; several by commas."),
+    click.option("--rule", "again", type=int, multiple=True, metavar="N", help="Generate the tests of rule N again."),
     click.option(
-        "--from", "from_step", metavar="STEP", help="Take this step, or several by commas, and all that follow anew."
+        "--inverse", "invert", type=int, multiple=True, metavar="N", help="Generate the inverse of output rule N again."
     ),
-    click.option("--rule", "again", type=int, multiple=True, metavar="N", help="Make the tests of rule N anew."),
-    click.option("--inverse", "invert", type=int, multiple=True, metavar="N", help="Invert output rule N anew."),
-    click.option("--confirm", multiple=True, metavar="STEP", help="Ask before going on after STEP; * is all."),
+    click.option("--confirm", multiple=True, metavar="STEP", help="Ask before continuing after STEP; * is all."),
     click.option("--yes", is_flag=True, help="Answer yes to everything."),
     click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop."),
     click.option("-c", "--concurrency", type=_count(1), help="Calls in flight at once, per target."),

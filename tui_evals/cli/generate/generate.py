@@ -187,7 +187,7 @@ def _confirmation(
         file = work.folder.path / step.file
         if not sys.stdin.isatty():
             board.leave()
-            go_on = "then run the same command again, or with --yes to go on unasked"
+            go_on = "then run the same command again, or with --yes to continue without questions"
             warn(f"resting after {step.name}, as --confirm says: look at {file}, {go_on}")
             return False
         board.hold()

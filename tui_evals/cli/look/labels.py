@@ -83,7 +83,7 @@ def label(
         if not rows:
             raise Stop(f"{run.key} has no answer of {target} to {item}")
         if len({row.target for row in rows}) > 1:
-            raise Stop(f"{item} was answered by {', '.join(run.targets)}; say whom you mean with --target")
+            raise Stop(f"{item} was answered by {', '.join(run.targets)}; choose one with --target")
         with project.writer({}) as writer:
             for row in rows:
                 writer.label(row.id, verdict, name, evaluator=evaluator, note=note)

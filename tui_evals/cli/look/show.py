@@ -427,7 +427,7 @@ def repeat_notes(run: RunRow, repeats: Repeats) -> list[str]:
         )
     if len(repeats.passes) < 2 and run.config.get("judge"):
         notes.append(
-            "the answers were judged once in this way, so the judge's noise cannot be told from the model's; "
+            "the answers were judged once, so noise of the judge and of the model cannot be separated; "
             f"`tui-evals rescore {run.key} --no-cache` judges them again, and its scores count from then on"
         )
     return notes
@@ -455,7 +455,7 @@ def _say_column(column: RepeatColumn, passes: int) -> None:
         for line in table(rows, right=(1, 2), room=room):
             say(f"  {line}")
         if passes > 1:
-            say(f"  from {passes} judgings alike; noise is the standard deviation of the scores")
+            say(f"  from {passes} equal scoring passes; noise is the standard deviation of the scores")
 
 
 def _noise_text(value: float | None) -> str:

@@ -175,7 +175,7 @@ def _cluster(command: Any) -> Any:
 @click.option("--prompts-file", type=file_path, help="The same as DATASET.")
 @click.option("--interactive", is_flag=True, help="Ask for prompts, one at a time.")
 @click.option("--snapshot", metavar="HASH", help="Run a dataset the store holds.")
-@click.option("--as", "stands_for", metavar="FILE", type=file_path, help="The file that --snapshot stands for.")
+@click.option("--as", "stands_for", metavar="FILE", type=file_path, help="The file that --snapshot replaces.")
 @click.option("--registry", metavar="PATH[,PATH]", help="Take DATASET as an eval, a pattern or a set of a registry.")
 @click.option("--max-samples", type=click.IntRange(min=1), help="With --registry: so many, in the original's order.")
 @click.option("--faithful", is_flag=True, help="With --registry: ask and judge to the letter of the original.")

@@ -158,7 +158,7 @@ def resume(
                 elif how.as_json:
                     say_end(run.key, "running", "", 0)
                 else:
-                    say(f"{run.key} goes on")
+                    say(f"{run.key} continues")
                 return 0
             if run.status == "finished" and not errors:
                 again = f"`tui-evals rerun {run.key} --only '!pass'` asks again what did not pass"

@@ -238,7 +238,7 @@ def watch(word: str, as_json: bool) -> int:
     try:
         run = asyncio.run(Progress(run, as_json=as_json).follow(project.store_path()))
     except KeyboardInterrupt:
-        (warn if as_json else say)(f"\nno longer watching; {run.key} goes on")
+        (warn if as_json else say)(f"\nstopped watching; {run.key} continues")
         if as_json:
             say_end(run.key, run.status, "no longer watching", 0)
         return 0

@@ -332,7 +332,7 @@ def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
     undo(dataset, True, force, as_json)
 
 
-@dataset_command.command("redo", short_help="Do again what was taken back.")
+@dataset_command.command("redo", short_help="Redo what was undone.")
 @_dataset
 @_over
 @as_json

@@ -83,7 +83,7 @@ def remove_evaluator(file: Path, name: str, *, item: str | None, turn: int | Non
     say_edit(
         file,
         done,
-        f"{name} does not stand on {called or 'the dataset'} any more{more}",
+        f"{name} was removed from {called or 'the dataset'}{more}",
         as_json,
         evaluator=name,
         item=item,

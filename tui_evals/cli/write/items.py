@@ -259,7 +259,7 @@ def _fields_in_words(given: Sequence[Assignment], gone: Sequence[tuple[str, ...]
 
 
 def _set_in_words(given: Sequence[Assignment], gone: Sequence[tuple[str, ...]]) -> str:
-    words = ((_fields_in_words(given, ()), "set"), (_fields_in_words((), gone), "taken away"))
+    words = ((_fields_in_words(given, ()), "set"), (_fields_in_words((), gone), "removed"))
     return ", ".join(f"{fields} {word}" for fields, word in words if fields)
 
 

@@ -138,7 +138,7 @@ def undo(file: Path, back: bool, force: bool, as_json: bool) -> None:
     if as_json:
         say_json({"file": str(file), "what": step.what, "undone": back, "left": left})
         return
-    say(f"{'taken back' if back else 'done again'}: {step.what}", fg="green")
+    say(f"{'undone' if back else 'redone'}: {step.what}", fg="green")
     if back:
         say(f"`tui-evals dataset redo {shlex.quote(str(file))}` does it again")
     else:
@@ -159,8 +159,8 @@ def show_history(file: Path, as_json: bool) -> None:
         say_json({"file": str(file), "kept_in": str(known.folder), "steps": steps})
         return
     if not known.steps:
-        say(f"no command has changed {file}; what the workbench does is taken back there, with u")
+        say(f"no command has changed {file}; undo edits of the workbench there, with u")
         return
     for number, step in enumerate(known.steps):
         when = datetime.fromtimestamp(step.time).isoformat(" ", "seconds")
-        say(f"{when}  {step.what}{'' if number < known.done else '  (taken back)'}")
+        say(f"{when}  {step.what}{'' if number < known.done else '  (undone)'}")

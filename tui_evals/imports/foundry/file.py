@@ -124,7 +124,7 @@ def _case(evaluation: Data, path: Path, problems: list[Problem]) -> Case:
         place = (*path, "assertions", number)
         owner = assertion.get("evaluationId")
         if owner not in (None, evaluation.get("id")):
-            problems.append(Problem(f"'{owner}' is not the evaluation it stands in", (*place, "evaluationId")))
+            problems.append(Problem(f"'{owner}' is not the evaluation it is in", (*place, "evaluationId")))
         pairs.append((place, assertion))
     return Case(path, evaluation, pairs)
 

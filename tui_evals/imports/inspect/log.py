@@ -341,7 +341,7 @@ def _check(samples: Sequence[LoggedSample]) -> None:
     for one in samples:
         key = (_id(one.sample.id), one.sample.epoch)
         if key in seen:
-            message = f"the sample {one.sample.id!r} of epoch {one.sample.epoch} stands there a second time"
+            message = f"the sample {one.sample.id!r} of epoch {one.sample.epoch} is there twice"
             raise DatasetError(one.where, [Problem(message, ("id",))])
         seen.add(key)
 

@@ -147,7 +147,7 @@ class EvalSpec:
             except OSError:
                 held = None
             if held:
-                yield f"its grading spec {name} stands in a file that cannot be read: {problem}"
+                yield f"its grading spec {name} is in a file that cannot be read: {problem}"
 
     def _data_reasons(self, plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
         for given, named in ((plan.data, plan.data_field), (plan.few_shot, "few_shot_jsonl")):

@@ -108,7 +108,7 @@ def _entries_of(
 
 def _wrong(entry: RegistryEntry, data: object, other: RegistryEntry | None) -> Iterator[Problem]:
     if other is not None:
-        message = f"the name stands in {other.where} as well; give one of the two another name"
+        message = f"the name is in {other.where} as well; rename one of them"
         yield Problem(message, (entry.name,), entry.line)
     if not isinstance(data, dict):
         yield Problem("must be a mapping, or the name of another entry", (entry.name,), entry.line)

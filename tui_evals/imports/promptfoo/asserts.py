@@ -121,7 +121,7 @@ class Asserts:
         if inner is None:
             raise spot.wrong("assert is missing; it holds the assertions of the set")
         if not (self.shares or any(spot.get(name) for name in ("threshold", "weight", "metric"))):
-            self.losses.changed("assert-set", spot.where, "its assertions stand alone, and each of them must pass")
+            self.losses.changed("assert-set", spot.where, "its assertions are separate, and each of them must pass")
             yield from self.all(inner.entries())
             return
         entries, told = inner.entries(), Losses()
@@ -144,12 +144,12 @@ class Asserts:
     def _grouped(self, spot: Spot, judged: list[Judged], told: Losses) -> Judged:
         """The evaluator that holds those of a set; NoEqual where one of them cannot stand in it."""
         if any(one.name == LEFT_OUT for one in judged):
-            raise NoEqual("one of its assertions has no equal, so that its share cannot be told")
+            raise NoEqual("one of its assertions has no equal, so its share cannot be counted")
         judges = {str(one.options["judge"]) for one in judged if one.options.get("judge")}
         if len(judges) > 1:
             raise NoEqual("its assertions ask several judges")
         if own := [one.name for one in judged if one.name in self.code or one.name in _IN_NO_GROUP]:
-            raise NoEqual(f"{own[0]} cannot stand in a group of evaluators")
+            raise NoEqual(f"{own[0]} cannot be in a group of evaluators")
         if any(one.name == "Rubric" for one in judged):
             told.changed("assert-set", spot.where, "its share is of those that pass, no mean of scores")
         judged = [one for one in judged if one.weight != 0] or judged  # those can neither fail a set nor add to it

@@ -489,5 +489,5 @@ def _merged(layers: Layers) -> dict[str, Spot]:
 def _kept(spot: Spot) -> dict[str, Any]:
     for key, part in spot.members():
         if key not in KEPT_FIELDS:
-            raise part.wrong(f"'{key}' cannot stand here; there are {', '.join(KEPT_FIELDS)}")
+            raise part.wrong(f"'{key}' is not allowed here; allowed are {', '.join(KEPT_FIELDS)}")
     return dict(spot.mapping())

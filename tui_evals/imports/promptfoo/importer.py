@@ -116,7 +116,7 @@ NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 _READ = frozenset(("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios"))
 _QUIET = frozenset(("$schema", "assertionTemplates", "evaluateOptions"))
 _WHY = {
-    "env": "set variables before a run, or in a file for --env; what prompts name of it stands under variables.env",
+    "env": "set variables before a run, or in a file for --env; what prompts use of it is in variables.env",
     **dict.fromkeys(("extensions", "nunjucksFilters"), "it is code"),
     "commandLineOptions": "say them on the command line of `run`",
     "derivedMetrics": "no figure is computed of others here",
@@ -127,7 +127,7 @@ _WHY = {
 _OF_RUNS = {
     "delay": "requests_per_minute of a target sets its pace",
     "maxConcurrency": "say it with --concurrency",
-    "cache": "--no-cache asks anew",
+    "cache": "--no-cache asks again",
 }
 
 Chat = Sequence[Mapping[str, Any]]
@@ -535,7 +535,7 @@ def _prompt_under_test(prompts: Sequence[Prompt], written: Sequence[_PromptFile]
         return {"prompt_file": written[0].path.name}
     if len(prompts) < 2:
         return {}
-    losses.changed(f"the prompt {prompts[0].name}", prompts[0].where, "it stands in the dataset as messages")
+    losses.changed(f"the prompt {prompts[0].name}", prompts[0].where, "it is in the dataset as messages")
     return {"messages": [dict(message) for message in prompts[0].messages]}
 
 

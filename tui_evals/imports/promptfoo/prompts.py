@@ -350,7 +350,7 @@ def _configured(config: Spot, folder: File, losses: Losses) -> Iterator[tuple[st
         elif key == "headers":
             yield "headers", dict(_headers(part, losses))
         elif key in SAMPLING_PARAMS and isinstance(part.value, str) and _IN_TEXT.search(part.value):
-            losses.left_out(f"{key} of the provider", part.where, "its value stands in the environment; write it down")
+            losses.left_out(f"{key} of the provider", part.where, "its value is in the environment; write it here")
         elif key in SAMPLING_PARAMS:
             params[key] = part.value
         elif key in ("apiBaseUrl", "base_url"):

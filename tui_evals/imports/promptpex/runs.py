@@ -273,7 +273,7 @@ def recording_of(rows: Sequence[RecordedResult], tests: Tests) -> Recording:
     if truths := len(rows) - len(under_test):
         notes.append(f"{_rows(truths)} of ground truth, which is no answer of a model under test")
     if twice := len(named) - len(kept):
-        notes.append(f"{_rows(twice)} that stand there a second time, without a verdict")
+        notes.append(f"{_rows(twice)} that are there twice, without a verdict")
     return Recording(tuple(answers), models, tuple(notes))
 
 

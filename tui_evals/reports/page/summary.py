@@ -253,7 +253,7 @@ def _cell(cell: GridCell | None) -> MatrixCell | None:
 _LEFT = {
     "planned": "This run has not begun.",
     "interrupted": "This run was interrupted before its end.",
-    "running": "This run was still going on when the page was written.",
+    "running": "This run was still running when the page was written.",
     "paused": "This run was paused when the page was written.",
     "stopping": "This run was being stopped when the page was written.",
 }

@@ -232,7 +232,7 @@ def _label(label: Label, width: int) -> Rows:
 
 LAYOUTS: tuple[Layout, ...] = ("sides", "unified", "answer")
 LAYOUT_NAMES: dict[Layout, str] = {"sides": "side by side", "unified": "unified", "answer": "only the answer"}
-_MORE = "       … all of it stands below"
+_MORE = "       … the full text is below"
 _BADGE_LINES, _REASON_LINES = 2, 3
 _ASKED = 3
 """Lines of the question that stand above its answer."""
@@ -357,7 +357,7 @@ def _otherwise_rows(view: AnswerView, width: int) -> Iterator[Rows]:
 
 def _left_text(run: RunRow) -> str:
     reason = f": {stop_reason(run).rstrip('.')}" if stop_reason(run) else ""
-    return f"The run stopped before this was answered{reason}; p lets it go on."
+    return f"The run stopped before this was answered{reason}. p resumes it."
 
 
 def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:
@@ -447,7 +447,7 @@ def _again_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Itera
 
 def _text_rows(text: str, turn: Detail | Told, raw: bool, width: int) -> Rows:
     if not text or not (raw or text.strip()):
-        calls = " The tool calls stand below." if turn.answer and turn.answer.tool_calls else ""
+        calls = " The tool calls are below." if turn.answer and turn.answer.tool_calls else ""
         return [row((missing_text(turn.row, turn.answer) + calls, "dim"))]
     return paragraph(spell_out(text) if raw else text, width)
 
@@ -463,7 +463,7 @@ def _conversation_rows(compared: ComparedAnswer, view: AnswerView, width: int) -
         yield [row(), row((f"turn {turn.row.turn + 1}  ", "strong"), status_piece(turn.row.status), score)]
         yield paragraph(f"user: {prompt_of(case.item, turn)}", width)
         if turn.row.id == case.row.id:
-            yield [row(("its answer stands above", "dim"))]
+            yield [row(("its answer is above", "dim"))]
         elif turn.answer is not None and turn.answer.code:
             yield paragraph(f"! {error_text(turn.answer)}", width, "error")
         elif turn.answer is None:

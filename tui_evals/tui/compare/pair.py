@@ -173,7 +173,7 @@ def beside_words(view: PairView, later: int, several: bool) -> str:
         view.beside
     ]
     more = " · v another run" if several else ""
-    return f"{what}{', in one column' if view.unified else ''} · e goes on · d columns{more}"
+    return f"{what}{', in one column' if view.unified else ''} · e next pair · d columns{more}"
 
 
 def line_rows(line_texts: LineTexts, view: PairView, width: int) -> Rows:

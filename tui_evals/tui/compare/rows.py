@@ -459,7 +459,7 @@ def empty_lines(kinds: Collection[Kind], words: str, width: int) -> list[Row]:
     what = " or ".join(f"“{kind}”" for kind in KINDS if kind in kinds)
     text = "The runs have no answers." if len(kinds) == len(KINDS) else f"No answer is {what}."
     if words:
-        text = f"No answer fits “{words}”" + ("." if len(kinds) == len(KINDS) else f" and is {what}.")
+        text = f"No answer matches “{words}”" + ("." if len(kinds) == len(KINDS) else f" and is {what}.")
     return [*paragraph(text, width, "dim"), row(("*", "key"), " shows all")]
 
 

@@ -390,7 +390,7 @@ def turn_role(workspace: Workspace, field: str, number: int) -> str:
     _, value = _taken_apart(workspace, field)
     after = parts.with_next_role(value, number)
     _set(workspace, field, after, "change a role")
-    return f"message {number + 1} is of the {after[number]['role']} now; c goes on"
+    return f"message {number + 1} is of the {after[number]['role']} now; c changes it again"
 
 
 def _set(workspace: Workspace, field: str, value: Any, what: str, mark: str | None = None) -> None:
@@ -409,7 +409,7 @@ def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
     if action in _OF_PARTS:
         return "enter on a field of several parts (variables, messages, ideal, tools) shows them first"
     if action in ("field", *_OF_A_FIELD) and broken:
-        return "what stands here is no object; fix it in the file"
+        return "this is not an object; fix it in the file"
     return _why_not_field(workspace, action, key) if action in _OF_A_FIELD else None
 
 
@@ -479,7 +479,7 @@ async def choose_field(pane: Pane) -> str | None:
     names = rows.addable_fields(workspace.unit or workspace.data, workspace.where)
     entries = [Entry(name, name, rows.field_about(name, workspace.where)) for name in names]
     name: str | None = await pane.app.push_screen_wait(
-        Menu("add a field", entries, empty="every field that can stand here does")
+        Menu("add a field", entries, empty="the item has every possible field")
     )
     return name
 

@@ -238,7 +238,7 @@ def sentence_rows(text: str, style: Style, width: int, *, indent: int = 0, key: 
     return [row(" " * indent, (line, style), key=None if number else key) for number, line in enumerate(lines)]
 
 
-_BEGIN = "ctrl+n begins one."
+_BEGIN = "ctrl+n creates one."
 _COLUMN = 19
 _BESIDE = 60
 LEAST_LINES = 9
@@ -283,7 +283,7 @@ class _Page:
 def _page_rows(workspace: Workspace, width: int, editing: str | None, most: int) -> _Page:
     """The page with at most so many lines for a value."""
     if workspace.editing is None:
-        way = "1, then enter opens one of the project; " if workspace.files else ""
+        way = "1, then enter opens one. " if workspace.files else ""
         return _Page([row("No dataset is open.", key="empty"), row((way, "dim"), (_BEGIN, "dim"))])
     unit = workspace.unit if workspace.where else workspace.data
     if unit is None:

@@ -178,7 +178,7 @@ def _own_problems(
     if not isinstance(entry.options.get("type", ""), str):
         return ("type: must be the name of an evaluator",)
     if kind is None:
-        return (f"unknown evaluator '{entry.evaluator}'; a lists those there are",)
+        return (f"unknown evaluator '{entry.evaluator}'; a lists all",)
     return tuple(f"{name}: {text}" if name else text for name, text in faults(kind, entry.options).items())
 
 
@@ -209,7 +209,7 @@ def why_not(here: JudgesHere, entry: EffectiveEvaluator | None, registry: Regist
         origin = ORIGINS[entry.origin]
         return f"{entry.key} is inherited ({origin}); m replaces what is inherited, l goes to the dataset's"
     if kind_of(entry, registry) is None:
-        return f"there is no evaluator {entry.evaluator}; a lists those there are"
+        return f"no evaluator is named {entry.evaluator}; a lists all"
     return None
 
 

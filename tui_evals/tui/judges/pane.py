@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_evals.tui.judges.trial import RecordedScores, Trial, TrialResult
 
 
-_EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
+_EMPTY = "No dataset is open. Press o to open one."
 _WHICH = "The help page which-evaluator says what to take for which task."
 
 
@@ -179,7 +179,7 @@ class JudgesPane(Pane):
             lambda data: remove_evaluator(data, here.place, entry.key), f"removing {entry.key}"
         ):
             again = "; what is inherited holds again" if entry.overridden is not None else ""
-            self.say(f"{entry.key} does not stand on {self._place_name(here)} any more{again}; u takes it back")
+            self.say(f"{entry.key} was removed from {self._place_name(here)}{again}; u undoes it")
 
     async def do_add(self) -> None:
         from tui_evals.tui.judges.options import ask_options, evaluator_choices, faults, free_key

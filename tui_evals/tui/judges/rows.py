@@ -158,7 +158,7 @@ def judge_rows(shown: JudgesPage, width: int) -> list[Row]:
     for block in shown.blocks:
         rows += _block(block, here, _asked(block, shown), width)
     if not shown.blocks:
-        rows += paragraph("Nothing judges here. a adds an evaluator from a list.", width, "dim")
+        rows += paragraph("Nothing judges here. Press a to add an evaluator.", width, "dim")
     if here.left_out:
         rows += paragraph(f"left out here: {', '.join(map(_line, here.left_out))}", width, "dim")
     return rows

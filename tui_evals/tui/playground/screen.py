@@ -195,7 +195,7 @@ async def edit_variables(screen: Playground) -> None:
     """Give the variables of the prompt under test their values; where there is none, a system message."""
     talk = screen.talk
     if talk.beginning.prompt is None:
-        about = "What the target is told before the first question; an item of the conversation keeps it."
+        about = "The system message before the first question. An item made from the conversation keeps it."
         values = {"system": talk.system} if talk.system else {}
         form = Form("system message", [Field("system", about=about, default="none")], values, keeps=True)
     elif talk.beginning.names:
@@ -246,7 +246,7 @@ async def make_item(screen: Playground) -> None:
     for message in (
         StateChanged(),
         ShowPane("editor"),
-        StatusMessage("the conversation is an item now; u takes it back, P goes on"),
+        StatusMessage("the conversation is an item now; u undoes it, P returns to the conversation"),
     ):
         screen.app.post_message(message)
 

@@ -176,17 +176,17 @@ def order_words(order: AnswerOrder, as_of: float | None) -> str:
 def no_answers_rows(run: RunRow | None, order: AnswerOrder, width: int) -> Rows:
     """What is shown where there are no answers."""
     if run is None:
-        sentences = ["Here stand the answers of a run, a row each, from the moment it starts.", ""]
-        keys = [("r", "runs the dataset"), ("6", "lists the runs there are")]
+        sentences = ["The answers of a run appear here while it runs.", ""]
+        keys = [("r", "runs the dataset")]
     elif order.text:
         sentences, keys = (
-            [f"No answer fits the filter {order.text}", ""],
-            [("esc", "takes it away"), ("/", "changes it")],
+            [f"No answer matches the filter {order.text}", ""],
+            [("esc", "clears the filter")],
         )
     else:
         wrote = wrote_tests(run)
         sentences, keys = [f"{wrote}." if wrote else "This run asks nothing.", ""], [("6", "lists the other runs")]
-        keys += [("7", "shows the rules of the open dataset, with their tests")] if wrote else []
+        keys = [("7", "shows the rules and their tests")] if wrote else keys
     rows: list[Row] = [row((line, "dim")) for text in sentences for line in wrapped(text, width)]
     return [*rows, *(row((f"{key:>4} ", "key"), text) for key, text in keys)]
 

@@ -170,13 +170,13 @@ async def remake_inverse(screen: RulesView, line: RuleLine) -> None:
     if not screen.book.sheet.texts.paired:
         screen.tell(
             "there are not as many inverse rules as rules, so it is unclear which belongs to which. Fix "
-            "inverse_rules.txt, or make all of them anew with `tui-evals generate FOLDER --from inverse`",
+            "inverse_rules.txt, or generate all of them again with `tui-evals generate FOLDER --from inverse`",
             "warn",
         )
         return
     message = f"the inverse of rule {line.rule.of}"
     remake = Regeneration(screen.book.origin.folder, "inverse", line.rule.of, message)
-    await _start_regeneration(screen, remake, f"write {message} anew; the tests of the old one stay")
+    await _start_regeneration(screen, remake, f"generate {message} again; the tests of the old one stay")
 
 
 async def _start_regeneration(screen: RulesView, remake: Regeneration, title: str) -> None:
@@ -415,7 +415,7 @@ class RulesScreen(RulesView):
     async def do_undo(self) -> None:
         """Take back the last edit of the dataset, and have the files follow."""
         before = self.book.sheet.texts
-        await view.after_step(self, self.workspace.step(-1), before, "taken back")
+        await view.after_step(self, self.workspace.step(-1), before, "undone")
 
     async def do_redo(self) -> None:
         """Do again what was taken back."""

@@ -270,7 +270,7 @@ def _cannot(file: Path, prompt: object) -> str:
     if not isinstance(prompt, str):
         return (
             f"there is no {RECORD} next to {file.name}, so its prompt and models are unknown; "
-            "`tui-evals generate PROMPT` begins a collection that can be made anew rule by rule"
+            "`tui-evals generate PROMPT` makes a collection whose rules can be generated again"
         )
     written = f"{prompt_name(Path(prompt))}.json"
     if file.name != written:
@@ -319,7 +319,7 @@ def without_rule(texts: RuleTexts, key: Key) -> RuleTexts:
     inverse, place = key
     if inverse and texts.paired:
         raise CannotEdit(
-            "an inverse rule goes with the rule it inverts: delete that one, or have this one made anew with i"
+            "an inverse rule goes with the rule it inverts: delete that one, or press i to generate this one again"
         )
     if not inverse and len(texts.output) == 1:
         raise CannotEdit("one rule must be left: add another with n before you delete the last")

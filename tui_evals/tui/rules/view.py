@@ -86,7 +86,7 @@ def why_not(screen: RulesView, action: str) -> str | None:
         return "no dataset is open: go back with esc, o opens one"
     if action in ("undo", "redo", "save"):
         known = {"undo": editing.can_undo, "redo": editing.can_redo, "save": editing.dirty}
-        nothing = {"undo": "there is nothing to take back", "redo": "nothing was taken back"}
+        nothing = {"undo": "there is nothing to undo", "redo": "there is nothing to redo"}
         return None if known[action] else nothing.get(action, "nothing to save: the file is as it is here")
     if not screen.has_rules:
         return "this dataset was not made from rules" if screen.book.ready else "the rules are still being read"
@@ -372,7 +372,7 @@ async def edit_rule(screen: RulesView, line: RuleLine) -> None:
     if text is None or text == shown:
         return
     message = f"{title} changed {_INVERSE if line.rule.inverse else _FILES}"
-    message += "; t makes its tests anew" if line.tests else ""
+    message += "; t generates its tests again" if line.tests else ""
     await apply_rules(screen, with_text(before, line.key, text), f"edit {title}", message)
 
 
@@ -438,7 +438,7 @@ async def apply_rules(screen: RulesView, after: RuleTexts, what: str, says: str,
         screen.tell(str(problem), "error")
         return
     if workspace.editing is not editing or workspace.data is not data:
-        screen.tell("the dataset was changed meanwhile; do it again", "warn")
+        screen.tell("the dataset was changed by another edit; try again", "warn")
         return
     workspace.apply(changed, what)
     screen.cursor_target = at
@@ -466,7 +466,7 @@ async def files_agree(screen: RulesView) -> bool:
         except (CannotSave, UnreadableFile) as problem:
             screen.tell(str(problem), "error")
         else:
-            screen.tell("the files hold the rules of the dataset now; go on")
+            screen.tell("the files have the rules of the dataset now; you can continue")
         book.touch()
     elif choice == "files":
         workspace = screen.workspace
@@ -474,7 +474,7 @@ async def files_agree(screen: RulesView) -> bool:
             await asyncio.to_thread(with_rules, workspace.data, book.sheet, files), "the rules of the files"
         )
         screen.changed()
-        screen.tell("the dataset holds the rules of the files now; go on")
+        screen.tell("the dataset has the rules of the files now; you can continue")
     return False
 
 

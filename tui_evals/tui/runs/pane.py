@@ -164,7 +164,7 @@ def _name_problem(text: str) -> str | None:
     return None if text.strip() else "A run needs a name."
 
 
-_NO_RUN = "there is no run here yet: r starts one"
+_NO_RUN = "no run yet: r starts one"
 FindRun = Callable[[int | None], RunRow | None]
 
 
@@ -211,7 +211,7 @@ def answers_with(database: Path, text: str) -> list[Found]:
 
 async def find_answer(app: App[object], database: Path, before: str) -> tuple[str, tuple[int, int] | None]:
     """What was searched for, and the run and the answer that were chosen; StoreError if the store cannot be read."""
-    hint = "words that stand in an answer or its item, or a filter: status:fail score:<0.5 id:refund"
+    hint = "words of an answer or its item, or a filter: status:fail score:<0.5 id:refund"
     text = await app.push_screen_wait(Ask("find answers of all runs", before, hint=hint, check=_problem))
     if text is None or not text.strip():
         return before, None

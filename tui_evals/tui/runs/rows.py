@@ -234,7 +234,7 @@ class RunRows(Sequence[Row]):
             self._entries += [(suite, members), *members]
         self._columns = run_columns(runs.listed, width, time.time() if now is None else now)
         self._numbers = {one.run.id: number for number, one in enumerate(self._entries) if isinstance(one, ListedRun)}
-        self._last = (row(("  earlier runs come when you go on", "dim")),) if runs.more else ()
+        self._last = (row(("  scroll down for earlier runs", "dim")),) if runs.more else ()
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._last)
@@ -386,7 +386,7 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
     if reason := stop_reason(run):
         by_person = is_stopped_by_person(run)
-        says = f"{'' if by_person else '! '}{reason.rstrip('.')}; p lets it go on"
+        says = f"{'' if by_person else '! '}{reason.rstrip('.')}; p resumes it"
         rows += [row((line, "dim" if by_person else "error")) for line in wrapped(says, width)]
     rows += [row((line, "dim")) for change in change_lines(run) for line in wrapped(change, width)]
     if listed.baseline:

@@ -40,9 +40,9 @@ def told_ending(database: Path, run: RunRow) -> Ending:
             f"{run.name} is finished: {_outcome(totals, measures)}; {basis_sentence(totals)}{more}{why}", True
         )
     if run.code != "asked" and (why := stop_reason(run)):
-        return Ending(f"{run.name} stopped: {why.rstrip('.')}; p lets it go on", False)
+        return Ending(f"{run.name} stopped: {why.rstrip('.')}; p resumes it", False)
     answered = totals.total - totals.pending - totals.running
-    return Ending(f"{run.name} stopped with {answered} of {totals.total} answered; p lets it go on", False)
+    return Ending(f"{run.name} stopped with {answered} of {totals.total} answered; p resumes it", False)
 
 
 def _outcome(totals: Totals, measures: Sequence[str]) -> str:
@@ -111,7 +111,7 @@ def why_no_rerun(app: Desk) -> str | None:
     found = app.watching.run
     if found is None:
         return "no run is on screen: 6 lists runs"
-    going_on = f"{found.key} still goes on; x stops it" if found.status in ("running", "stopping") else None
+    going_on = f"{found.key} is still running; x stops it" if found.status in ("running", "stopping") else None
     return wrote_tests(found) or going_on
 
 

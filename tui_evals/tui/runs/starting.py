@@ -412,7 +412,7 @@ async def _execute_apart(
         app.tell(f"{now.name} ({now.key}) {says}; its answers join those here as “again”, and 6 lists it")
         return True
     if now.status in LIVE_STATUSES:
-        app.tell(f"{now.name} ({now.key}) {says}: p pauses, x stops; it goes on when you leave")
+        app.tell(f"{now.name} ({now.key}) {says}: p pauses, x stops; it continues when you quit")
     if shown is None or shown.id != now.id:
         app.followed_run = now.key
         app.post_message(OpenRun(now.id))
@@ -569,7 +569,7 @@ async def _rescore_chosen(app: Desk, run: RunRow, chosen: ChosenAnswers) -> None
         app.tell(f"{chosen.says}: nothing to judge again")
         return
     if len(chosen.words[-1]) > _LONGEST_WORD:
-        app.tell(f"{chosen.says} lie too far apart to be named one by one; show them by a filter instead", "warn")
+        app.tell(f"{chosen.says} are too many separate ranges to list; use a filter instead", "warn")
         return
     request = RescoreRequest(answers=frozenset(chosen.ids), allow_unjudged=True)
     what = f"judge again {chosen.says} of {run.key}, by what judges the run; the others keep their scores"
@@ -603,7 +603,7 @@ async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
 
     field = Field("budget", "number", "Stop before more US dollars are spent, those before included.")
     suggested_limit = {"budget": float(f"{2 * max(limit, spent):.3g}")}
-    form = Form(f"resume {run.key}", (field,), suggested_limit, check=faults, done="go on", says=stop_reason(run))
+    form = Form(f"resume {run.key}", (field,), suggested_limit, check=faults, done="resume", says=stop_reason(run))
     return await app.push_screen_wait(form)
 
 
@@ -635,10 +635,10 @@ async def pause(app: Desk) -> None:
             return
         app.tell(f"resuming {found.key}…")
         app.followed_run = found.key
-        await _execute_apart(app, found, words, "goes on", is_asked_again(found) if errors else has_begun)
+        await _execute_apart(app, found, words, "continues", is_asked_again(found) if errors else has_begun)
         return
     paused = found.status == "paused" or found.control == "pause"
-    await _controlled(app, found, "" if paused else "pause", "goes on" if paused else "pauses; p lets it go on")
+    await _controlled(app, found, "" if paused else "pause", "continues" if paused else "pauses; p resumes it")
 
 
 async def _asks_errors(app: Desk, run: RunRow) -> bool:

@@ -494,7 +494,7 @@ class GridScreen(FeatureScreen):
         self._after(count)
 
     def do_undo(self) -> None:
-        self._step(-1, "taken back")
+        self._step(-1, "undone")
 
     def do_redo(self) -> None:
         self._step(1, "done again")

@@ -317,8 +317,8 @@ class TreeShape:
 _KEY = 8
 _WELCOME = "Welcome. There is no dataset in this folder yet."
 _PURPOSE = "Write a dataset, say how answers are judged, run it, and see what failed and why."
-_ELSEWHERE = "O imports the tests you have in promptfoo, Prompt Foundry or another tool."
-_LATER = "Nothing to ask a model with yet? `tui-evals demo` shows all of it on a sample project, offline."
+_ELSEWHERE = "O imports your tests from promptfoo, Prompt Foundry or another tool."
+_LATER = "No model yet? `tui-evals demo` opens a sample project, offline."
 
 
 def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
@@ -340,13 +340,13 @@ def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
 
 def _keys(any_there: bool) -> tuple[tuple[str, str], ...]:
     """The five keys, the one to press now before the others."""
-    begin = ("ctrl+n", "begins a dataset")
-    enter = ("enter", "opens the dataset under the cursor" if any_there else "writes in the field under the cursor")
+    begin = ("ctrl+n", "creates a dataset")
+    enter = ("enter", "opens the dataset under the cursor" if any_there else "edits the field under the cursor")
     return (
         *((enter, begin) if any_there else (begin, enter)),
         ("1 … 6", "go to dataset, item, evaluators, results, answer, runs"),
-        ("r", "runs what is selected, once it has said what that costs"),
-        ("?", "lists the keys of where you are; esc goes back, q leaves"),
+        ("r", "runs what is selected, after showing the cost"),
+        ("?", "lists the keys; esc goes back, q quits"),
     )
 
 

@@ -466,7 +466,7 @@ class Menu(Dialog[Any]):
 
 def unread_menu(name: str, problem: str, *, file: bool = True) -> Menu:
     """What is to become of a text that cannot be taken: `edit`, `file`, `drop`; None is to go on editing as well."""
-    entries = [Entry("edit", "go on writing", "nothing is lost")]
+    entries = [Entry("edit", "keep editing", "nothing is lost")]
     if file:
         entries.append(Entry("file", "put it into a file", "below .evals/kept; the field stays as it was"))
     entries.append(Entry("drop", "drop it", "what you wrote is lost"))

@@ -587,5 +587,5 @@ def read_value(kind: Kind, text: str) -> tuple[Any, str | None]:
         try:
             return strictjson.loads(text), None
         except strictjson.JsonError as problem:
-            return None, f"this is {problem}; texts stand in quotation marks"
+            return None, f"this is {problem}; put texts in quotation marks"
     return text, None

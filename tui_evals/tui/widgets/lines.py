@@ -576,7 +576,7 @@ class SearchLine(LineInput):
 
     def _tell(self) -> None:
         if not self._matches:
-            self.post_message(StatusMessage(f"{self._named} does not stand here · esc ends it", "warn"))
+            self.post_message(StatusMessage(f"{self._named} is not here · esc ends the search", "warn"))
             return
         count = len(self._matches)
         here = f": {self._matches.index(self._at) + 1} of {count}" if self._at in self._matches else f": {count} lines"

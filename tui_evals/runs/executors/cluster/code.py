@@ -182,7 +182,7 @@ def pack_evaluators(registry: Registry, root: Path, metrics: Path | None, used: 
             elif issubclass(kind, MetricEvaluator):
                 parcel.metrics[name] = seal_files(_metric_file(name, kind.path, root, metrics))
             elif issubclass(kind, LibraryMetric):
-                why = "its library stands in a Python of this machine"
+                why = "its library is in a Python of this machine"
                 raise _cannot_send(name, why, "leave it out there, and judge by it here with `tui-evals rescore`")
             else:
                 package = kind.__module__.partition(".")[0]
@@ -285,7 +285,7 @@ def _custom_evaluator(name: str, code: VerifiedFiles, folder: Path, environment:
         return _stand_in(
             name,
             judged,
-            f"Custom evaluator '{name}' is code that the worker on {host} has not been told to trust: read it, then "
+            f"Custom evaluator '{name}' is code that the worker on {host} does not trust yet: read it, then "
             f"start that worker with {TRUST}={code.digest} (or {TRUST}=all to run whatever is sent to it), or say "
             "`tui-evals trust` there to a copy of its folder",
         )
