@@ -1,8 +1,10 @@
 """Sentences that a person reads use the words of the interface, and none of the words that these replaced."""
 
 import ast
+import io
 import re
 import textwrap
+import tokenize
 from pathlib import Path
 
 import tui_evals
@@ -13,8 +15,9 @@ WORDS = {
     "fix": r"mends?|mended",
     "next to, and, compared with": r"beside",
     "unknown, not, no one": r"nobody|somebody|whoever|anybody",
-    "continues": r"goes? on with",
-    "is in": r"lies in",
+    "continues": r"goes? on",
+    "is in": r"lies (?:in|outside|too)|stands? (?:in|on|there|here|below|above|alone|at the)",
+    "undo": r"(?:take|takes|taken) (?:this |it )?back",
     "is selected": r"stands first",
     "appears twice": r"stands twice",
     "allow this": r"let it\?",
@@ -58,6 +61,28 @@ def test_no_message_has_a_word_that_was_replaced():
         if file.relative_to(PACKAGE).as_posix() not in EXCEPTIONS
         for line, text in messages(file)
         if (word := REFUSED.search(text))
+    ]
+    assert found == []
+
+
+def notes(file):
+    """The docstrings and comments of a module, with their lines."""
+    text = file.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def test_docstrings_and_comments_say_who_and_where_in_plain_words():
+    refused = re.compile(r"\b(?:somebody|whoever|nobody|anybody|beside)\b(?! =|`)|^(?:The same|That)\b", re.IGNORECASE)
+    found = [
+        f"{file.relative_to(PACKAGE)}:{line}: {text[:60]}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for line, text in notes(file)
+        if refused.search(text)
     ]
     assert found == []
 

@@ -8,7 +8,7 @@ import sys
 
 
 def _search_no_working_folder() -> None:
-    """Take the working folder from the places of imports, unless PYTHONPATH names it: it may be anybody's project.
+    """Take the working folder from the places of imports, unless PYTHONPATH names it: it may be untrusted.
 
     `python -m` puts it there, and so does an empty entry of PYTHONPATH, as in `PYTHONPATH=$PYTHONPATH:/mine`.
     """

@@ -97,7 +97,7 @@ class Figure:
     population: str = "judged"
     """Which answers it counts."""
     missing: int = 0
-    """How many answers should be in it and are not, because nobody gave or judged them."""
+    """How many answers should be in it and are not, because they are missing or unjudged."""
 
 
 def pass_rate(sample: Sample | None, population: str = "judged", missing: int = 0) -> Figure | None:

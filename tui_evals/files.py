@@ -19,7 +19,7 @@ FOLDER = ".evals"
 
 
 class UnsafeFile(OSError):
-    """Something below `.evals/` is a link, belongs to somebody else or is no file; `strerror` is the sentence."""
+    """Something below `.evals/` is a link, belongs to another user or is not a file; `strerror` is the sentence."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(errno.ELOOP, f"{path} {why}", str(path))

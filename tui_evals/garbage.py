@@ -31,7 +31,7 @@ def garbage_collection_paused() -> Iterator[None]:
 @contextmanager
 def known_objects_set_apart() -> Iterator[None]:
     """What was made before stays to the end of this, and is not looked through for garbage meanwhile."""
-    apart = not gc.get_freeze_count()  # else somebody else has set objects apart, who means them to stay so
+    apart = not gc.get_freeze_count()  # otherwise other code has frozen objects, which stay frozen
     threshold, *others = gc.get_threshold()
     gc.set_threshold(max(threshold, MANY) if threshold else 0, *others)
     if apart:

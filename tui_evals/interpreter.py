@@ -43,7 +43,7 @@ def forbid_core_dumps() -> None:
 
 
 def import_from_project(name: str, root: Path) -> ModuleType:
-    """A module somebody named, from the project's folder if it lies there; what it imports is looked for there last."""
+    """Import a module by name, from the project's folder if it is there. Its imports are searched there last."""
     if str(root) not in sys.path:
         sys.path.append(str(root))
     importlib.invalidate_caches()

@@ -76,7 +76,7 @@ def read_head(file: Path, size: int, *, root: Path | None = None, follow_out: bo
 def open_file(
     file: Path, *, root: Path | None = None, most: int | None = MOST, follow_out: bool = False
 ) -> BufferedReader:
-    """An ordinary file, open for reading. Its size is checked here; whoever reads it in pieces bounds what it reads."""
+    """An ordinary file, open for reading. Its size is checked here; callers that read in pieces limit it themselves."""
     real = Path(os.path.realpath(file)) if follow_out else real_path(file, root)
     _check_kind(file, os.stat(real).st_mode)  # before it is opened, because opening some devices does something
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Runs code of a project that somebody agreed to, and no other: what is imported is hashed, and these bytes compiled.
+"""Runs only the code of a project that the user allowed: what is imported is hashed, and these bytes compiled.
 
 `held_to` does this for a part of our own process. `main` is what another Python begins with (`sealed_start.py`): it
 takes the seal from a variable, then runs what that Python was meant to run. So nothing of ours is imported here.
@@ -29,7 +29,7 @@ _CODE = (".py", ".pyc")
 
 
 class NotAgreed(Exception):
-    """Code of the project that nobody agreed to; no ImportError, which code takes for a missing package."""
+    """Code of the project that was not allowed; not an ImportError, which code takes for a missing package."""
 
 
 class Seal:
@@ -76,7 +76,7 @@ class Seal:
         return any(_is_below(place, folder) for folder in counted)
 
     def ignores_bytecode(self, path: str) -> bool:
-        """Whether a module came with the clone, where bytecode need not belong to the source beside it."""
+        """Whether a module came with the clone, where bytecode need not belong to the source next to it."""
         return self.name_of(path) is not None
 
     def check(self, path: str, data: bytes) -> None:
@@ -92,7 +92,7 @@ class Seal:
         )
 
     def admit(self, path: str) -> None:
-        """Raise NotAgreed before a file is even read that nobody agreed to, and may have no end."""
+        """Raise NotAgreed before reading a file that was not allowed and may be endless."""
         name = self.name_of(path)
         if name is not None and (name not in self._files or not os.path.isfile(path)):
             raise self._refusal(name)
@@ -123,7 +123,7 @@ _held: ContextVar[Seal | None] = ContextVar("held", default=None)
 _everywhere: list[Seal] = []
 """The one seal of a process that runs nothing else."""
 _seals: dict[str, Seal] = {}
-"""The last seal of each clone, whose bytecode is never read in this process, whoever imports."""
+"""The last seal of each clone, whose bytecode is never read in this process."""
 
 
 class held_to:

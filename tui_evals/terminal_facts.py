@@ -20,7 +20,7 @@ SIGNS = "─…■✓"
 
 _ASK_BACKGROUND = "\x1b]11;?\x1b\\"
 _ASK_PLACE = "\x1b[6n"
-_ASK_WHO = "\x1b[c"  # every terminal answers this, and last, so nobody waits for what others do not
+_ASK_WHO = "\x1b[c"  # every terminal answers this, and last, so there is no wait for what others do not answer
 _BACKGROUND = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)[^\x07\x1b]*(?:\x07|\x1b\\)")
 _PLACE = re.compile(rb"\x1b\[[0-9]+;([0-9]+)R")
 _WHO = re.compile(rb"\x1b\[\?[0-9;]*c")
@@ -43,7 +43,7 @@ class Answers:
     cells: int | None = None
     """How many cells our signs took."""
     typed: bytes = b""
-    """What somebody typed meanwhile."""
+    """What the user typed in the meantime."""
 
     @property
     def width(self) -> Width:
@@ -115,7 +115,7 @@ class Question:
 
 
 def answers_in(said: bytes) -> Answers:
-    """What a terminal said, and what somebody typed between."""
+    """What a terminal said, and what the user typed in between."""
     background, place = _BACKGROUND.search(said), _PLACE.search(said)
     typed = _BEGUN.sub(b"", _WHO.sub(b"", _PLACE.sub(b"", _BACKGROUND.sub(b"", said))))
     return Answers(

@@ -335,7 +335,7 @@ def _step_call(call: Call, result: Result | None) -> dict[str, Any]:
 
 
 def other_parts(transcript: Transcript) -> list[dict[str, Any]]:
-    """What was said beside texts, calls and results, as JSON data."""
+    """What was said besides texts, calls and results, as JSON data."""
     return [part_data(part) for part in transcript.parts if not isinstance(part, Text | Call | Result)]
 
 

@@ -64,7 +64,7 @@ def test_the_guide_leads_from_an_address_with_a_login_to_a_pass_rate(project):
                 ("asked first", "hi there"),
                 ("Which header", "Authorization: Bearer s3cret"),
                 ("Where is the answer", ""),
-                ("takes it back", "session"),
+                ("sends it again", "session"),
                 ("What do you expect", "hi there"),
                 ("Question 2", ""),
                 ("Evaluators", ""),
@@ -79,7 +79,7 @@ def test_the_guide_leads_from_an_address_with_a_login_to_a_pass_rate(project):
                 ("What do you want to evaluate", service.url),
                 ("asked first", ""),
                 ("Where is the answer", ""),
-                ("takes it back", "-"),
+                ("sends it again", "-"),
                 ("What do you expect", "something else"),
                 ("Question 2", ""),
             )
@@ -109,7 +109,7 @@ def test_a_curl_command_of_several_lines_is_pasted_at_a_terminal(project):
         Terminal([sys.executable, "-m", "tui_evals", "init", "--no-run"], project) as term,
     ):
         pasted = f'curl {service.url} \\\r  -d \'{{\r "message": "Hi"}}\''
-        steps = (("What do you want", pasted), ("asked first", ""), ("Where is the answer", ""), ("takes it back", ""))
+        steps = (("What do you want", pasted), ("asked first", ""), ("Where is the answer", ""), ("sends it again", ""))
         keys_pressed(term, *steps, ("What do you expect", ""), ("Question 2", ""), ("Evaluators", ""))
         assert term.end() == 0
     assert json.loads(Path("evals/evals.json").read_text())["items"][0]["prompt"] == "Hi"

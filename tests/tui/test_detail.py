@@ -592,7 +592,7 @@ async def test_accepting_makes_it_the_expected_response_and_undo_takes_it_back(p
         app.pane.focus_lines()
         await pilot.press("a")
         await until(pilot, lambda: app.heard)
-        assert app.heard[0].startswith("capital now expects this answer; u takes it back")
+        assert app.heard[0].startswith("capital now expects this answer; u undoes it")
         workspace = app.pane.workspace
         assert workspace.editing.document.file == project.file.resolve()
         assert workspace.items[0]["expected_response"] == "Lyon is the capital."

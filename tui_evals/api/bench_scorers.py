@@ -215,7 +215,7 @@ def own_results(scorer: Scorer, cases: Sequence[Case], size: int) -> list[Any] |
 
 
 async def own_awaited_results(scorer: Scorer, cases: Sequence[Case], size: int) -> list[Any] | None:
-    """The same of its `arun`, or in a thread of the `run` of one that has nothing to be awaited."""
+    """Async `own_results`: awaits `arun`, else calls `run` in a thread."""
     if not has_own(scorer, "arun"):
         return None if has_own(scorer, "arun_batch") else await asyncio.to_thread(own_results, scorer, cases, size)
     given = columns_of(cases)

@@ -407,7 +407,7 @@ class ItemTest(DatasetTest):
         self.position = position
 
     def runtest(self) -> None:
-        """Fail where an answer did not pass, with what was expected beside it."""
+        """Fail where an answer did not pass, and show what was expected."""
         assert isinstance(self.parent, DatasetFile)
         answers = self.parent.answers(self)
         self.seconds = sum(answer.latency_ms or 0.0 for answer in answers if not answer.from_cache) / 1000

@@ -18,7 +18,7 @@ from tui_evals.targets.permissions import Approvals
 from . import project
 
 _AT_ONCE = 30
-"""Calls in flight where nobody watches them one by one."""
+"""Concurrent calls with `--plain`."""
 
 
 def demo(plain: bool, mouse: bool) -> int | Opening:

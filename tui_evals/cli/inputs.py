@@ -44,7 +44,7 @@ SUFFIXES = (*ENDINGS, *OWN_SUFFIXES)
 
 
 def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
-    """The evaluators of the project and the metrics beside a prompt; `trusting` lets the project's code run unasked."""
+    """The evaluators of the project and the metrics next to a prompt; `trusting` runs the project's code unasked."""
     return load_registry(project_root(Path.cwd()), Trust(always=trusting), prompt.parent if prompt else None)
 
 

@@ -121,7 +121,7 @@ def output_of_command() -> Iterator[None]:
         if own is not None:
             sys.stdout = stdout
         if own is not None and own is not stdout:
-            with suppress(OSError):  # nobody reads it any more, which has been said where it was written
+            with suppress(OSError):  # the pipe is closed, which was reported where it was written
                 stdout.flush()
                 os.dup2(own.fileno(), 1)
                 own.close()

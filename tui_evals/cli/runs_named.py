@@ -20,7 +20,7 @@ def run_meant(reader: Reader, word: str) -> RunRow:
     except LookupError as problem:
         if not os.path.exists(word):
             raise Stop(str(problem.args[0])) from None
-    # Not before there is a file to import: whoever names stored runs need not wait for the importers of other tools.
+    # Not before there is a file to import: stored runs do not need the importers of other tools.
     from tui_evals.cli.write.importing import run_in_file
 
     key = run_in_file(Path(word))
@@ -29,7 +29,7 @@ def run_meant(reader: Reader, word: str) -> RunRow:
 
 
 def runs_meant(reader: Reader, words: Sequence[str]) -> list[RunRow]:
-    """The runs a person means by several words; beside files, `last` is the last run that is in none of them."""
+    """The runs a person means by several words; among files, `last` is the last run that is in none of them."""
     stored = {word: project.run_named(reader, word) for word in words if _is_known(reader, word)}
     in_files = {word: run_meant(reader, word) for word in words if word not in stored}
     ids = {run.id for run in in_files.values()}

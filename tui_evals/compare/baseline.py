@@ -88,7 +88,7 @@ class BaselineComparison:
                 return AgainstBaseline(baseline, itself=True)
             prepared = self._prepared(reader, baseline, run)
         except LookupError:
-            return None  # Somebody deleted one of the two.
+            return None  # One of the two was deleted.
         if other_rubrics(prepared.rubrics, reader.rubrics(run.id)):
             return AgainstBaseline(baseline)  # what the one rubric passes the other may fail
         cells = _cells(reader, run, prepared.prompts, prepared.targets, with_ids=bool(prepared.documents))

@@ -1,4 +1,4 @@
-"""How strong runs are beside each other: the ratings that make their wins most likely, on the scale of Elo."""
+"""How strong runs are compared with each other: the ratings that make their wins most likely, on the scale of Elo."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Rating:
 
     elo: float
     interval: Interval
-    """Where the rating lies with 95 % confidence; infinite at an end that nobody knows."""
+    """Where the rating lies with 95 % confidence; infinite at an unknown end."""
 
 
 def ratings(items: Sequence[Item], runs: int) -> tuple[Rating, ...]:

@@ -222,7 +222,7 @@ class DiffSide:
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """A row of the left text beside its row of the right one; a side is None where the other has no counterpart."""
+    """A row of the left text next to its row of the right one; a side is None where the other has no counterpart."""
 
     left: DiffSide | None
     right: DiffSide | None

@@ -49,7 +49,7 @@ class Cluster:
     """Failures of one evaluator for one reason."""
 
     key: str
-    """The same in every run that has the cluster."""
+    """Equal in every run that has the cluster."""
     evaluator: str
     """Empty where there is no answer that could be judged."""
     code: str

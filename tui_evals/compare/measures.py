@@ -46,7 +46,7 @@ class MeasuredDifference:
     p: float
     """How often chance alone makes a difference this large."""
     adjusted: float
-    """The same after Holm's correction for how many such tests were made."""
+    """`p` after Holm's correction for the number of tests."""
     needed: int | None
     """How many items would show a difference of this size; None when there is none."""
     direction: int

@@ -47,7 +47,7 @@ from tui_evals.store.rows import JudgedBy
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
 MAX_RUNS = 4
-"""How many runs stand beside each other."""
+"""How many runs are compared at once."""
 
 BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
 """The kinds in the order in which lines are listed: changes first."""
@@ -121,7 +121,7 @@ class RunSide:
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails, in the whole run."""
     usage: Mapping[str, Usage] = field(default_factory=dict)
-    """What its shared answers took by target, and under the empty name all of them; empty where nobody knows."""
+    """What its shared answers took by target, and under the empty name all of them; empty if unknown."""
     part: AskedItems | None = None
     """How much of its dataset it asked, unless that is all of it."""
 

@@ -375,7 +375,7 @@ class RunAnswers:
         self.scores: defaultdict[str, dict[int, float]] = defaultdict(dict)
         """The scores of each evaluator by the ids of the answers; a bare verdict counts 1 or 0."""
         self._scored: defaultdict[str, dict[str | None, _Scored]] = defaultdict(dict)
-        """The same by what the scores are in, None for bare verdicts."""
+        """The scores of each evaluator by scale, None for bare verdicts."""
         self.columns = {
             (prompts[p], targets[t]): column_name(run, p, t)
             for p in range(len(run.prompts))
@@ -458,7 +458,7 @@ class RunAnswers:
         return own != other
 
     def expectation_of(self, position: int, answer: Answer, turn: int) -> tuple[list[object], Evaluators]:
-        """What is expected of one answer, and the evaluators that judge every item beside it."""
+        """What is expected of one answer, and the evaluators that judge every item too."""
         item, defaults = self.judged_by.document["items"][position], self.judged_by.document.get("default_evaluators")
         if (attempt := self.rejudged.get(answer.id)) is not None and attempt.rejudged and attempt.rejudged.expected:
             item, defaults = expected_item(attempt, item, turn), attempt.rejudged.expected.get("default_evaluators")

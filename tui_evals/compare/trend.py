@@ -124,7 +124,7 @@ class Trend:
         return f"{'+' if change > 0 else '-' if change else ''}{number}"
 
     def hollow(self, column: str) -> list[bool]:
-        """Which runs are partial and have a value of a column, which is drawn hollow beside the line."""
+        """Which runs are partial and have a value of a column, which is drawn hollow next to the line."""
         figures = self.figures.get(column)
         if figures is None:
             return []
@@ -229,7 +229,7 @@ def _lines(reader: Reader, runs: Sequence[RunRow], by_column: Sequence[Mapping[s
 def _brought(mean: EvaluatorMean, measure: str) -> Figure | None:
     """A mean with its interval, on the scale that all runs share where theirs differ."""
     figure = mean.mean_figure
-    if figure is None and mean.mean is not None:  # of several scales, where nobody knows the spread by item
+    if figure is None and mean.mean is not None:  # of several scales, whose spread by item is unknown
         figure = Figure(mean.mean, 0, mean.scored, None, "", "", "scored")
     if figure is None or not parse_measure(measure).normalised:
         return figure

@@ -12,7 +12,7 @@ from tui_evals.compare.sides import shared_numbers
 from tui_evals.compare.statistics import percent
 
 NAMES = "ABCD"
-"""What runs are called beside each other, in the order they were given."""
+"""What runs are called in a comparison, in the order they were given."""
 COULD_BE_CHANCE = "could be chance"
 """Said of a difference that equal runs make often enough."""
 JUDGED_OTHERWISE = "judged by another expectation"

@@ -1,4 +1,4 @@
-"""Files that go along with a question: pictures, sounds, PDFs and texts beside the dataset, checked and pinned by hash.
+"""Files sent with a question: pictures, sounds, PDFs and texts next to the dataset, checked and pinned by hash.
 
 A dataset names them by their paths. What a run keeps names each with its type, size and hash, so that a file which is
 edited later is noticed instead of being sent as if it were the one that was asked with.

@@ -1,7 +1,7 @@
-"""The file beside a file of another format, which holds whole what that format has no place for.
+"""The file next to a file of another format, which holds whole what that format has no place for.
 
 Its name is that of the file with `.tui-evals` after it. It says of which text it is the whole, so one that was left
-beside a file that has changed since is known for it.
+next to a file that has changed since is known for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST = 256 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """What was written beside a file."""
+    """What was written next to a file."""
 
     dataset: dict[str, Any]
     """The dataset that the file was made of."""
@@ -39,7 +39,7 @@ def companion_text(text: str, dataset: dict[str, Any]) -> str:
 
 
 def read_companion(file: Path, text: str) -> Companion | None:
-    """What stands beside a file with this text; None where there is nothing that can be read."""
+    """What is next to a file with this text; None where there is nothing that can be read."""
     try:
         raw = read_bytes(companion_of(file), most=_MOST, follow_out=True)
         value = strictjson.loads(raw.decode("utf-8"))

@@ -28,7 +28,7 @@ _GENERATION_FILES = frozenset(
         *("test_results", "test_data", "baseline_test_evals", "rule_coverage", "report", "promptpex_context"),
     )
 )
-"""Files that test generation, or PromptPex itself, writes beside a dataset."""
+"""Files that test generation, or PromptPex itself, writes next to a dataset."""
 
 _PLAIN_ENDINGS = tuple(ending for ending in ENDINGS if not ending.endswith(".gz"))
 _NO_DATASETS_IN = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
@@ -103,7 +103,7 @@ def dataset_texts(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def prompt_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """The prompt files beside a dataset and in the folders next to it, without those that judge."""
+    """The prompt files next to a dataset and in the folders next to it, without those that judge."""
     places = (place for place in sorted(folder.glob("*")) if place.is_dir() and not place.name.startswith("."))
     found = chain(sorted(folder.iterdir()), *(sorted(place.iterdir()) for place in places))
     return [file for file in found if file.name.endswith(suffixes) and ".metric." not in file.name and file.is_file()]
@@ -140,7 +140,7 @@ def may_hold_items(file: Path) -> bool:
 
 
 def is_generation_file(file: Path) -> bool:
-    """Whether a file belongs to test generation: it has such a name and lies beside a `rules.txt`."""
+    """Whether a file belongs to test generation: it has such a name and is next to a `rules.txt`."""
     return file.name in _GENERATION_FILES and (file.parent / "rules.txt").exists()
 
 

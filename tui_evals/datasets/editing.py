@@ -72,7 +72,7 @@ class Editing:
         self._gone = False
         """The file was there and is not now."""
         self._disk = threading.Lock()
-        """Held while the file is read or written, so that our own writing is not taken for somebody else's."""
+        """Held while the file is read or written, so that our own write is not taken for a foreign change."""
 
     @classmethod
     def new_file(cls, file: File) -> Editing:

@@ -467,7 +467,7 @@ class DatasetError(Exception):
 
 def problem_with_place(source: str, problem: Problem) -> str:
     """The problem with its file and line before it."""
-    name = safe_line(source)  # whoever makes a file may put line breaks into its name
+    name = safe_line(source)  # a file name may have line breaks
     place = "" if problem.line is None else f":{problem.line}{f':{problem.column}' if problem.column else ''}"
     return f"{name}{place}: {problem}"
 

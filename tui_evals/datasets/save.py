@@ -35,7 +35,7 @@ class Saved(NamedTuple):
 
 
 def save(document: Document, data: dict[str, Any], *, even_read_only: bool = False) -> Saved:
-    """Write `data` to the document's file; an older shape becomes a versioned document, the original kept beside it."""
+    """Write `data` to the document's file; an older shape becomes a versioned document, the original is kept."""
     text = _file_text(document, data)
     if text == document.text:
         return Saved(document)
@@ -95,7 +95,7 @@ def _without_loss(document: Document, data: dict[str, Any], rendered: tuple[str,
 
 
 def back_up(file: Path, now: Callable[[], datetime] = datetime.now) -> Path:
-    """A byte-identical copy beside the file, named after the time; an earlier backup is never overwritten."""
+    """A byte-identical copy next to the file, named after the time; an earlier backup is never overwritten."""
     content = read_bytes(file, most=MAX_BYTES, follow_out=True)
     stamp = now().strftime("%Y%m%d%H%M%S")
     number = 0

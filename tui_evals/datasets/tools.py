@@ -86,7 +86,7 @@ def tool_name(tool: object) -> str:
 
 
 def _function_problems(body: Mapping[str, Any], path: Path, *, needs_name: bool) -> Iterator[Problem]:
-    """A function as the chat protocol nests it, or with its keys beside its type as other protocols do."""
+    """A function as the chat protocol nests it, or with its keys next to its type as other protocols do."""
     misspelt = list(_misspelt(body, _FUNCTION if path else (*_FUNCTION, *_FLAT), path))
     yield from misspelt
     if needs_name and "name" not in body and not misspelt:

@@ -279,7 +279,7 @@ class Consulted:
     rubrics: dict[str, None] = field(default_factory=dict)
     judges: dict[str, None] = field(default_factory=dict)
     params: dict[str, None] = field(default_factory=dict)
-    """The parameters that questions were sent with beside those that all are, in words."""
+    """The parameters that questions were sent with in addition to the common ones, in words."""
     asked: Counter[str] = field(default_factory=Counter)
     choices: list[Choice] = field(default_factory=list)
     """What else the last reply might have said, where that was asked for and the judge told it."""
@@ -417,7 +417,7 @@ class Evaluator:
 
     @classmethod
     def asked_with(cls) -> JudgeParameters:
-        """The parameters that its judge is sent beside those that every judge is; WrongParameter says what is none."""
+        """The parameters that its judge is sent in addition to the common ones; WrongParameter says what is none."""
         return JudgeParameters()
 
     @classmethod
@@ -465,7 +465,7 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         and (empty := evaluator.empty_score())
     ):
         return empty
-    if not evaluator.has_judge:  # nobody is asked, so there is nothing to note
+    if not evaluator.has_judge:  # no call is made, so there is nothing to note
         return await _scored(evaluator, evidence)
     asked = Consulted()
     token = consulted.set(asked)

@@ -1,4 +1,4 @@
-"""PromptPex's judges: Compliance with the rules of the prompt under test, and the user's own metrics beside it."""
+"""PromptPex's judges: Compliance with the rules of the prompt under test, and the user's own metrics."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ _USUAL = Scale(0.0, 100.0)
 
 
 class MetricEvaluator(Evaluator):
-    """Scores the answer, usually from 0 to 100, with a metric written beside the prompt under test."""
+    """Scores the answer, usually from 0 to 100, with a metric written next to the prompt under test."""
 
     family = "PromptPex"
     judged = True

@@ -1,4 +1,4 @@
-"""Custom evaluators: `custom-evaluators/<name>/<name>.py`, and `<name>.prompty` beside it for those that ask a judge.
+"""Custom evaluators: `custom-evaluators/<name>/<name>.py`, and `<name>.prompty` next to it for those that ask a judge.
 
 The file defines a function `score`, which is given by name what it asks for (`custom_source.ARGUMENTS`; an option of
 the dataset comes by its own name) and returns True or False, a number, either with a reason, or `{"score": ...,
@@ -308,7 +308,7 @@ class CustomEvaluator(Evaluator):
         return measured_score(number, threshold, reason, label=None, **details)
 
     def _on_scale(self, scale: Scale, result: Mapping[str, Any], reason: str, details: Mapping[str, object]) -> Score:
-        """The record of a score on a scale; code that gives a verdict beside it has the last word."""
+        """The record of a score on a scale; a verdict that the code gives as well has the last word."""
         given, passed = result.get("score"), result.get("passed")
         given = result.get("label") if given is None and scale.labels else given
         if not scale.labels and _number(given) is None:

@@ -171,7 +171,7 @@ class _Engine:
         wall = 4 * seconds + 5  # the engine counts its own time, of which a busy machine gives it a part
         message = {"job": job, "seconds": seconds, "memory": MEMORY, "wall": wall}
         reply = self._exchange(message, wall)
-        if reply is None:  # it may have ended because nobody needed it
+        if reply is None:  # it may have ended because it was idle
             reply = self._exchange(message, wall)
         if reply is None:
             return {"stopped": "its process ended without a result"}

@@ -254,7 +254,7 @@ class Noted(Generic[T]):
     variables: Mapping[ContextVar[Any], Any]
 
     def adopt(self) -> T:
-        """The value; what was noted beside it, such as that a reply was scripted, holds here too."""
+        """The value; what was noted with it, such as that a reply was scripted, holds here too."""
         for variable, value in self.variables.items():
             variable.set(value)
         return self.value

@@ -222,7 +222,7 @@ class Length(Evaluator):
             return Score(float(count), reason=text, measure=unit)
         result: Literal["pass", "fail"] = "fail" if breaches else "pass"
         reason = f"{text}, wanted {' and '.join(f'{word} {bound:,}' for word, bound in bounds)}"
-        if len(bounds) > 1:  # a score is shown beside one threshold
+        if len(bounds) > 1:  # a score is shown with one threshold
             return Score(float(count), result, None, None, reason, {}, unit)
         measure = Measure(bounds[0][0], unit)
         shown = measure.negated() if self.options.negate else measure

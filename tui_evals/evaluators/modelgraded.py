@@ -231,7 +231,7 @@ def _choices_of(options: ModelGradedOptions, scale: Scale) -> dict[str, Any]:
 
 
 def _evidence_pieces(evidence: Evidence, fields: Sequence[str]) -> dict[str, Sequence[str]]:
-    """The evidence that a prompt names beside the conversation and the answers; each piece is fenced by itself."""
+    """The evidence that a prompt names besides the conversation and the answers; each piece is fenced by itself."""
     names = [name for name in EVIDENCE if name in fields]
     parts = shown_parts(evidence, names)
     named = {name: [f"{piece.name}: {piece.text}" for piece in parts.get(name, ())] or [""] for name in names}

@@ -168,7 +168,7 @@ def built_in() -> Mapping[str, type[Evaluator]]:
 
 
 def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_folder: Path | None = None) -> Registry:
-    """The evaluators of the project at `root`, with the metrics beside its prompt under test."""
+    """The evaluators of the project at `root`, with the metrics next to its prompt under test."""
     from .custom import custom_evaluator, discover_custom_evaluators, name_problem
 
     trust = trust or Trust()
@@ -185,7 +185,7 @@ def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_f
 
 
 def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Registry:
-    """The registry with the metrics beside a prompt under test; a name that is known keeps its meaning."""
+    """The registry with the metrics next to a prompt under test; a name that is known keeps its meaning."""
     if prompt_folder is None:
         return registry
     from .compliance import discover_metrics, metric_evaluator

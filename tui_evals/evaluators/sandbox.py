@@ -63,7 +63,7 @@ class CodeStopped(Exception):
 async def run_job(
     job: Mapping[str, object], files: Mapping[str, bytes], limits: Limits, answer: AnswerQuestion | None = None
 ) -> tuple[dict[str, Any], str]:
-    """The result of a job run beside these files, and the end of what it printed; `answer` serves its questions."""
+    """The result of a job run next to these files, and the end of what it printed; `answer` serves its questions."""
     isolation.hide_this_process()
     with tempfile.TemporaryDirectory(prefix="tui-evals-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()

@@ -98,7 +98,7 @@ HEADINGS: Mapping[str, str] = {
 }
 """What stands above a part of the evidence."""
 EVIDENCE = tuple(HEADINGS)
-"""The parts that every judge may be shown beside what its prompt names."""
+"""The parts that every judge may be shown besides what its prompt names."""
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 

@@ -335,7 +335,7 @@ class ValidToolCallsOptions(Options):
 
 
 def _offered(tool: Mapping[str, Any]) -> tuple[str | None, dict[str, Any] | None]:
-    """The name of a tool and the schema of its arguments, as the chat protocol nests them or beside its type."""
+    """The name of a tool and the schema of its arguments, as the chat protocol nests them or next to its type."""
     function = tool.get("function")
     body = function if isinstance(function, Mapping) else tool
     name, schema = body.get("name"), body.get("parameters", body.get("input_schema"))

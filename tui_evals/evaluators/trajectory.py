@@ -223,7 +223,7 @@ def _place(
 class ToolsSucceeded(Evaluator):
     """Passes when every tool call gave a result and no error; the score is the share of those that did.
 
-    Skipped where nothing was called, or nobody knows what came of the calls.
+    Skipped where nothing was called, or the results of the calls are unknown.
     """
 
     name = "ToolsSucceeded"
@@ -278,7 +278,7 @@ class UserGoalOptions(Options):
 class UserGoal(Evaluator):
     """Passes when the simulated user of an item said that the goal is reached, within `most_turns`.
 
-    It asks nobody: whoever plays the user has said so. Skipped for an item without a simulated user.
+    It makes no call: the simulated user has said so. Skipped for an item without a simulated user.
     """
 
     name = "UserGoal"

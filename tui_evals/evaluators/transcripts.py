@@ -242,7 +242,7 @@ class StepTime(_StepLimit):
 class StepCost(_StepLimit):
     """Passes when no step of an agent cost more than the threshold, in US dollars.
 
-    Skipped where nobody knows what the steps cost.
+    Skipped if the cost of the steps is unknown.
     """
 
     name = "StepCost"
@@ -275,7 +275,7 @@ class _Retrieved(Evaluator):
     Options = RetrievalOptions
 
     def found(self, evidence: Evidence) -> tuple[Sequence[Document], Sequence[str]]:
-        """What was retrieved, as far as it counts, and what is relevant; Misconfigured where nobody says."""
+        """What was retrieved, as far as it counts, and what is relevant; Misconfigured if neither is given."""
         relevant = self.options.relevant
         if relevant is None:
             written = evidence.variables.get("relevant")

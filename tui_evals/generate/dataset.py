@@ -62,7 +62,7 @@ def _description(work: Generation) -> str:
 
 
 def _prompt_file(work: Generation) -> str:
-    """The prompt as the dataset names it; one outside the dataset's project is copied beside the dataset."""
+    """The prompt as the dataset names it; one outside the dataset's project is copied next to the dataset."""
     folder, prompt = work.folder.path.resolve(), work.subject.file.resolve()
     if prompt.is_relative_to(project_of(folder / "dataset")):
         return Path(os.path.relpath(prompt, folder)).as_posix()
@@ -72,7 +72,7 @@ def _prompt_file(work: Generation) -> str:
 
 
 def evaluators_of_tests(work: Generation) -> Data:
-    """Compliance and the metrics beside the prompt, once for each judge that is named."""
+    """Compliance and the metrics next to the prompt, once for each judge that is named."""
     names = ["Compliance"] if work.options.compliance else []
     names += discover_metrics(work.subject.file.parent)
     if work.options.groundtruth:
@@ -179,7 +179,7 @@ def _merge_edits(
     """The fresh dataset, except where the one that is there was changed by hand; how many items that are.
 
     An item that was changed or added stays; one that was deleted stays deleted as long as its test is the same; one
-    that nobody touched is replaced by its fresh version, or goes when its test is gone. With `own`, how the dataset is
+    that was not edited is replaced by its fresh version, or goes when its test is gone. With `own`, how the dataset is
     asked and judged was changed too, and stays.
     """
     fresh_items = {item["testId"]: item for item in fresh["items"]}

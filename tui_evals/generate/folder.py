@@ -272,7 +272,7 @@ class GenerationFolder:
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """The facts kept beside the files: prompt, options, models, and who wrote which file from what."""
+        """The facts kept next to the files: prompt, options, models, and who wrote which file from what."""
         if self._record is None:
             text = self.read(RECORD)
             try:

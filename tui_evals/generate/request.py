@@ -271,7 +271,7 @@ def _write_once(file: Path, text: str, content_name: str) -> None:
 
 
 def _put_metric(file: Path | None, subject: Subject) -> None:
-    """Put a metric beside the prompt, where metrics are found."""
+    """Put a metric next to the prompt, where metrics are found."""
     if file is None:
         return
     try:

@@ -261,7 +261,7 @@ def _samples(
 
 
 def _load_samples(file: Path, name: str, prompt: Prompty) -> list[Mapping[str, Any]]:
-    """The samples of a file beside the prompt: a list of objects, or an object whose one value is such a list."""
+    """The samples of a file next to the prompt: a list of objects, or an object whose one value is such a list."""
 
     def refuse(fault: str) -> DatasetError:
         return DatasetError(str(file), [Problem(f"the test samples {name}: {fault}", line=prompt.lines["testSamples"])])

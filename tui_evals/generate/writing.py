@@ -123,7 +123,7 @@ def tests_to_expand(work: Generation) -> list[Test]:
 
 
 async def expand_tests(work: Generation) -> str:
-    """The tests with their inputs rewritten; the original input stays beside it."""
+    """The tests with their inputs rewritten; the original input stays next to it."""
     results, failures, stop = await make_each(
         work, "expansion", tests_to_expand(work), lambda test: _expand_test(work, test)
     )

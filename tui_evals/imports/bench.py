@@ -149,7 +149,7 @@ def recording_of(
     numbers: Mapping[str, int],
     losses: Losses,
 ) -> Recording:
-    """The run of a file, beside the file and the document of its suite; `numbers` are the places of cases by id."""
+    """The run of a file, next to the file and the document of its suite; `numbers` are the places of cases by id."""
     name = named_in(file, "run", losses)
     belongs = file.get(("test_suite_id",), str, optional=True)
     if belongs is not None and belongs != suite.data.get("id"):

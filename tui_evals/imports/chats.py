@@ -47,7 +47,7 @@ class _Given(_Open):
 
 @dataclass(frozen=True, slots=True)
 class ChatWithTools:
-    """Messages, and what the model was given beside them."""
+    """Messages, and what the model got with them."""
 
     messages: list[Data]
     tools: list[Data]
@@ -249,14 +249,14 @@ def _given(source: _Source, problems: list[Problem]) -> tuple[list[Data], Any]:
 
 
 SUGGESTED = "suggested"
-"""The key under a unit's extensions where checks wait that nobody has switched on."""
+"""The key under a unit's extensions that holds checks not switched on yet."""
 _QUESTION = {"role": "user", "content": "?"}
 
 
 def item_from(
     messages: Sequence[Mapping[str, Any]], tools: Sequence[Data] = (), response_format: Any = None
 ) -> tuple[Data, dict[str, Data]]:
-    """The item that asks a conversation again, and the evaluators its last answer suggests, which nobody switched on.
+    """The item that asks a conversation again, and the evaluators its last answer suggests, not switched on.
 
     A conversation with tool calls keeps them as history, so that only its last answer is asked for again.
     """
@@ -300,7 +300,7 @@ def _suggested(answers: Sequence[Mapping[str, Any]]) -> dict[str, Data]:
 
 
 def with_suggestions(item: Data, suggested: Mapping[str, Data]) -> Data:
-    """The item with the suggested checks noted beside its last answer, where they judge nothing."""
+    """The item with the suggested checks noted next to its last answer, where they judge nothing."""
     if not suggested:
         return item
     if "turns" in item:

@@ -34,7 +34,7 @@ _FIELDS = ("input", "target", "choices", "id", "metadata", "sandbox", "files", "
 _OTHER_TOOLS = frozenset(
     ("ideal", "messages", "items", "prompt", "turns", "reference_output", "candidate_output", "expected_response")
 )
-"""What a record of another format has beside its input."""
+"""What a record of another format has besides its input."""
 _FILES = ("image", "audio", "video", "document")
 """The types of content that name a file, in a field of the same name."""
 

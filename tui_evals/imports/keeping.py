@@ -1,4 +1,4 @@
-"""Where an import goes: the dataset's file, the prompts beside it, the run in the store; never over another file."""
+"""Where an import goes: the dataset's file, the prompts next to it, the run in the store; never over another file."""
 
 from __future__ import annotations
 

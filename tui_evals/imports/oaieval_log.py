@@ -212,7 +212,7 @@ def _answered(sample: _Sample, answer: _Answer) -> None:
 
 
 def _measured(last: _Answer, data: Mapping[str, Any]) -> None:
-    """Figures beside a verdict, a choice that a grader made, or figures that are scores of their own."""
+    """Figures with a verdict, a choice that a grader made, or figures that are scores of their own."""
     if "choice" in data:
         metric = {**data, **({} if last.reply is None else {"reply": last.reply})}
         score = data.get("score")

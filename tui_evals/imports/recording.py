@@ -163,7 +163,7 @@ def store_recording(
     if run is None:
         run, outcome = _planned(writer, recording, dataset, answers, settings, environment), "new"
         first = recorded_run(reader, recording.digest)
-        if first is not None and first.id != run.id:  # Somebody else took in the same at the same time.
+        if first is not None and first.id != run.id:  # Another process imported the same file at the same time.
             writer.delete_run(run)
             run, outcome = first, "finished now"
     asyncio.run(_filled(writer, reader, run, recording, dataset, answers))
@@ -232,7 +232,7 @@ def _planned(
 def _config(
     recording: Recording, dataset: Dataset, settings: Settings, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What a run started here keeps, with what is known of the recording beside it."""
+    """What a run started here keeps, with what is known of the recording."""
     items = sorted({recorded.item for recorded in recording.answers})
     judges = sorted(set(recording.judges))
     about = {"about": dict(recording.about)} if recording.about else {}

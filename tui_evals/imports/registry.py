@@ -99,7 +99,7 @@ _CONVERTED = ("promptfoo", "foundry")
 
 
 def _written_here(path: Path) -> dict[str, Any] | None:
-    """The dataset that a file was made of, where it is as it was written and its companion stands beside it."""
+    """The dataset that a file was made of, where it is as it was written and its companion is next to it."""
     if not companion_of(path).is_file():
         return None
     beside = read_companion(path, text_of(path))

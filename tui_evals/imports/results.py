@@ -382,7 +382,7 @@ class _RestOfScore(BaseModel):
 
 
 class _Rest(BaseModel):
-    """What results files hold of an answer beside the published format."""
+    """What results files hold of an answer besides the published format."""
 
     known: dict[str, Any] = Field({}, alias="answer")
     of_scores: dict[str, _RestOfScore] = Field({}, alias="scores")
@@ -447,7 +447,7 @@ def _answer(
 def _together(
     dataset: Dataset, data: Mapping[str, Any], entries: Sequence[ExportedItem], refuse: Refuse
 ) -> tuple[RecordedGroup, ...]:
-    """What was found of all answers to an item, which is written beside each of them."""
+    """What was found of all answers to an item, which is written with each of them."""
     groups: dict[tuple[int, int, str], RecordedGroup] = {}
     for entry in entries:
         item = dataset.items[entry.item]

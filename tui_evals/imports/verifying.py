@@ -122,7 +122,7 @@ class Verifying:
     checks: Sequence[_Check]
 
     def missing_permissions(self) -> list[Permission]:
-        """What judges would do that nobody has agreed to yet."""
+        """What judges would do that is not allowed yet."""
         found = (
             missing_permissions(
                 self.project, one.plan, None, needed_judges(one.plan, self.project.settings), judging=False
@@ -409,13 +409,13 @@ class _NothingKept:
     """The ledger of judges whose replies are only compared."""
 
     def called(self, record: CallRecord) -> None:
-        """Nobody asks for it later."""
+        """Not kept."""
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
-        """Nobody watches it wait."""
+        """Not shown."""
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Nobody reads it."""
+        """Not kept."""
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """Nothing is."""

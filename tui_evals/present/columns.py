@@ -28,7 +28,7 @@ _GAP = "  "
 _WINDOW = 8
 """Characters that are looked at for each cell: a sign may be made of several."""
 _PLAIN = re.compile(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2500-\u25fc]*")
-"""Characters that are a sign of one cell each, for which nobody has to look: most of western text and all borders."""
+"""Characters that are a sign of one cell each, which need no lookup: most of western text and all borders."""
 _LEAST = 8
 """Cells that a column keeps, however narrow the room is."""
 

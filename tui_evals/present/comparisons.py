@@ -167,7 +167,7 @@ def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:
 
 
 def direction(test: MeasuredDifference) -> str:
-    """Whether a difference is for the better or the worse; empty where it could be chance or nobody can tell."""
+    """Whether a difference is for the better or the worse; empty if it could be chance or is unknown."""
     if not test.shown:
         return ""
     return "better" if test.side > 0 else "worse" if test.side < 0 else ""
@@ -208,7 +208,7 @@ class DifferenceText:
     after: str
     difference: str
     interval: str
-    """Empty where nobody knows."""
+    """Empty if unknown."""
     chance: str
     verdict: str
     tone: Tone

@@ -279,7 +279,7 @@ def map_lines(reader: Reader, failures: FailureMap, *, room: int | None = None, 
 
 
 def green_lines(reader: Reader, failures: FailureMap, *, room: int | None = None) -> list[str]:
-    """That nothing failed, and the answers that deserve a look all the same, as lines for a terminal."""
+    """Lines for a terminal: nothing failed, and the answers that deserve a look."""
     highlights = read_highlights(reader, failures.run)
     lines = table([one.cells for one in highlights], elastic=(1, 2, 3), room=room) if highlights else []
     return [headline(failures), *lines]

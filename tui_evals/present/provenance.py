@@ -1,4 +1,4 @@
-"""How a run stands beside its signed chain, in words: who signed it, what was changed, where its answers come from."""
+"""What verifying a run found, in words: who signed it, what was changed, where its answers come from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui_evals.text.measures import counted
 ProvenanceVerdict = Literal[
     "unchanged", "unknown key", "changed", "broken", "unsigned", "not signed", "deleted", "unfinished", "executed"
 ]
-"""What is known of a run. Only `unchanged` says that you, or somebody you trust, signed all of it as it is."""
+"""What is known of a run. Only `unchanged` says that you, or a person you trust, signed all of it as it is."""
 
 _NAMED = 20
 _PARTS = {
@@ -60,7 +60,7 @@ _KINDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a face says of a run beside its chain."""
+    """What a face says of a run and its chain."""
 
     verdict: ProvenanceVerdict
     sentence: str

@@ -35,7 +35,7 @@ class Cost:
     perhaps: float = 0.0
     """What calls without an answer may have cost besides: they may be billed all the same."""
     budget: float | None = None
-    """What may be spent; None where nobody set a limit."""
+    """What may be spent; None without a limit."""
 
     @property
     def text(self) -> str:
@@ -289,8 +289,8 @@ def lost_runs_sentence(store: Path, keys: Sequence[str]) -> str:
     """Says that a store lost the runs that were executed into it, and what to do."""
     named = ", ".join(keys[:_NAMED_RUNS]) + (f" and {len(keys) - _NAMED_RUNS:,} more" * (len(keys) > _NAMED_RUNS))
     return (
-        f"{store} holds no run, but runs were executed into it ({named}): it was deleted, or another file stands in "
-        f"its place. Put a backup there, or remove the folder {store.parent / 'locks'} to begin anew."
+        f"{store} holds no run, but runs were executed into it ({named}): it was deleted, or another file is in "
+        f"its place. Put a backup there, or remove the folder {store.parent / 'locks'} to start again."
     )
 
 

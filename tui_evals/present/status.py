@@ -27,13 +27,13 @@ class Look(NamedTuple):
 
 
 LIVE = LIVE_STATUSES
-"""Somebody executes such a run."""
+"""Statuses of a run that a process executes."""
 OVER = OVER_STATUSES
 """Nothing comes of such a run any more unless it is resumed; `planned` is neither live nor over."""
 FINAL: frozenset[AnswerStatus] = frozenset(("pass", "fail", "partial", "error", "unjudged", "scored"))
 """Such an answer changes no more."""
 BAD: tuple[AnswerStatus, ...] = ("error", "fail", "partial")
-"""Answers that somebody has to look at, the worst first."""
+"""Answers to look at, the worst first."""
 WORST_FIRST: tuple[AnswerStatus, ...] = (
     *("error", "partial", "fail", "running", "pending", "answered", "unjudged", "pass", "scored"),
 )
@@ -102,7 +102,7 @@ class StatusCount:
     status: AnswerStatus
     count: int
     over: bool = False
-    """Nobody asks any more."""
+    """Whether no process executes the run."""
 
     @property
     def look(self) -> Look:

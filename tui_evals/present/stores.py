@@ -61,7 +61,7 @@ def store_standing(checked: StoreCheck) -> str:
 
 
 def schema_lines(checked: StoreCheck) -> list[str]:
-    """What a store has beside the tables of tui-evals."""
+    """What a store has besides the tables of tui-evals."""
     lines = [f"nothing is written into it, because {checked.schema.sentence}"] if checked.schema.harmful else []
     if others := checked.schema.others:
         more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""

@@ -233,7 +233,7 @@ def transcript_text(record: AnswerRecord | None) -> str:
 
 
 def text_lines(record: AnswerRecord | None) -> Iterator[str]:
-    """The same line by line."""
+    """Yield the lines of `transcript_text`."""
     for line in transcript_lines(record):
         for place, text in enumerate(line.text.splitlines() or [""]):
             yield f"{'  ' * line.depth}{text}{f' · {line.note}' if line.note and not place else ''}"

@@ -57,7 +57,7 @@ class Record:
     about: Mapping[str, Any] = field(default_factory=dict)
     """What happened, as plain data."""
     unsigned: str = ""
-    """Why nobody signed it; empty where somebody did."""
+    """Why it is not signed; empty if it is."""
 
     @property
     def text(self) -> str:
@@ -160,7 +160,7 @@ def _record(link: Link) -> Record:
 
 
 def _is_written(record: Record) -> bool:
-    """Whether a record, which anybody may have signed with a key of their own, holds what a record holds."""
+    """Whether a record has all fields of a record. Any key may have signed it."""
     kinds = ((record.time, float | int), (record.about, dict), (record.states, dict), (record.unexpected, list))
     if not all(isinstance(value, kind) for value, kind in kinds) or not 0 <= record.time < _LATEST:
         return False

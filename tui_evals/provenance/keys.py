@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SIGNING_KEY = "TUI_EVALS_SIGNING_KEY"
 """The variable that holds the private key or the path of its file; `off` for signing nothing."""
 TRUSTED_KEYS = "TUI_EVALS_TRUSTED_KEYS"
-"""The variable that holds public keys to trust beside those of the configuration: `NAME=KEY,NAME=KEY`."""
+"""The variable that holds public keys to trust besides those of the configuration: `NAME=KEY,NAME=KEY`."""
 KEY_FILE = "signing_key.pem"
 TRUSTED_FILE = "trusted_keys.toml"
 _OFF = "off"
@@ -201,7 +201,7 @@ class Signer:
 
 
 def signer_of(key: str) -> Signer:
-    """Who a public key belongs to: you, somebody whom you trust, or nobody you know."""
+    """Who a public key belongs to: you, a person you trust, or an unknown person."""
     with suppress(KeyProblem):
         if own_key(make=False).public == key:
             return Signer(key, "you")

@@ -249,7 +249,7 @@ def _expected_answers(unit: Mapping[str, Any]) -> Any:
 def _score_events(
     sample: str, score: ScoreRecord, compared: Mapping[str, Any], when: float, series: str, judge: str | None
 ) -> Iterator[Event]:
-    """The events of one score: a choice with its score, or right or wrong and the measures beside it."""
+    """The events of one score: a choice with its score, or right or wrong and the measures with it."""
     if score.evaluator == _GRADED and isinstance(score.details.get("metrics"), Mapping):
         yield from _graded_events(sample, score, when, series, judge)
     elif score.result in ("pass", "fail"):
@@ -288,7 +288,7 @@ def _picked_answer(score: ScoreRecord, passed: bool, sampled: object) -> object:
 
 
 def _measures(score: ScoreRecord, passed: bool) -> dict[str, float]:
-    """The figures the original records beside right and wrong."""
+    """The figures the original records besides right and wrong."""
     if score.evaluator == "FuzzyMatch":
         return {"accuracy": float(passed), "f1_score": float(score.details.get("f1", 0.0))}
     if score.evaluator == "JsonMatch":

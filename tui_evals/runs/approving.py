@@ -49,7 +49,7 @@ from .plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class AgreedPermissions:
-    """What somebody has agreed to in a project."""
+    """What the user has allowed in a project."""
 
     is_own: bool
     """Whether the whole project is the user's own."""
@@ -59,7 +59,7 @@ class AgreedPermissions:
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequest:
-    """The one question about a project: what it would do, beside what was agreed to before."""
+    """The one question about a project: what it would do, besides what was allowed before."""
 
     root: Path
     missing: tuple[Permission, ...]
@@ -75,7 +75,7 @@ class PermissionRequest:
 
 
 def permission_request(missing: Sequence[Permission], root: Path) -> PermissionRequest:
-    """The question about what nobody has agreed to yet."""
+    """The question about what is not allowed yet."""
     approvals = Approvals(root)
     reviews = {one.digest: review for one in missing if (review := approvals.review(one)) is not None}
     return PermissionRequest(root, tuple(missing), tuple(approvals.agreed()), reviews)
@@ -98,7 +98,7 @@ def _day(moment: float) -> str:
 def missing_permissions(
     project: Project, plan: Plan, cluster: ClusterTerms | None, judges: Iterable[TargetConfig], *, judging: bool = True
 ) -> list[Permission]:
-    """What a run would do that nobody has agreed to yet; nothing of the project is run to find out.
+    """What a run would do that is not allowed yet. No code of the project runs to find out.
 
     Evaluators count where it depends on them, `judging`; without a yes they say that they could not judge.
     """
@@ -123,7 +123,7 @@ def _is_own(kind: type[Evaluator] | None) -> TypeGuard[type[CustomEvaluator]]:
 def missing_of_targets(
     project: Project, configs: Iterable[TargetConfig], more: Iterable[Permission] = ()
 ) -> list[Permission]:
-    """What asking some targets would do that nobody has agreed to yet."""
+    """What calling some targets would do that is not allowed yet."""
     if project.trusting:
         return []
     variables, root = project.environment, project.root
@@ -225,7 +225,7 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
         try:
             kind = registry.find(entry.evaluator)
         except UnknownEvaluator:
-            continue  # whoever needs it says that it is not there
+            continue  # the code that needs it reports that it is missing
         if issubclass(kind.Options, ModelOptions):
             options = kind.Options.model_validate(entry.settings)
             if options.model != ModelOptions.model_fields["model"].default:
@@ -288,7 +288,7 @@ def agree(permissions: Sequence[Permission], root: Path) -> None:
 def agree_to_typed(
     configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path, cluster: ClusterTerms | None = None
 ) -> None:
-    """Remember what somebody typed, so that going on with the run asks nothing; what files add to it is no part."""
+    """Remember what the user typed, so that resuming the run does not ask. What files add is not included."""
     wanted: list[Permission] = []
     for config in configs:
         if not config.where:
@@ -299,7 +299,7 @@ def agree_to_typed(
 
 
 def demand(project: Project, plan: Plan, cluster: ClusterTerms | None, judges: Iterable[TargetConfig]) -> None:
-    """Refuse a run that asks somebody, or hands work to somebody, without a yes."""
+    """Refuse a run that calls a host, or gives it work, without permission."""
     if missing := missing_permissions(project, plan, cluster, judges, judging=False):
         raise NotApproved(missing, project.root)
 

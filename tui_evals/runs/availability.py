@@ -1,6 +1,6 @@
 """Whether a target or judge can be asked, and what a failure of it means: one state machine for each of them.
 
-A target is *working*, *limited* (it asks for a slower pace), *away* (nobody answers) or *refused* (key, permission,
+A target is *working*, *limited* (it asks for a slower pace), *away* (no answer) or *refused* (key, permission,
 model, quota). A question is *broken* where the target cannot answer it and answers others. Only a broken question
 becomes a row; in every other state what needs the target stays pending.
 
@@ -77,7 +77,7 @@ class Availability:
         self._gate = gate
         self._closed: tuple[str, StopCode] | None = None
         self._failures = 0
-        """How many calls failed as they do where nobody is there, since one was answered."""
+        """How many calls failed to reach the target since the last answer."""
         self._outages = 0
         """How many outages are over."""
         self._looks = self._looked = 0
@@ -199,7 +199,7 @@ class Availability:
         if failure.code == "agentRateLimited":
             self.state = "limited"
             self._gate.pushed_back(failure.retry_after or 0.0)
-        elif failure.code != "agentResponseUnparseable":  # whoever cannot be read is there
+        elif failure.code != "agentResponseUnparseable":  # a target with unreadable replies is reachable
             self._failures += 1
 
     def _most_attempts(self, failure: TargetError) -> int:
@@ -257,7 +257,7 @@ class Availability:
         clock = asyncio.get_running_loop().time
         began, tries = clock(), 0
         while (problem := await probe()) is not None:
-            if problem.fault == "question":  # somebody is there, and wants more than a short question says
+            if problem.fault == "question":  # the target is reachable, but refuses the short question
                 if failure.status in _ABOUT_KEYS:
                     raise self.refuse(failure)
                 break
@@ -280,7 +280,7 @@ class Availability:
     def _gone(self, failure: TargetError, problem: TargetError, away: float) -> Unavailable:
         """Close a target that does not answer, in the words of what it said last."""
         if self.state == "away" and not self.answers:
-            # What never answered is more likely wrong than away, and whoever started the run is still there.
+            # What never answered is more likely wrong than away, and the user is probably still at the terminal.
             if _is_unreachable(problem) or problem.code == "agentResponseUnparseable":
                 return self.refuse(problem)
             return self.close(
@@ -302,7 +302,7 @@ class Availability:
 
 
 def _is_unreachable(failure: TargetError) -> bool:
-    """Whether nobody could be reached at the address."""
+    """Whether the address could not be reached."""
     return failure.status is None and failure.code == "agentRequestFailed" and failure.fault == "unknown"
 
 

@@ -37,7 +37,7 @@ class AgainstBaseline:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A run beside its baseline."""
+    """A run and its baseline."""
 
     gates: Gates
     before: str

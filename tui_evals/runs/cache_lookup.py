@@ -83,7 +83,7 @@ def conversations(plan: Plan, project: Project, max_cost: float | None) -> Itera
         item = plan.dataset.items[planned.item].asking(planned.repeat)
         try:
             opening = opening_of(plan.dataset, item, plan.asked_prompts[planned.prompt])
-        except TemplateError:  # nobody is asked what cannot be put into words
+        except TemplateError:  # a question that cannot be rendered is not asked
             continue
         yield PlannedConversation(planned, item, targets[planned.target], [*opening])
 
@@ -171,7 +171,7 @@ class Foresight:
         return [entry for entry in entries if self.asks(entry, evidence)]
 
     def asks(self, entry: EffectiveEvaluator, evidence: Evidence) -> bool:
-        """Whether a judge has to be asked for an evaluator; True where nobody can tell before."""
+        """Whether a judge has to be asked for an evaluator; True if that is unknown before."""
         self._left -= 1
         tried = self.tried(entry, evidence) if self._left >= 0 else None
         return tried is None or tried.asks

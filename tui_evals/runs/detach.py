@@ -28,7 +28,7 @@ class DetachFailed(Exception):
 
 
 def has_begun(run: RunRow) -> bool:
-    """Whether somebody has asked the first question of a run, or could have."""
+    """Whether a process has made the first call of a run, or could have."""
     return run.status in ("running", "paused", "stopping", "finished")
 
 
@@ -38,7 +38,7 @@ def is_being_judged(before: RunRow) -> Callable[[RunRow], bool]:
 
 
 def is_asked_again(before: RunRow) -> Callable[[RunRow], bool]:
-    """Whether somebody goes on with a run, or has, since it was as `before`, whether or not it was finished then."""
+    """Whether a process has continued a run since its state `before`, finished or not."""
     return lambda now: now.status in LIVE_STATUSES or (now.status == "finished" and now.finished != before.finished)
 
 

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 def sign_ended(writer: Writer, run: RunRow, finished: bool, again: bool, found: int) -> None:
-    """State and sign what a run came to; `found` answers were there before, which nobody had signed."""
+    """State and sign what a run came to; `found` answers were there before, which were not signed."""
     about = {**({"judged": "again"} if again else {}), **({"found": found} if found else {})}
     sign(writer, run, "end" if finished else "interruption", about, again=again)
 
@@ -105,7 +105,7 @@ class Engine:
         kept: KeptScores | None = None,
     ) -> None:
         self.note = ""
-        """What whoever executes the run should know about how it is executed."""
+        """What to tell the user about how the run is executed."""
         self._plan = plan
         self._run = run
         self._writer = writer
@@ -395,7 +395,7 @@ class Engine:
         return not self._stop
 
     async def may_begin(self, answer: int) -> bool:
-        """The same for an answer; all answers start alike here."""
+        """Whether an answer may start; here as `may_start`."""
         return await self.may_start()
 
     def running(self, answer: int) -> None:

@@ -48,7 +48,7 @@ from tui_evals.text.templates import TemplateError
 
 TYPICAL_ANSWER_TOKENS = 250
 _AROUND = 20
-"""Tokens of a question beside its texts."""
+"""Tokens of a question besides its texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class QuestionSizes:
         tokens = _AROUND + (_tool_tokens(item.tools) if item.tools else self._tools)
         try:
             opening = opening_of(self._dataset, item, prompt)
-        except TemplateError:  # nobody is asked what cannot be filled in
+        except TemplateError:  # a question that cannot be filled in is not asked
             return [QuestionSize(0, 0)] * len(item.units)
         files, sizes = 0, []
         for turn, unit in enumerate(item.units):
@@ -161,13 +161,13 @@ class Estimate:
     with_files: int = 0
     """How many calls of targets are paid by tokens and have pictures or other files in them, which are not counted."""
     kept: int = 0
-    """Scores of earlier judgings that hold, so that nobody is asked for them."""
+    """Scores of earlier judgings that hold, so that no call is needed for them."""
     known_verdicts: int = 0
     """Verdicts for which the cache has every reply, or no question has to be put."""
     all_tried: bool = True
     """Whether it may have no more of them."""
     seconds: float | None = None
-    """How long it will take; None where nobody who is asked has answered before."""
+    """How long it will take; None if none of the targets has answered before."""
     last: LastTime | None = None
 
     @property

@@ -91,7 +91,7 @@ class Job:
         return calls_at_once(self.plan.targets, judges, self.terms.concurrency)
 
     def missing_permissions(self, *, judging: bool = True) -> list[Permission]:
-        """What executing it would do that nobody has agreed to yet; evaluators count where it depends on them."""
+        """What executing it would do that is not allowed yet; evaluators count where it depends on them."""
         judges = asked_targets(self.plan, self.project.settings)
         return missing_permissions(self.project, self.plan, self.terms.cluster, judges, judging=judging)
 

@@ -491,7 +491,7 @@ _PROMPTFOO_KEYS = {"defaultTest", "evaluateOptions", "scenarios", "redteam"}
 
 
 def _of_another_kind(file: Path, value: Mapping[str, Any]) -> Problem | None:
-    """That the file is of another tool, or a dataset."""
+    """The problem of a file that is a dataset or belongs to another tool."""
     if file.stem == "promptfooconfig" or value.keys() & _PROMPTFOO_KEYS:
         return Problem(f"is a configuration of promptfoo. Bring it here: tui-evals import {file}")
     if file.suffix != ".toml" and "items" in value and isinstance(value["items"], list):

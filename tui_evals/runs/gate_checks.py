@@ -45,7 +45,7 @@ class _ColumnCounts:
     items: dict[int, list[int]] = field(default_factory=dict)
     """By item how many there are, and how many of them pass; without those that are open."""
     missing: int = 0
-    """How many of them nobody gave or judged."""
+    """How many of them are missing or unjudged."""
     open: int = 0
 
     def add(self, row: AnswerRow, *, is_open: bool) -> None:
@@ -75,7 +75,7 @@ class AskedAnswers:
     scores: Mapping[int, Sequence[ScoreRecord]]
     columns: Mapping[Column, _ColumnCounts]
     missing: frozenset[int]
-    """The conversations that nobody answered to the end or judged."""
+    """The conversations that are unfinished or unjudged."""
     open: frozenset[int]
     """The conversations that an unfinished run still answers or judges."""
     conversations: int

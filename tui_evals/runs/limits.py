@@ -23,7 +23,7 @@ _OTHERS_EVERY = 0.05, 0.2
 
 
 class Limits(Protocol):
-    """Whoever says when a target may be called."""
+    """Decides when a target may be called."""
 
     async def enter(self) -> None:
         """Wait until a call may be made."""
@@ -46,7 +46,7 @@ class Limits(Protocol):
         ...
 
     def hold(self, held: bool) -> None:
-        """Let nobody call until told so: what came of it could not be stored."""
+        """Block all calls until allowed again, because results cannot be stored."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class Limits(Protocol):
         ...
 
     def halt(self) -> None:
-        """The run is stopping: whoever waits for time to pass, now or later, is given up with WaitCut."""
+        """The run is stopping: every wait, now or later, ends with WaitCut."""
         ...
 
 
@@ -120,7 +120,7 @@ class Gate:
         self._wake()
 
     def pushed_back(self, pause: float) -> None:
-        """The target asked for less: one call fewer, and nobody calls before the pause is over.
+        """The target asked for less: one call fewer, and no call before the pause is over.
 
         Where it has refused as many as may be in flight, and asks for no pause, there is one all the same.
         """
@@ -153,7 +153,7 @@ class Gate:
         return self._halted.is_set()
 
     def hold(self, held: bool) -> None:
-        """Let nobody call, or let those call who waited."""
+        """Block all calls, or release the waiting ones."""
         self._held = held
         self._wake_all()
 
@@ -190,7 +190,7 @@ class Reservations(Protocol):
         ...
 
     def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
-        """Replace what was set aside by what the call cost, or by what it may have cost where nobody knows."""
+        """Replace what was set aside by what the call cost, or by what it may have cost if that is unknown."""
         ...
 
 
@@ -218,8 +218,8 @@ class Budget:
     def of_run(self, run: int, reader: Reader, writer: Writer, shared: str = "") -> None:
         """Continue from what a run has spent, and keep in its row what is set aside.
 
-        What is set aside there already belongs to calls that were out when their process ended, of which nobody will
-        hear again. `shared` names a limit that other runs of the store have too.
+        What is set aside there already belongs to calls that were out when their process ended; they never report
+        back. `shared` names a limit that other runs of the store have too.
         """
         self._others = _SharingRuns(shared, run, reader) if shared else None
         self.spent, noted = reader.spent(run), reader.may_cost(run)
@@ -235,7 +235,7 @@ class Budget:
     async def reserve(self, cost: float) -> None:
         """Set money aside for one call: wait while other calls hold what may be left over, refuse when none can be.
 
-        It is in the store when this returns, so that whoever goes on after a crash knows what may have been spent.
+        It is in the store when this returns, so that a resume after a crash knows what may have been spent.
         """
         if self._others is None or not cost:
             await self._set_aside(cost)
@@ -254,7 +254,7 @@ class Budget:
             self._settled = self._settled or asyncio.Event()
             await self._settled.wait()
         self._reserved += cost
-        self._held += cost > 0  # a free call frees nothing when it ends, so nobody need wait for it
+        self._held += cost > 0  # a free call frees no money when it ends, so no call waits for it
         try:
             await self.secure()
             if self.most is None or self._others is None:

@@ -46,7 +46,7 @@ class Plan:
     embedder: TargetConfig | None = None
     """The target of kind embedding, where an evaluator needs the run's own."""
     only_judging: bool = False
-    """Whether nobody is asked for answers, which are there and are judged again."""
+    """Whether no target is asked: existing answers are judged again."""
 
     @cached_property
     def asked_prompts(self) -> tuple[PromptUnderTest, ...]:

@@ -94,7 +94,7 @@ class Project:
     trusting: bool = False
     """Whether code of the project runs unasked."""
     prompt: Path | None = None
-    """The prompt under test, beside which metrics lie."""
+    """The prompt under test, next to which metrics lie."""
     env_name: str | None = None
     """The layer of environment files."""
     database: Path | None = None
@@ -102,7 +102,7 @@ class Project:
 
     @cached_property
     def registry(self) -> Registry:
-        """The evaluators of the project, with the metrics beside its prompt under test."""
+        """The evaluators of the project, with the metrics next to its prompt under test."""
         return load_registry(self.root, Trust(always=self.trusting), self.prompt.parent if self.prompt else None)
 
     @cached_property
@@ -128,7 +128,7 @@ class Project:
         return [*secrets_of(self.environment), *filter(None, sent)]
 
     def with_prompt(self, prompt: Path | None) -> Project:
-        """The same project with the metrics beside a prompt."""
+        """This project with the metrics next to a prompt."""
         return self if prompt == self.prompt else replace(self, prompt=prompt)
 
 
@@ -179,7 +179,7 @@ def adopt(path: Path) -> None:
 
 
 def adopted_stores(root: Path) -> list[identity.Adopted]:
-    """The stores of a project that somebody said yes to."""
+    """The stores of a project that the user allowed."""
     return identity.adopted_below(place_of_store(root).parent)
 
 

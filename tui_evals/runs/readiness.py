@@ -1,4 +1,4 @@
-"""What keeps a planned run from beginning, found before it is recorded: no key, nobody there, no program, no price."""
+"""What keeps a planned run from beginning, found before it is recorded: no key, no server, no program, no price."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Obstacle:
 
     @property
     def sentence(self) -> str:
-        """The same in words."""
+        """Why an evaluator cannot judge, in words."""
         count = f"{self.answers:,} {'answer' if self.answers == 1 else 'answers'}"
         return f"{self.key} cannot judge any of {count}: {self.reason}"
 
@@ -222,7 +222,7 @@ def check_can_begin(
     """The targets that had to be opened to know that they answer; ConfigurationError says what is missing.
 
     Where `apart` another process executes the run: then nothing is left open, and no module of the user's is imported
-    here. `elsewhere`, on a cluster, only what is decided here is checked. What the cache answers needs nobody there.
+    here. `elsewhere`, on a cluster, only what is decided here is checked. What the cache answers needs no server.
     """
     judges = judge_configs(plan, project.settings)
     behind = targets_behind(plan, project.settings).values()
@@ -288,7 +288,7 @@ def _each(step: Callable[[str], str | None], values: Sequence[str]) -> Mapping[s
 
 
 def _close(targets: Sequence[Target]) -> None:
-    """Close targets that nobody has asked, on a loop of their own, for there may be one here that goes on."""
+    """Close targets that were not asked, on a loop of their own, for there may be one here that goes on."""
 
     async def close_all() -> None:
         await asyncio.gather(*(target.close() for target in targets))

@@ -121,7 +121,7 @@ def prepare_rescore(run: RunRow, request: RescoreRequest, reader: Reader, projec
 
 
 def _rubric_notes(before: Plan, now: Plan) -> tuple[str, ...]:
-    """That ratings mean something else, because the dataset as a whole decides their rubric."""
+    """Notes that ratings changed their meaning, because the whole dataset decides their rubric."""
     if before.rubric == now.rubric or now.without_judges:
         return ()
     known = {entry.key for entries, _ in before.evaluator_sets for entry in entries}
@@ -303,7 +303,7 @@ class Rejudging:
         return estimate_rescore(replace(self.job, judged=frozenset(row.id for row in self.rows)), reader)
 
     def missing_permissions(self) -> list[Permission]:
-        """What it would do that nobody has agreed to yet; no target is asked."""
+        """What it would do that is not allowed yet; no target is asked."""
         plan, project = self.job.plan, self.job.project
         return missing_permissions(project, plan, None, needed_judges(plan, project.settings))
 
@@ -459,7 +459,7 @@ async def rejudge(work: Rejudging, writer: Writer, show: ShowWait = lambda wait,
                 raise NotStored(await storing.conclude()) from None
             raise (CannotPlan(str(reason)) if isinstance(reason, JudgingStopped) else reason) from None
         finally:
-            if storing.is_in_trouble and not storing.is_spilled:  # somebody does not want to wait
+            if storing.is_in_trouble and not storing.is_spilled:  # a caller does not want to wait
                 storing.give_up()
                 await storing.conclude()
             for priced in opened_judges.values():
@@ -501,7 +501,7 @@ class _Ledger:
         self._writer.call(record, self._run.id)
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
-        """Nobody watches it wait."""
+        """Not shown."""
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
         """Note what is not sent as it stands."""

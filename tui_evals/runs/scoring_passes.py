@@ -83,7 +83,7 @@ def judges_kept(config: Mapping[str, Any]) -> dict[str | None, dict[str, Any]]:
 
 
 def judges_of(plan: Plan, settings: Settings, environment: Mapping[str, str]) -> dict[str | None, dict[str, Any]]:
-    """The same of a plan; only those whose reply to the same question stays the same, as far as anyone can tell.
+    """The judges of a plan that reply alike to the same question, as far as is known.
 
     Code may judge otherwise under the same name, so none of it is here.
     """
@@ -208,7 +208,7 @@ class KeptScores:
 
     @cached_property
     def _judged_alone(self) -> frozenset[tuple[int, int]]:
-        """The passes and answers in which single answers were judged by themselves, nobody knows by what."""
+        """The passes and answers in which single answers were judged by themselves, by unknown evaluators."""
         return self._reader.judged_alone(self._run.id) if self._run.rejudgings else frozenset()
 
     def _held(
@@ -366,7 +366,7 @@ def deciding_options(kind: type[Evaluator], entry: EffectiveEvaluator, rubric: s
 
 
 def _shown(dataset: Dataset, item: Item, turn: int) -> tuple[object, ...]:
-    """What an evaluator is shown of a dataset beside the answer to a turn."""
+    """What an evaluator is shown of a dataset besides the answer to a turn."""
     units = item.units
     return (
         [getattr(dataset, name) for name in _OF_DATASET],

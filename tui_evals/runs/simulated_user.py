@@ -79,7 +79,7 @@ async def converse(user: SimulatedUser, ask: Ask, answer: Answer, request: Reque
         request = replace(request, messages=(*request.messages, message), turn=turn)
         record = await answer(request, turn, may_be_cached)
         if record.from_cache and record.session is not None:
-            # A session belongs to the conversation it was given in, so nobody goes on with that of an earlier run.
+            # A session belongs to the conversation it was given in, so that of an earlier run is never continued.
             may_be_cached = False
             record = await answer(request, turn, may_be_cached)
         records.append(record)

@@ -52,7 +52,7 @@ from .status import DESTINATIONS, EXPERIMENT, FILES, METRICS, UNJUDGED_TOO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What somebody wants to run; what is left open is taken from the project's configuration."""
+    """A request to run. The project's configuration fills in what is left open."""
 
     document: Document
     source: str
@@ -106,12 +106,12 @@ class PreparedRun:
     allow_unjudged: bool = False
     """Whether evaluators that cannot judge keep it from nothing."""
     typed: bool = True
-    """Whether somebody asked for it here; a run that follows another takes its terms from the store."""
+    """Whether the user asked for it here. A run that follows another takes its terms from the store."""
     permissions: tuple[Permission, ...] = ()
     """What else it needs a yes for, because a file of the project says so."""
 
     def missing_permissions(self) -> list[Permission]:
-        """What it would do that nobody has agreed to yet."""
+        """What it would do that is not allowed yet."""
         cluster = None if self.typed else self.terms.cluster
         judges = asked_targets(self.plan, self.project.settings)
         missing = missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
@@ -138,7 +138,7 @@ class PreparedRun:
     def store(self, writer: Writer, *, apart: bool = False) -> Job:
         """Commit the plan once it can begin: from now on the run exists, whole, with every answer pending.
 
-        NotApproved says what it would do that nobody has agreed to, and ConfigurationError what keeps it from
+        NotApproved says what it would do that is not allowed, and ConfigurationError what keeps it from
         beginning; then nothing is stored. What was typed is remembered as a yes. With `apart` another process will
         execute it.
         """
@@ -361,7 +361,7 @@ def store_plan(
 ) -> RunRow:
     """Commit a plan: from now on the run exists, whole, with every answer pending.
 
-    `metrics` is the folder of the prompt under test, beside which evaluators lie; `files` that of the dataset, where
+    `metrics` is the folder of the prompt under test, next to which evaluators lie; `files` that of the dataset, where
     files go along with questions; `destinations` says where questions and keys go. With `settings` the judges that
     evaluators name are kept too.
     """

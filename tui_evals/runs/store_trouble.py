@@ -1,6 +1,6 @@
 """What a run, a battle or a generation does while nothing can be stored: it asks nothing and tries again.
 
-What cannot be stored in the end goes to a file, which is stored first by whoever goes on. A store that was deleted or
+What cannot be stored in the end goes to a file, which the next command stores first. A store that was deleted or
 replaced is written on through the open file, and from there to its place again once nothing is in flight any more. A
 store that was overwritten in place takes nothing any more: what was committed since its log was last moved into the
 file goes to that file too.
@@ -24,7 +24,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
 
 ShowWait = Callable[[StoreWait, bool], None]
-"""Shows what the store keeps somebody waiting for, and, once that is over, that it is."""
+"""Shows why the store makes a run wait, and when that is over."""
 
 
 class Asking(Protocol):
@@ -114,7 +114,7 @@ class Storing:
             self._asking.stop()
 
     async def end(self, *, finished: bool, note: Callable[[], Awaitable[None]]) -> None:
-        """Store how an execution ended, by `note`; where that cannot be, what is beside the store says so."""
+        """Store how an execution ended, by `note`; where that cannot be, what is next to the store says so."""
         if not finished:
             self.give_up()
         try:
@@ -182,12 +182,12 @@ class Storing:
             self.give_up()
 
     def _say(self, wait: StoreWait | None) -> None:
-        """Show the wait to whoever looks, also from elsewhere, for whom the store cannot tell it."""
+        """Show the wait to all watchers, also those that cannot learn it from the store."""
         if wait is None and self._end is not None:
             self._end.cancel()
         self.wait = wait
         if self._lock is not None:
-            with suppress(OSError):  # a disk that takes nothing at all; whoever started the run is told all the same
+            with suppress(OSError):  # a disk that takes nothing at all; the terminal of the run shows it anyway
                 self._lock.note(wait)
 
 

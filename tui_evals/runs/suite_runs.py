@@ -56,7 +56,7 @@ class SuiteRun:
         return {**self.document, "items": items}
 
     def keep_answered(self, root: Path) -> None:
-        """Write that document, a line for each item: nobody edits it, and there may be very many."""
+        """Write that document, a line for each item: it is not edited, and there may be very many."""
         about = one_line({name: value for name, value in self.document.items() if name != "items"}).removesuffix("}")
         items = ",\n".join(map(one_line, self.answered["items"]))
         file = run_file(root, self.suite.name, self.name)

@@ -25,7 +25,7 @@ from tui_evals.targets.sweep import base_name
 
 
 def price_for(config: TargetConfig) -> Price | None:
-    """What a target costs: as configured, nothing where nobody charges, else by the table; None is unpriced."""
+    """What a target costs: as configured, zero if it is free, else by the table; None is unpriced."""
     if config.price is not None:
         return config.price
     return price_of(config.model) if target_kind(config).asks_model else Price(0.0, 0.0)
@@ -136,7 +136,7 @@ def suggested(
 ) -> Settings:
     """The settings with the parameters a document suggests under those that are configured.
 
-    `where` says where the targets are named; it is empty where somebody typed them.
+    `where` says where the targets are named; it is empty if they were typed.
     A target that also judges gets those alone that both roles share.
     """
     origin = (document.get("extensions") or {}).get("openai_evals") or {}

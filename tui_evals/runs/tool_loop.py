@@ -102,7 +102,7 @@ class ToolLoop:
         return reply
 
     def _demand_approval(self, calls: Sequence[Mapping[str, Any]], offer: _Offer) -> None:
-        """_Refused where a tool that is there is not approved; one that is not there harms nobody."""
+        """_Refused where a tool that is there is not approved; one that does not exist does no harm."""
         known = offer.names | offer.owners.keys() | self._script.names
         asked = (call["name"] for call in calls if call["name"] in known)
         refused = [name for name in dict.fromkeys(asked) if name not in self._tools.approved]
@@ -133,7 +133,7 @@ class ToolLoop:
         if arguments is None:
             return ToolOutcome("the arguments are not a JSON object", failed=True), ""
         scripted = self._script.take(name, arguments)
-        if scripted is None and name in self._script.names:  # nobody calls the tool that is stood in for
+        if scripted is None and name in self._script.names:  # the replaced tool is never called
             return ToolOutcome(f"no result is written for this call of {name}", failed=True), ""
         owner = offer.owners.get(name)
         if scripted is None and owner is None:

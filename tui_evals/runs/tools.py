@@ -26,9 +26,9 @@ from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternTimeout, compile_pattern
 
 DATASET = "the dataset"
-"""Where the tools of a dataset come from, for whoever is asked about them."""
+"""Where the tools of a dataset come from, for the question about them."""
 MAX_STEPS = 10
-"""How often a model is asked in a turn, where nobody says otherwise."""
+"""How often a model is asked in a turn, by default."""
 
 Definition = Mapping[str, Any]
 
@@ -130,7 +130,7 @@ class TurnTools:
 def tools_of_turn(dataset: Dataset, item: Item, unit: Item | Turn, toolbox: Toolbox | None) -> TurnTools | None:
     """The tools that the engine calls in a turn; None where it calls none, and what the model asks for is its answer.
 
-    Where somebody says which tools are approved, these are. Elsewhere those are that are scripted, which do nothing.
+    If approved tools are named, those are approved. Elsewhere those are that are scripted, which do nothing.
     """
     results = (*(item.tool_results or ()), *(dataset.tool_results or ()), *(toolbox.results if toolbox else ()))
     if not results and not (toolbox is not None and toolbox.has_sources):

@@ -1,1 +1,1 @@
-"""What is remembered: the one database between a run and whoever watches it."""
+"""The one database between a run and its watchers."""

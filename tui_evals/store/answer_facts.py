@@ -49,7 +49,7 @@ class FactColumn:
     where: str = ""
     """The SQL condition of answers that have the fact; by default the column is not NULL."""
     has: Callable[[AnswerRow], bool] | None = None
-    """The same condition on an answer; by default its cell is not empty."""
+    """The condition `where` in Python; by default its cell is not empty."""
 
     def is_filled(self, row: AnswerRow) -> bool:
         """Whether an answer has something to show in this column."""
@@ -141,7 +141,7 @@ INCOMPLETE = (
 _MAY_BE_INCOMPLETE = (
     "(SELECT instr(document, 'LeftOut') FROM snapshots JOIN runs ON runs.snapshot = snapshots.hash WHERE runs.id = ?1)"
 )
-"""The same of the run ?1, which is found without looking at its scores."""
+"""The SQL condition that run ?1 may have such answers, found without its scores."""
 
 
 FACTS: tuple[AnswerFact, ...] = (

@@ -23,7 +23,7 @@ def author_here() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The run that somebody chose for a dataset."""
+    """The run chosen for a dataset."""
 
     source: str
     run: int
@@ -48,7 +48,7 @@ def baselines(reader: Reader) -> list[Baseline]:
 
 
 def baseline_of(reader: Reader, source: str) -> Baseline | None:
-    """The baseline of a dataset, if somebody set one."""
+    """The baseline of a dataset, if one is set."""
     return next((baseline for baseline in baselines(reader) if baseline.source == source), None)
 
 

@@ -68,7 +68,7 @@ class Bout:
 
     @property
     def turned(self) -> Bout:
-        """The same bout with left for right."""
+        """This bout with left and right exchanged."""
         first, _, second = self.reason.partition("\n")
         return replace(
             self,

@@ -92,7 +92,7 @@ def _pages(ask: Ask, run: int, part: str, form: int = FORM) -> Iterator[list[tup
 
 
 def _if_json(column: str, path: str) -> str:
-    """A value in a column, or NULL where somebody wrote what is no JSON."""
+    """A value in a column, or NULL if it is not JSON."""
     return f"iif(json_valid({column}), {column} ->> '{path}', NULL)"
 
 
@@ -128,7 +128,7 @@ def parts_of(ask: Ask, run: int) -> list[str]:
 
 
 def current_statement(ask: Ask, run: int, part: str, said: Statement | None = None) -> Statement:
-    """What is to be said of a part of a run; beside what was said, in the same form and about the same rows."""
+    """What is to be said of a part of a run; in addition to what was said, in the same form and about the same rows."""
     form = FORM if said is None else said.form
     builder = Builder(part, form, named=part not in _UNNAMED)
     if part == "calls":
@@ -196,7 +196,7 @@ def kept_statement(ask: Ask, run: str, part: str) -> Statement | None:
 
 
 def lossless_query(connection: sqlite3.Connection) -> Ask:
-    """How rows are asked for, in which no byte of a text is lost, whatever somebody wrote there."""
+    """How rows are asked for, in which no byte of a text is lost."""
 
     def ask(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         try:
@@ -344,7 +344,7 @@ def unexpected_changes(
 
 
 def _content_of(link: Link) -> dict[str, Any]:
-    """What a record says, unchecked; nothing where somebody wrote what is no record."""
+    """The content of a record, unchecked; None if it is not a record."""
     try:
         content = json.loads(link.text)
     except (ValueError, RecursionError):

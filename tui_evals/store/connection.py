@@ -16,7 +16,7 @@ from typing import Any
 from tui_evals.store.errors import StoreError
 
 SLOW = 20.0
-"""Seconds that one query in a store of somebody else may take."""
+"""Seconds that one query in a foreign store may take."""
 _BRIEF = 2.0
 _STEPS = 100_000  # of the database between two looks at the clock, a few milliseconds
 _LONGEST = 2**25  # bytes of one text; a clone can bring longer ones, and a schema have SQLite make them of nothing
@@ -98,9 +98,9 @@ def why_read_only(path: Path) -> str:
 
 
 def frozen_address(path: Path) -> str:
-    """How SQLite is asked for a store that nobody writes, with nothing beside it: the file itself, or a copy.
+    """How SQLite opens a store without writers and without other files: the file itself, or a copy.
 
-    SQLite reads a log only beside a database that it may write, so a store with a log is copied with it.
+    SQLite reads a log only next to a database that it may write, so a store with a log is copied with it.
     """
     log = Path(f"{path}-wal")
     if log.exists() and log.stat().st_size:
@@ -115,7 +115,7 @@ def _copy(path: Path, log: Path) -> Path:
         copy_readable(path, Path(folder.name, path.name))
         copy_readable(log, Path(folder.name, log.name))
         with contextlib.closing(open_database(Path(folder.name, path.name))) as connection:
-            connection.execute("PRAGMA writable_schema=ON")  # whether it is damaged is found by whoever reads it
+            connection.execute("PRAGMA writable_schema=ON")  # damage is found when it is read
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         _copies[state] = folder
     return Path(_copies[state].name, path.name)

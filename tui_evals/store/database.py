@@ -29,7 +29,7 @@ from .errors import file_identity as file_identity
 from .errors import is_unreadable as is_unreadable
 from .locks import live_runs, owner_of, run_lock
 
-_CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked when somebody asks
+_CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked on request
 
 
 def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: bool = False) -> Connection:
@@ -109,7 +109,7 @@ def refuse_read_only(path: Path) -> None:
 
 
 def check_files(path: Path) -> None:
-    """Refuse a store whose database, or a file that SQLite keeps beside it, leads elsewhere."""
+    """Refuse a store whose database, or a file that SQLite keeps next to it, leads elsewhere."""
     try:
         for end in ("", "-wal", "-shm", "-journal"):
             check_private(Path(f"{path}{end}"))
@@ -171,7 +171,7 @@ def open_store(path: Path) -> Path:
 
 
 def rescue(connection: sqlite3.Connection, path: Path, name: str) -> Path:
-    """Write a store that was deleted while it was open to its path again; where another file stands, beside it.
+    """Write a store that was deleted while it was open to its path again; where another file stands, next to it.
 
     There, or where nothing can be written any more, it gets a name of its own.
     """
@@ -197,19 +197,19 @@ def _in_place(copy: Path, path: Path) -> Path:
             for end in ("-wal", "-shm"):  # what is left of the deleted file would be taken for what is new in this one
                 Path(f"{path}{end}").unlink(missing_ok=True)
             os.link(copy, path)
-    except (StoreError, OSError):  # somebody has it, or the disk knows no links: it stays beside it
+    except (StoreError, OSError):  # in use, or the disk has no links: it stays next to it
         return copy
     copy.unlink()
     return path
 
 
 def spill_places(path: Path) -> tuple[Path, ...]:
-    """Where what a store does not take may be put: beside it, among the user's own state, among temporary files."""
+    """Where what a store does not take may be put: next to it, among the user's own state, among temporary files."""
     return path.parent, user_state_path("tui_evals"), Path(tempfile.gettempdir())
 
 
 def _demand_own_log(path: Path) -> None:
-    """StoreError where a log was left beside a file that was replaced since: SQLite would play it into that file."""
+    """StoreError where a log was left next to a file that was replaced since: SQLite would play it into that file."""
     if not has_foreign_log(path):
         return
     with contextlib.closing(StoreLock(path)) as lock, lock.held("setting a log aside"):

@@ -13,7 +13,7 @@ from tui_evals.files import UnsafeFile
 
 _INDEX_SIZE = 32 * 2**10
 _SOMEBODY = "another program"
-_WRITING = "120"  # the byte of the index of a WAL that is locked by whoever writes
+_WRITING = "120"  # the byte of the index of a WAL that a writer locks
 
 TroubleCode = Literal["full", "locked", "unwritable", "damaged", "moved", "overwritten", "upgraded"]
 """Why nothing can be stored.
@@ -56,7 +56,7 @@ def file_identity(path: Path | str) -> tuple[int, int] | None:
 
 
 def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
-    """A sentence for whoever meets an error of the database or of its files."""
+    """A sentence about an error of the database or of its files."""
     if isinstance(problem, UnsafeFile):
         return StoreError(f"{problem}.")
     name = getattr(problem, "sqlite_errorname", "")
@@ -119,7 +119,7 @@ def is_unreadable(problem: object) -> bool:
 
 
 def _has_no_room(path: Path) -> bool:
-    """Whether the disk has no room for the smallest of the files that SQLite keeps beside a store."""
+    """Whether the disk has no room for the smallest of the files that SQLite keeps next to a store."""
     try:
         disk = os.statvfs(path.parent)
     except OSError:

@@ -124,7 +124,7 @@ class FailureGroup:
 
     @property
     def key(self) -> str:
-        """The same for the same reason in every run."""
+        """A digest of the reason, equal in every run."""
         text = "\0".join((self.evaluator, self.code, self.sign))
         return sha256(text.encode("utf-8", "replace")).hexdigest()[:_KEY]
 

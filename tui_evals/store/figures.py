@@ -137,7 +137,7 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
             f" UNION ALL SELECT s.key, min(s.evaluator), 'group', NULL, NULL, {aggregates} FROM group_scores s "
             "WHERE s.run = ?1 AND s.pass = ?2 GROUP BY 1"
         )
-    # Where a key judges both, whoever keeps one of each name keeps the one that counts.
+    # Where a key judges both, a caller that keeps one of each name keeps the one that counts.
     query += " ORDER BY 1, 4, 5, 3 DESC"
     names = [field.name for field in fields(EvaluatorMean) if field.name not in ("labels", "rated", "values")]
     rows = ask(query, [run, number])
@@ -357,7 +357,7 @@ def _on_one_scale(parts: Sequence[ScaleMean]) -> dict[str, Any]:
     whole = 0
     for own, count, total, squares in parts:
         bounds = parse_measure(own).bounds
-        if bounds is None:  # nobody can say where these stand among the others
+        if bounds is None:  # the order of these among the others is unknown
             return {"measure": measure, "mean": None, "squares": None}
         low, width = bounds[0], bounds[1] - bounds[0]
         whole += count

@@ -128,7 +128,7 @@ def _reads_texts(term: Term) -> bool:
 
 
 def by_beginnings(where: Filter) -> Filter | None:
-    """The same but that words are looked for in names and beginnings only, at once; None where it has no words."""
+    """The filter with words searched only in names and beginnings; None if it has no words."""
     if not any(map(_reads_texts, where.terms)):
         return None
     return replace(

@@ -46,7 +46,7 @@ _STATED = {
 
 
 def begin(connection: sqlite3.Connection, new: NewRun, config: str) -> int:
-    """The id of a run that nobody sees before `complete`, because its total is not known yet."""
+    """The id of a run that is invisible before `complete`, because its total is not known yet."""
     now = time.time()
     key = ""
     while not key or connection.execute("SELECT 1 FROM runs WHERE key = ?", [key]).fetchone():
@@ -127,14 +127,14 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
 
 
 def _begun_again(connection: sqlite3.Connection, run: int) -> None:
-    """Whoever goes on with a run has no workers yet, and has put none of its questions."""
+    """Clear workers and open calls: the process that continues a run has none yet."""
     connection.execute("DELETE FROM workers WHERE run = ?", [run])
     workers_changed(connection)
     _nothing_in_flight(connection, run)
 
 
 def _nothing_in_flight(connection: sqlite3.Connection, run: int) -> None:
-    """Questions whose answers nobody waits for any more are pending again."""
+    """Make calls without a waiting process pending again."""
     query = "SELECT id FROM answers WHERE run = ? AND status = 'running'"
     ids = [answer for (answer,) in connection.execute(query, [run]).fetchall()]
     seq = take_seq(connection, len(ids))
@@ -390,7 +390,7 @@ def label_many(
     note: str,
     blind: bool,
 ) -> None:
-    """The same on each of some answers."""
+    """Label each of some answers."""
     of_runs: dict[int, list[int]] = {}
     for answer in answers:
         found = connection.execute("SELECT run FROM answers WHERE id = ?", [answer]).fetchone()

@@ -37,13 +37,13 @@ def read_base(path: Path) -> Base | None:
 
 
 def connect_alone(path: Path, *, limited: bool = False) -> Connection:
-    """A connection that reads the file without its log, and leaves no file beside it."""
+    """A connection that reads the file without its log, and leaves no file next to it."""
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     return open_database(address, limited=limited)
 
 
 def has_foreign_log(path: Path) -> bool:
-    """Whether the log beside a store was written for a later state of the file, or for another file."""
+    """Whether the log next to a store was written for a later state of the file, or for another file."""
     try:
         if not os.stat(f"{path}-wal").st_size:
             return False
@@ -150,7 +150,7 @@ class StoreProof:
             self._is_noted = True
 
     def check_rows(self) -> None:
-        """The same for the rows that say which store it is; inside a transaction, before anything is written."""
+        """Refuse a replaced store by its identity rows; inside a transaction, before the first write."""
         rows = self._rows()
         if rows["schema"] > schema.VERSION:
             self._refuse(
@@ -216,7 +216,7 @@ class StoreProof:
                 os.rename(aside, self._path)
 
     def _settled(self) -> bool:
-        """Whether the file can be read once nobody has written to it for a moment, which is waited for."""
+        """Whether the file can be read after a moment without writes."""
         deadline = time.monotonic() + _LONGEST_SETTLING
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
@@ -280,7 +280,7 @@ _known: set[tuple[str, int]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A store of somebody else that the user said yes to."""
+    """A foreign store that the user allowed."""
 
     path: Path
     time: float

@@ -82,7 +82,7 @@ _OF_CALLS: Mapping[str, str] = {
 }
 _COUNTS = tuple(dict.fromkeys((*_OF_ANSWERS, *_OF_CALLS)))
 _SUMS = ("items", "squares", "crossed", "sizes")
-"""What `Sample` adds up over items, beside the counts of answers and passes."""
+"""What `Sample` adds up over items, besides the counts of answers and passes."""
 COLUMNS = (*_COUNTS, *_SUMS)
 """What is kept of each group, in the order of the table."""
 _REAL = ("cost", "judge_cost", "may_cost")

@@ -103,7 +103,7 @@ class Reader:
     # -- what changed
 
     def data_version(self) -> int:
-        """A number that differs whenever somebody else has committed something."""
+        """A number that changes with each commit of another connection."""
         return self._number("PRAGMA data_version")
 
     def seq(self) -> int:
@@ -196,7 +196,7 @@ class Reader:
         return lookup.rejudged(self.query, run) if run.rejudged else {}
 
     def dataset(self, run: RunRow) -> StoredDataset:
-        """The same for whoever walks over a whole run: its items are parsed one by one."""
+        """The dataset of a run as its scoring pass judged it, with items parsed on demand."""
         query = (
             "SELECT CAST(asked.document AS BLOB), CAST(judging.document AS BLOB) FROM snapshots asked "
             "LEFT JOIN passes p ON p.run = ? AND p.pass = ? "
@@ -344,7 +344,7 @@ class Reader:
         return None if number is None else self.run(number)
 
     def only(self, where: Filter) -> Reader:
-        """A view that shows of every run only the answers a filter lets through, for whoever walks over all of them."""
+        """A view that shows of every run only the answers a filter lets through."""
         return _FilteredReader(self._path, where)
 
     def endings(self, run: int) -> dict[str, int]:
@@ -680,7 +680,7 @@ class Reader:
         return figures.questions(self.query, snapshot)
 
     def skipped(self, run: int) -> dict[str, int]:
-        """How often each evaluator was skipped, as it found nothing to judge, or nobody was to be asked."""
+        """How often each evaluator was skipped, because there was nothing to judge or no judge to ask."""
         return figures.skipped(self.query, run, self.run(run).scoring_pass)
 
     def left_out(self, run: int) -> dict[str, int]:
@@ -707,15 +707,15 @@ class Reader:
             known |= figures.origins(self.query, run, number)
 
     def judged_fields(self, run: int, number: int | None = None) -> Iterator[figures.JudgedFields]:
-        """The same as plain tuples, for whoever reads whole runs."""
+        """Like `judged`, as plain tuples for reading whole runs."""
         return figures.judged(self.query, run, number or self.run(run).scoring_pass)
 
     def compared(self, run: int) -> Iterator[figures.ComparedRow]:
-        """Every answer of a run as a comparison needs it, paged; what nobody can answer any more is pending."""
+        """Every answer of a run as a comparison needs it, paged. An answer that no process works on is pending."""
         return map(figures.ComparedRow._make, self.compared_fields(run))
 
     def compared_fields(self, run: int) -> Iterator[figures.ComparedFields]:
-        """The same as plain tuples, for whoever reads whole runs."""
+        """Like `compared`, as plain tuples for reading whole runs."""
         return figures.compared(self.query, run, self._in_flight(run))
 
     def differing(self, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -801,7 +801,7 @@ class Reader:
         self.close()
 
     def query(self, statement: str, values: Sequence[Any] = (), most: int | None = None) -> list[tuple[Any, ...]]:
-        """Rows, for the modules of the store; nobody else writes SQL. The last may be left out, as in `records`."""
+        """Rows, for the modules of the store; no other room writes SQL. The last may be left out, as in `records`."""
         try:
             cursor = self._connection.execute(statement, values)
             if most is None:
@@ -822,7 +822,7 @@ class Reader:
         return self._settle([answer_row(row) for row in self.query(query, values)])
 
     def _run(self, row: tuple[Any, ...]) -> RunRow:
-        """The run, interrupted if its owner is gone; on another host nobody can tell."""
+        """The run, interrupted if its owner is gone; on another host that is unknown."""
         run = run_row(row)
         lock = run_lock(self._path, run.key)
         if run.status in LIVE_STATUSES and run.host in (None, self._host):
@@ -859,7 +859,7 @@ class Reader:
         return [replace(row, status="pending") if row.status == "running" and row.run in left else row for row in rows]
 
     def _settled(self, run: int, totals: Totals) -> Totals:
-        """The same for a run in numbers."""
+        """Totals without running answers if no process executes the run."""
         if not totals.running or self._in_flight(run):
             return totals
         return replace(totals, pending=totals.pending + totals.running, running=0)

@@ -29,7 +29,7 @@ StopCode = Literal[
 ]
 """Why a run is not finished.
 
-Somebody stopped it, its process vanished, its money is spent; its configuration, or a model's name that was typed, kept
+It was stopped, its process vanished, its money is spent; its configuration, or a model's name that was typed, kept
 everything from being answered; a target or judge refused every
 question, was away, asked for a longer pause than it may have, or was left out on purpose; what the run did could not be
 stored; its store was overwritten and does not know it; the installed
@@ -101,7 +101,7 @@ class AnswerRecord:
     attempts: int = 1
     from_cache: bool = False
     cached_from: str = ""
-    """The key of the run that asked it, of an answer from the cache; empty where nobody knows."""
+    """The key of the run that asked it, of an answer from the cache; empty if unknown."""
     scripted: bool = False
     model: str | None = None
     finish_reason: str | None = None
@@ -178,7 +178,7 @@ class CallRecord:
     message: str | None = None
     from_cache: bool = False
     may_cost: float | None = None
-    """What it may have cost, where nobody knows: a call without an answer may have been billed."""
+    """What it may have cost, if unknown: a call without an answer may have been billed."""
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     evaluator: str = ""
@@ -342,7 +342,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker process of a run that many execute, as whoever commits for it heard of it last."""
+    """A worker process of a run, as last reported to the driver."""
 
     name: str
     """Its address, which no other worker of the run has."""

@@ -225,7 +225,7 @@ class SavedTable:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A new store beside a damaged one."""
+    """A new store next to a damaged one."""
 
     path: Path
     tables: tuple[SavedTable, ...]
@@ -250,7 +250,7 @@ class Repair:
                 raise
             except OSError:  # a file system without links
                 os.rename(self.path, kept)
-        # The log first: it would be played into whatever database stands beside it.
+        # The log first: it would be played into whatever database is next to it.
         with contextlib.suppress(FileNotFoundError):
             os.rename(f"{self.path}-wal", f"{kept}-wal")
         Path(f"{self.path}-shm").unlink(missing_ok=True)
@@ -264,7 +264,7 @@ class Repair:
 
 @contextlib.contextmanager
 def repairing(path: Path, plan_again: PlanAgain = lambda *_: ()) -> Iterator[Repair]:
-    """Save into a new store what can be read of one, which is not touched and which nobody else may have open.
+    """Save into a new store what can be read of one, which is not touched and which no other process may have open.
 
     What cannot be read comes from the newest backup, as far as that has it; answers that are lost are planned again.
     """
@@ -322,7 +322,7 @@ def _salvage(path: Path, folder: Path, plan_again: PlanAgain, backup: Backup | N
         source = _empty_copy(folder, backup) if restoring and backup else _readable_copy(path, folder)
         damaged = stack.enter_context(contextlib.closing(connect_damaged(source)))
         damaged.text_factory = lambda text: text.decode("utf-8", "replace")
-        store.execute("PRAGMA synchronous=OFF")  # it is nobody's store before it is on the disk as a whole
+        store.execute("PRAGMA synchronous=OFF")  # it is not used before it is completely on the disk
         migrations.make_tables(store, migrations.STEPS[: schema_version(damaged, path)])
         if backup is not None:
             store.execute("ATTACH ? AS backup", [f"{backup.path.absolute().as_uri()}?mode=ro&immutable=1"])
@@ -491,7 +491,7 @@ def _known(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str) -
 
 
 def _drop_garbage(store: sqlite3.Connection, tables: Iterable[str]) -> None:
-    """Leave out rows that hold what nobody wrote: SQLite takes every byte of a page that it can follow for data."""
+    """Leave out rows with garbage: SQLite takes every byte of a page that it can follow for data."""
     for table in tables:
         store.execute(f"DELETE FROM {table} WHERE NOT ({written_rows(store, table)})")
     store.create_function("holds", 2, _holds, deterministic=True)

@@ -132,7 +132,7 @@ class JudgedBy:
     since: float
     """When it was judged so: when the run began, or was judged again by an edited dataset."""
     digest: str = ""
-    """The snapshot whose expectations these are; empty where nobody knows."""
+    """The snapshot whose expectations these are; empty if unknown."""
 
 
 EXPECTATION = ("expected_response", "ideal", "evaluators", "threshold")
@@ -167,7 +167,7 @@ class Cached:
     created: float
     answer: AnswerRecord
     run: str = ""
-    """The key of the run that asked it; empty where nobody knows."""
+    """The key of the run that asked it; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """That a single answer was judged again in its run, and from which verdict on."""
+    """A single answer judged again in its run, and its verdict before."""
 
     scoring_pass: int
     status: AnswerStatus
@@ -288,7 +288,7 @@ class EarlierAttempt:
     answer: AnswerRecord | None
     """The error that it had ended as; None where there was an answer, and it was only judged again."""
     scores: tuple[ScoreRecord, ...] = ()
-    """The errors of evaluators, or all scores where somebody had this answer judged again."""
+    """The errors of evaluators, or all scores if this answer was judged again."""
     rejudged: Rejudged | None = None
     """How it was judged again, where that was asked of this answer."""
 

@@ -210,7 +210,7 @@ def _earlier(database: Tables) -> None:
 
 
 def _reservations(database: Tables) -> None:
-    """What calls may cost before anybody knows, and the replies of judges to what is not judged to its end."""
+    """What calls may cost before the price is known, and replies of judges to unfinished answers."""
     _execute_each(
         database,
         """
@@ -388,7 +388,7 @@ def make_tables(connection: sqlite3.Connection, steps: Sequence[Callable[[Tables
 
 
 def _upgraded(connection: sqlite3.Connection) -> Database:
-    """An older store with what steps may need; a new one is spared the import, which takes a second beside pandas."""
+    """An older store with what steps may need; a new one is spared the import, which takes a second with pandas."""
     from sqlite_utils import Database
 
     return Database(connection, recursive_triggers=False, execute_plugins=False)
@@ -448,7 +448,7 @@ class SchemaFindings:
 
 
 def schema_findings(connection: sqlite3.Connection) -> SchemaFindings:
-    """What stands in the schema of a store beside our tables."""
+    """What the schema of a store has besides our tables."""
     every = _rows(connection)
     rows = [row for row in every if _is_text(row)]
     if rows == every and _digest(rows) == NEWEST:

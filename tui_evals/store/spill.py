@@ -1,6 +1,6 @@
 """What a run, a battle or a generation could not store: kept in a file that only its owner can read, until it can be.
 
-The file lies beside the store if there is room, else among the user's own state, else among temporary files. Its rows
+The file is next to the store if there is room, else among the user's own state, else among temporary files. Its rows
 are those that the store would have got, so no secret is in it. It is locked while it is written, for of two battles of
 a run one may begin before the other has ended.
 """
@@ -138,7 +138,7 @@ def orphaned_files(store: Path) -> list[Path]:
 
 
 def _readable_head(file: Path) -> Mapping[str, Any]:
-    """Of which run and store a file is that anybody may have made; empty where that cannot be read."""
+    """The run and store of a file that may be foreign; empty if unreadable."""
     try:
         with open(file, encoding="utf-8") as stream:
             head = json.loads(stream.readline(_LONGEST_HEAD))
@@ -154,7 +154,7 @@ def _is_of_own_store(head: Mapping[str, Any], store: Path) -> bool:
 
 @contextmanager
 def claimed(file: Path) -> Iterator[bool]:
-    """Whether such a file is there and nobody else writes or stores it, which nobody can for a block."""
+    """Whether such a file exists and no other process uses it; holds it for the block."""
     try:
         descriptor = os.open(file, os.O_RDWR)
     except FileNotFoundError:
@@ -291,7 +291,7 @@ def _appended(file: Path, lines: Sequence[str]) -> bool:
 
 
 def _whole_lines(file: Path) -> Iterator[Any]:
-    """The lines of a file; a last one that a kill cut off was acknowledged to nobody."""
+    """The lines of a file; a last one that a kill cut off was never acknowledged."""
     with open(file, encoding="utf-8") as stream:
         for line in stream:
             if line.endswith("\n"):
@@ -299,6 +299,6 @@ def _whole_lines(file: Path) -> Iterator[Any]:
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether a file is one of our own, for anybody can put one among temporary files."""
+    """Whether a file is ours: other users can create temporary files too."""
     status = os.lstat(file)
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()

@@ -37,7 +37,7 @@ from tui_evals.store.records import AnswerStatus, RunStatus
 from tui_evals.store.schema import SchemaFindings, schema_findings
 
 _STEPS = 10_000  # of the database, between two looks at the clock
-_PATIENCE = 120.0  # seconds for each look into a store of somebody else, whose indexes may compute for ever
+_PATIENCE = 120.0  # seconds for each look into a foreign store, whose indexes may compute for ever
 _FAILURES = 1_000_000  # attempts at a table, for a damaged key may name a range without end
 _SHOWN = {"runs": "id", "answers": "id", "scores": "answer"}
 """The tables that say how much a store holds, and what their keys begin with."""
@@ -64,7 +64,7 @@ class StoreCheck:
     miscounted: tuple[str, ...] = ()
     """Where the counts that are kept of a run differ from its rows; looked for in a thorough check only."""
     schema: SchemaFindings = field(default_factory=SchemaFindings)
-    """What it has beside the tables of tui-evals."""
+    """What it has besides the tables of tui-evals."""
     own: bool = True
     """Whether it was begun on this machine by this user, or adopted by them."""
 
@@ -98,7 +98,7 @@ def check(path: Path, *, seconds: float | None = None, thorough: bool = False) -
 
 
 def readable_schema(connection: Connection) -> SchemaFindings:
-    """What a store has beside our tables; nothing where that cannot be read."""
+    """What a store has besides our tables; None if unreadable."""
     try:
         return schema_findings(connection)
     except sqlite3.DatabaseError:  # which the look at its pages says

@@ -28,12 +28,12 @@ class CachedFrom:
     """Answers of a run that another run asked, from whose answers they were cached."""
 
     run: str
-    """The key of the run that asked; empty where nobody noted it."""
+    """The key of the run that asked; empty if not recorded."""
     answers: int
     standing: str = ""
     """How that run stands here: kept, deleted, or absent."""
     key: str = ""
-    """The public key of who signed its answers; empty where nobody did."""
+    """The public key that signed its answers; empty if unsigned."""
     changed: bool = False
     """Whether its answers were changed since."""
     different: int = 0
@@ -54,7 +54,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """How a run stands beside its chain."""
+    """What verifying a run against its chain found."""
 
     run: str
     records: tuple[tuple[Record, Link], ...] = ()
@@ -234,7 +234,7 @@ def _sources(ask: Ask, run: int) -> Sources:
 
 
 def _cached_from(ask: Ask, key: str, texts: Sequence[str | None]) -> CachedFrom:
-    """How answers stand that were cached from a run, beside the answers of that run as they are now."""
+    """Compare answers cached from a run with the answers of that run as they are now."""
     if not key:
         return CachedFrom("", len(texts))
     run = next((number for (number,) in ask("SELECT id FROM runs WHERE key = ?", [key])), None)

@@ -73,7 +73,7 @@ class Writer:
     # -- runs
 
     def plan(self, new: NewRun, answers: Iterable[PlannedAnswer]) -> RunRow:
-        """Insert every cell as pending; nobody sees the run before the last one is in."""
+        """Insert every cell as pending; the run is invisible before the last one is in."""
         for lost in self._thread.call(housekeeping.abandoned):
             self._delete(lost)
         new = replace(
@@ -107,7 +107,7 @@ class Writer:
         self._thread.call(self._status_step(run, status, fields))
 
     async def patient_run_status(self, run: int, status: RunStatus, **fields: Any) -> None:
-        """The same for whoever executes a run, who waits on where nothing can be stored for a while."""
+        """Async `run_status`; retries until the store is writable."""
         await self._thread.wait(run_steps, self._status_step(run, status, fields))
 
     def progress(self, step: Callable[[sqlite3.Connection], None]) -> None:
@@ -119,7 +119,7 @@ class Writer:
         await self._thread.wait(run_steps, step)
 
     def run_goes(self, run: int, status: RunStatus) -> None:
-        """The same of a run that goes on; does not wait."""
+        """Set the status of a running run without waiting for the commit."""
         self._thread.put(run_steps, self._status_step(run, status, {}))
 
     def _status_step(self, run: int, status: RunStatus, fields: Mapping[str, Any]) -> Callable[..., None]:
@@ -131,7 +131,7 @@ class Writer:
         self._update(run, {"config": self._guarded(dumps(config))})
 
     def control(self, run: int, word: Control) -> None:
-        """Ask whoever executes a run to pause or stop; the empty word lets it go on."""
+        """Ask the process that executes a run to pause or stop; the empty word lets it continue."""
         self._update(run, {"control": word})
 
     async def patient_gates(self, run: int, gates: Sequence[CheckedGate], verdict: str) -> None:
@@ -169,7 +169,7 @@ class Writer:
         self._thread.call(partial(housekeeping.count_pass, run=run))
 
     async def patient_count_pass(self, run: int) -> None:
-        """The same for whoever executes the run, who waits on where nothing can be stored for a while."""
+        """Async `count_pass`; retries until the store is writable."""
         await self._thread.wait(run_steps, partial(housekeeping.count_pass, run=run))
 
     def drop_pass(self, run: int) -> None:
@@ -224,7 +224,7 @@ class Writer:
         raise StoreError(f"run number {run} changed each time it was about to be signed.")
 
     def delete_run(self, run: RunRow, why: Literal["deletion", "prune"] = "deletion") -> None:
-        """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""
+        """Delete a run that no process executes and nothing is measured against, and what belongs to it alone."""
         if (source := self._thread.call(partial(housekeeping.measures, run=run.id))) is not None:
             raise StoreError(
                 f"run {run.key} is the baseline of {source}. `tui-evals baseline set RUN` or "
@@ -257,7 +257,7 @@ class Writer:
         *,
         cache: CacheKey | None = None,
     ) -> bool:
-        """Commit an answer, and keep it in the cache; False if somebody committed one before, which then stays."""
+        """Commit an answer, and keep it in the cache; False if another was committed before, which then stays."""
         row = self._answered(answer, record, status, cache)
         first: bool = await self._thread.wait(results.answered, row)
         return first
@@ -432,7 +432,7 @@ class Writer:
         return self._thread.is_elsewhere
 
     def write_again(self, name: str) -> Path:
-        """Write all of a store that was deleted or replaced to its place, or beside it under a name; says where."""
+        """Write all of a store that was deleted or replaced to its place, or next to it; returns where."""
         return self._thread.write_again(name)
 
     def leave(self) -> None:
@@ -476,7 +476,7 @@ class Writer:
         cache: CacheKey | None,
         scored: results.Scored | None = None,
     ) -> results.Answered:
-        # Cleaned whole, because the preview might cut a secret into a part that nobody recognises.
+        # Cleaned whole, because the preview might cut a secret into a part that is not recognized.
         if record.text is not None and (said := self.clean(record.text)) is not record.text:
             record = replace(record, text=said)
         if record.message is not None:
@@ -525,7 +525,7 @@ class Writer:
 
 
 _ATTEMPTS = 5
-"""How often a run is stated again that somebody changes meanwhile."""
+"""How often a run is stated again that changes at the same time."""
 _PUT_DRAFT = "INSERT OR REPLACE INTO drafts VALUES (?,?,?,?)"
 
 

@@ -23,12 +23,12 @@ from tui_evals.store.locks import StoreLock, checkpoint_due
 from tui_evals.store.spill import LASTING, Spill
 
 _QUEUE = 1_000
-_UNHURRIED = 0.003  # seconds that rows lie for which nobody waits in haste, so that they share the commit of others
+_UNHURRIED = 0.003  # seconds that rows wait to share the commit of others, when no caller waits for them
 _GATHERING = 0.002  # seconds without another row after which what has gathered is committed
 _LONGEST_GATHERING = 0.012
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 5.0
-_LOOK = 0.5  # seconds after which somebody who commits nothing looks whether the file is still the store
+_LOOK = 0.5  # seconds after which a process that commits nothing checks whether the file is still the store
 
 Tell = Callable[[StoreTrouble | None], None]
 """Told in the writing thread what keeps it from writing, whenever that is new, and None once it can again."""
@@ -88,7 +88,7 @@ class WriterThread:
     """Takes rows from any thread or event loop and answers when they are committed.
 
     What was paid for and cannot be written is kept, and tried again with whatever is handed over next. A thread that
-    was told to be patient tries again by itself, and whoever waits for a commit waits on.
+    was told to be patient tries again by itself, and callers keep waiting for their commit.
     """
 
     def __init__(self, path: Path, durable: bool = False) -> None:
@@ -158,7 +158,7 @@ class WriterThread:
             try:
                 await room
             except asyncio.CancelledError:
-                self._let_in()  # whoever stands behind may have this one's place
+                self._let_in()  # the next in the queue may have this place
                 raise
         waiter = loop.create_future()
         self._add(_Entry(kind, row, waiter), hurried=hurried)
@@ -298,7 +298,7 @@ class WriterThread:
         return explained(problem, self._path)
 
     def _keep(self, batch: list[_Entry], trouble: StoreTrouble) -> None:
-        """Keep what can be tried again, and tell whoever does not wait for that."""
+        """Keep what can be tried again, and tell callers that do not wait for that."""
         is_patient = self._tell is not None and self._spill is None
         kept, told = [], []
         for entry in batch:
@@ -392,7 +392,7 @@ class WriterThread:
         return self._proof.trouble is not None and self._proof.trouble.code == "overwritten"
 
     def _note_moved(self) -> None:
-        """Tell a patient owner, for whom the open file is written on; nobody else would hear that it leads nowhere."""
+        """Tell a patient owner, for whom the open file is written on; others would not learn of its deletion."""
         trouble = StoreTrouble(f"{self._path} was deleted, or another file was put in its place", "moved")
         if self._tell is None:
             raise trouble
@@ -401,7 +401,7 @@ class WriterThread:
             self._tell(trouble)
 
     def _settle(self, outcomes: list[tuple[_Entry, Any]]) -> None:
-        """Tell whoever waits; one message per event loop and batch, because each wakes the loop."""
+        """Tell the waiting callers; one message per event loop and batch, because each wakes the loop."""
         loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
         for entry, outcome in outcomes:
             if isinstance(entry.waiter, Future):
@@ -415,7 +415,7 @@ class WriterThread:
         for room in self._next_in():
             loops.setdefault(room.get_loop(), []).append((room, None))
         for loop, waiting in loops.items():
-            with contextlib.suppress(RuntimeError):  # the loop has ended, so nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop has ended, so no caller waits
                 loop.call_soon_threadsafe(_resume, waiting)
 
     def _next_in(self) -> list[asyncio.Future[None]]:
@@ -431,7 +431,7 @@ class WriterThread:
     def _let_in(self) -> None:
         """Wake the waiting writers there is room for."""
         for room in self._next_in():
-            with contextlib.suppress(RuntimeError):  # its loop has ended, so nobody waits
+            with contextlib.suppress(RuntimeError):  # its loop has ended, so no caller waits
                 room.get_loop().call_soon_threadsafe(_resume, [(room, None)])
 
 

@@ -62,7 +62,7 @@ _RUNNING = ("submitted", "working")
 _DATA = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 _ANYWHERE = ("0.0.0.0", "::")
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What the SDK raises for replies that are none, beside its own errors."""
+"""What the SDK raises for replies that are none, besides its own errors."""
 
 
 class Agent:
@@ -338,7 +338,7 @@ class _Answer:
         self._context = ""
         self._state = ""
         self._said: list[Any] = []
-        """The parts of what the agent said beside its state, or instead of a task."""
+        """The parts of what the agent said besides its state, or instead of a task."""
         self._artifacts: dict[str, list[Any]] = {}
         self._history: list[Any] = []
         self._updates: list[list[Any]] = []
@@ -496,7 +496,7 @@ def _read_part(part: Any) -> Iterator[Part]:
 
 
 def _joined(parts: Iterable[Any], between: str) -> str:
-    """Parts as one text; pieces of a text stand beside each other, whatever else is on lines of its own."""
+    """Parts as one text; pieces of a text are joined, other parts are on lines of their own."""
     text = ""
     for part in parts:
         if any(isinstance(one, Reasoning | Call | Result) for one in _read_part(part)):

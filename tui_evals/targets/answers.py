@@ -44,7 +44,7 @@ _COUNTS = {
     "cached_tokens": ("", 0),
     "reasoning_tokens": ("", 0),
 }
-"""The counts of usage, each with the name that a chat completion has for it, and what it is where nobody says it."""
+"""The counts of usage, each with the name that a chat completion has for it, and its default."""
 MAX_SESSION = 100_000
 """Characters of a session; it is stored with each answer and sent with each question."""
 

@@ -22,7 +22,7 @@ ErrorCode = Literal[
     "toolCallNotAllowed",
 ]
 Fault = Literal["question", "unknown", "target"]
-"""Who is to blame for a failure: only the question that met it, the target whatever it is asked, or nobody knows yet.
+"""Who is to blame for a failure: only the question that met it, the target whatever it is asked, or unknown.
 
 What is unknown a short question tells (`runs/availability.py`).
 """
@@ -101,7 +101,7 @@ class Reply:
     seconds: float | None = field(default=None, compare=False)
     """How long the network took, where the target has measured that; else asking it took no longer than the network."""
     started: float | None = field(default=None, compare=False)
-    """When the question went out, in seconds since 1970, where the target knows that better than whoever asks it."""
+    """When the question went out, in seconds since 1970, if the target knows that better than its caller."""
     first_token_seconds: float | None = field(default=None, compare=False)
     """How long it took until the first piece of the answer came, where the answer is streamed."""
     session: Any = None
@@ -140,7 +140,7 @@ class TargetError(Exception):
         self.retry_after = retry_after
         self.status = status
         self.nobody_there = nobody_there
-        """Whether nobody listens at the address, so that no question at all can be put."""
+        """Whether no server listens at the address."""
         self.unbilled = unbilled or nobody_there
         """Whether it certainly cost nothing, because the question was not sent or was refused."""
         self.traceback = traceback
@@ -151,7 +151,7 @@ class TargetError(Exception):
         """How often the question was asked until it was given up."""
         self.started: float | None = None
         self.seconds: float | None = None
-        """When the question went out, and how long that took, where the target knows better than whoever asks it."""
+        """When the question went out, and how long that took, if the target knows better than its caller."""
 
 
 class Target(Protocol):
@@ -224,7 +224,7 @@ class ToolSettings:
     scripted: str | None = None
     """A JSON file of the project with `tools` and `tool_results`, as a dataset has them."""
     approved: tuple[str, ...] | None = None
-    """The tools that may be called, beside those that the dataset allows; None where nobody said."""
+    """The tools that may be called, besides those that the dataset allows; None if not configured."""
     max_steps: int | None = None
 
     @property
@@ -327,7 +327,7 @@ class TargetConfig:
     kind: Literal["chat", "embedding"] = "chat"
     """Whether it answers questions, or gives vectors to evaluators that compare meanings."""
     where: str = field(default="", compare=False)
-    """The file, and line, of the project that configures it; empty where somebody typed or wrote it by hand."""
+    """The file, and line, of the project that configures it; empty if it was typed or written by hand."""
 
     @property
     def address(self) -> str | None:
@@ -392,7 +392,7 @@ class TargetKind:
     """Whether a model answers over the network: its answers cost by the price table and are kept in the cache."""
     check: Callable[[TargetConfig, TargetContext], str | None] | None = None
     """Says, without asking anything, what keeps the target from answering: ConfigurationError, or else the address at
-    which somebody has to listen, None where there is none. Without it, to open the target is the check."""
+    which a server has to listen, None where there is none. Without it, to open the target is the check."""
 
     @property
     def name(self) -> str:

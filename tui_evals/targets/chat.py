@@ -110,7 +110,7 @@ def parse_completion(document: Any) -> Reply:
 _BESIDE = dict.fromkeys(
     ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "annotations", "images", "audio")
 )
-"""What a message may hold beside its text and its calls."""
+"""What a message may hold besides its text and its calls."""
 
 
 def _transcript(message: Mapping[str, Any]) -> Transcript | None:
@@ -165,7 +165,7 @@ def _parse_usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
     cached = cached or _count(counted.get("prompt_cache_hit_tokens"))  # which is what DeepSeek calls it
     thought = _detail(counted, "completion_tokens_details", "reasoning_tokens")
     if thought and counted.get("total_tokens") == input_tokens + output_tokens + thought:
-        output_tokens += thought  # some count beside the answer what was thought for it, and bill both
+        output_tokens += thought  # some count thinking apart from the answer, and bill both
     return Usage(input_tokens, output_tokens, min(cached, input_tokens), min(thought, output_tokens)), ""
 
 
@@ -303,7 +303,7 @@ def response_body(chat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(function: Mapping[str, Any]) -> dict[str, Any]:
-    """A function of the chat protocol as this one has it: what it is stands beside its type."""
+    """A function of the chat protocol as this one has it: its name is next to its type."""
     return {"type": "function", **function["function"]} if "function" in function else dict(function)
 
 

@@ -277,7 +277,7 @@ class _Worker:
             self._process.input.write(json.dumps({"id": number, **question}, default=str).encode() + b"\n")
             answer = await reply
         except asyncio.CancelledError:
-            # A process that answered nobody while this one waited hangs; who asks next gets a new one.
+            # A process that answered no call while this one waited hangs; the next call gets a new one.
             if self._answered == answered:
                 message = f"{self._program.name} did not answer in time and was stopped"
                 self._give_up(TargetError("agentTimeout", message, retryable=True))
@@ -311,7 +311,7 @@ class _Worker:
             self._give_up(TargetError("agentResponseUnparseable", message))
             return
         self._answered += 1
-        waiting = self._waiting.pop(number, None)  # nobody waits where time was up, or where it answers twice
+        waiting = self._waiting.pop(number, None)  # no call waits after a timeout or a second answer
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 

@@ -106,7 +106,7 @@ def _results(data: Mapping[str, Any]) -> Iterator[Result]:
 
 
 def _artifacts(data: Mapping[str, Any]) -> Iterator[Retrieval]:
-    """The documents that a tool of LangChain gives beside its text."""
+    """The documents that a tool of LangChain gives besides its text."""
     artifact = data.get("artifact")
     documents = tuple(read_documents(artifact)) if isinstance(artifact, list | tuple) else ()
     if documents:
@@ -114,7 +114,7 @@ def _artifacts(data: Mapping[str, Any]) -> Iterator[Retrieval]:
 
 
 def _thoughts_beside(data: Mapping[str, Any]) -> Iterator[Reasoning]:
-    """What a chat completion has of reasoning beside its content, to be sent back as it came."""
+    """What a chat completion has of reasoning besides its content, to be sent back as it came."""
     beside = data.get("additional_kwargs")
     yield from reasoning_of({**(beside if isinstance(beside, Mapping) else {}), **data})
 
@@ -139,7 +139,7 @@ def _reasoning(block: Mapping[str, Any]) -> Iterator[Reasoning]:
 
 
 def _parts_beside(data: Mapping[str, Any]) -> Iterator[Part]:
-    """What stands beside the content of a message: calls, a refusal, sounds, pictures, citations."""
+    """What a message has besides its content: calls, a refusal, sounds, pictures, citations."""
     for call in _list(data.get("tool_calls")):
         yield from read_call(call)
     if refusal := _text_of(data.get("refusal")):

@@ -312,7 +312,7 @@ def _check(config: TargetConfig, context: TargetContext) -> None:
         return
     words = python_command("-m", __name__, config.name, config.model)
     code = target_code(config, context.environment, context.root)
-    with suppress(subprocess.TimeoutExpired):  # whoever calls it waits longer, and says what becomes of it
+    with suppress(subprocess.TimeoutExpired):  # the caller waits longer and reports the outcome
         done = subprocess.run(
             words,
             cwd=context.root,

@@ -172,14 +172,14 @@ def _per_million(cost: object) -> float | None:
 
 
 UNSET = "unset"
-"""What a parameter of a target is set to so that it is never sent, whoever asks for it."""
+"""What a parameter of a target is set to so that it is never sent."""
 LENGTHS = frozenset(("max_tokens", "max_completion_tokens"))
 REFUSALS = frozenset((400, 422))
 """The statuses with which endpoints refuse a parameter."""
 _FORBIDDEN = 403
 """With which OpenAI refuses the log-probabilities of some models."""
 ANSWER_TOKENS = 4096
-"""The longest answer a call may give under a budget where nobody says how long it may be."""
+"""The longest answer a call may give under a budget if no limit is configured."""
 THINKING_TOKENS = 8192
 """What a model that thinks may think with before a short answer; it counts against the longest answer it may give."""
 

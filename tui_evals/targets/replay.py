@@ -56,7 +56,7 @@ def _turn(turn: Mapping[str, Any]) -> CapturedTurn:
     calls = turn.get("tool_calls")
     if calls is None:
         return CapturedTurn(text if isinstance(text, str) else None, _executed_calls(diagnostics), diagnostics)
-    # A model that calls tools says nothing beside, so calls without words are a whole answer.
+    # A model that calls tools says nothing else, so calls without words are a whole answer.
     return CapturedTurn(text if isinstance(text, str) else "", parse_tool_calls(calls), diagnostics)
 
 

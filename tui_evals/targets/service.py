@@ -76,7 +76,7 @@ _PATHS = ("answer", *_LISTS, "reasoning", "diagnostics", "usage", "error", "sess
 _DONE = frozenset(("done", "completed", "complete", "succeeded", "success", "finished", "ready", "ok"))
 _FAILED = frozenset(("failed", "failure", "error", "errored", "cancelled", "canceled", "expired", "timed_out"))
 _EVERY = 1.0
-"""Seconds between two questions whether a job is done, where nobody says."""
+"""Seconds between two questions whether a job is done, by default."""
 _COUNTS: Mapping[str, tuple[str, ...]] = {
     "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "promptTokenCount"),
     "output_tokens": (
@@ -88,7 +88,7 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
 }
 """What usage is counted in, each by the names that services have for it."""
 _SHOWN = 2000
-"""Characters of a body that are shown to whoever checks a target."""
+"""Characters of a body that `targets check` shows."""
 _MOST_PLACES = 12
 
 
@@ -152,7 +152,7 @@ class Service:
         self._where = self._base.host_port_subcomponent or ""
         self._pool: aiohttp.ClientSession | None = None
         self.exchange: Exchange | None = None
-        """Where the next question and its reply are to be noted, for whoever checks the target."""
+        """Where the next question and its reply are to be noted, for `targets check`."""
         _check_settings(config.http, config)
 
     async def ask(self, request: Request) -> Reply:

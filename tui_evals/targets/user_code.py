@@ -150,7 +150,7 @@ async def in_thread(work: Callable[[], Any], abandon: Callable[[], None] = lambd
             problem = raised
         except BaseException as raised:  # what would end the whole run, were it raised there
             problem = RuntimeError(f"it raised {type(raised).__name__}").with_traceback(raised.__traceback__)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: no caller waits
             loop.call_soon_threadsafe(settle, result, problem)
 
     threading.Thread(target=copy_context().run, args=(do,), daemon=True, name="function target").start()

@@ -75,7 +75,7 @@ class Measure:
         return replace(self, direction=_OPPOSITE[self.direction])
 
     def scale(self, values: Sequence[float]) -> tuple[float, str, str]:
-        """What numbers are multiplied by to be written beside each other, and what stands before and after each."""
+        """What numbers are multiplied by to be written in a comparison, and what stands before and after each."""
         if self.unit == "USD":
             return 1.0, "$", ""
         if self.unit != "ms":
@@ -92,7 +92,7 @@ class Measure:
         )
 
     def limit(self, text: str, on_it: bool = False) -> str:
-        """What is wanted beside a threshold in words; `on_it` where a number failed that is the threshold itself."""
+        """What is wanted with a threshold in words; `on_it` where a number failed that is the threshold itself."""
         if on_it and self.direction == "at most":
             return f"below {text}"
         return f"{self.direction or 'at least'} {text}"
@@ -263,7 +263,7 @@ def counted(count: int, one: str, several: str = "") -> str:
 
 
 def number(score: float) -> str:
-    """A score in at most four cells, a minus beside them: two decimals, fewer where it is large."""
+    """A score in at most four cells, a minus not counted: two decimals, fewer where it is large."""
     size = abs(score)
     if size < 9.995:
         return f"{score:.2f}"

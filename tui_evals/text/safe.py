@@ -37,7 +37,7 @@ _ASCII_SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 # Emoji, Indic and Arabic scripts need joiners and selectors, so one of them directly after a visible
 # non-ASCII character stays (a joiner also after such a selector, a selector also after a keycap's base);
-# a run of them, or one beside ASCII letters, can only hide something.
+# a run of them, or one next to ASCII letters, can only hide something.
 _BASE = rf"[^\x00-\x7f{_SUSPECTS}]"
 _REPLACED = re.compile(
     rf"[{_SUSPECTS}](?<!{_BASE}[{_JOINERS}{_SELECTORS}])(?<!{_BASE}[{_SELECTORS}][{_JOINERS}])(?<![0-9#*][{_SELECTORS}])"

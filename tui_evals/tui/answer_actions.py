@@ -180,7 +180,7 @@ async def expect_answer(pane: Pane) -> None:
         return
     pane.workspace.apply(data, f"the answer as the expected response of {called}")
     pane.changed()
-    pane.say(f"{called} now expects this answer; u takes it back, t judges it again, ctrl+s saves it")
+    pane.say(f"{called} now expects this answer; u undoes it, t judges it again, ctrl+s saves it")
 
 
 async def new_item(pane: Pane) -> None:
@@ -203,7 +203,7 @@ async def new_item(pane: Pane) -> None:
     pane.changed()
     pane.post_message(ItemShown())
     pane.post_message(ShowPane("editor"))
-    pane.say(f"item {position + 1} asks this conversation again; u takes it back, ctrl+s saves it")
+    pane.say(f"item {position + 1} asks this conversation again; u undoes it, ctrl+s saves it")
 
 
 async def answer_in_view(pane: Pane) -> AnswerContext | None:

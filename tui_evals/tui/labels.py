@@ -278,7 +278,7 @@ class LabelScreen(FeatureScreen):
         if session is None or answer is None or not await self._keep(answer, verdict, session.note()):
             return
         session.go_on(verdict)
-        self.tell(f"kept as {'good' if verdict == 'pass' else 'bad'}; u takes it back")
+        self.tell(f"kept as {'good' if verdict == 'pass' else 'bad'}; u undoes it")
         await self._next()
 
     async def do_skip(self) -> None:

@@ -187,7 +187,7 @@ def _parent_run(reader: Reader, run: RunRow) -> RunRow | None:
     try:
         return None if run.parent is None else reader.run(run.parent)
     except LookupError:
-        return None  # Somebody deleted it; the run before is as good as anything.
+        return None  # The run was deleted; use the run before.
 
 
 def _runs_to_compare(reader: Reader, names: Sequence[str]) -> tuple[list[RunRow], str]:

@@ -23,7 +23,7 @@ from tui_evals.text.safe import safe
 Coloured = tuple[str, str | None]
 
 WIDE = 100
-"""Columns of a terminal from which two texts stand beside each other."""
+"""Columns of a terminal from which two texts are side by side."""
 
 _CONTEXT = 3
 _SIGNS: dict[Kind, str] = {"same": " ", "changed": "~", "removed": "-", "added": "+"}

@@ -78,7 +78,7 @@ def _width(cells: Sequence[Sequence[str]]) -> int:
 
 
 def _beside(lines: Sequence[Sequence[str]], room: int) -> Iterator[list[list[str]]]:
-    """Headings with as many models beside them as there is room for, then with the next ones."""
+    """Headings with as many models as there is room for, then with the next ones."""
     start, many = 1, len(lines[0])
     while start < many:
         stop = start + 1

@@ -59,7 +59,7 @@ _SIGNS: Mapping[Verdict, str] = {
     "unjudged": ANSWER_LOOKS["answered"].glyph,
 }
 _BESIDE = 52
-"""Cells that a row of the trend takes beside its bars."""
+"""Cells that a row of the trend takes next to its bars."""
 _FEWEST, _NAME = 10, 24
 
 

@@ -102,7 +102,7 @@ _force = click.option("--force", is_flag=True, help="Write a file that is read-o
 @_force
 @as_json
 def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], **more: Any) -> None:
-    """Let EVALUATOR judge DATASET, or its items with --item, with these options beside those it has there.
+    """Let EVALUATOR judge DATASET, or its items with --item, with these options in addition to those it has there.
 
     A value is read as the option's type has it, OPTION:=JSON gives JSON. A name of your own with type=NAME is a second
     use of an evaluator. `tui-evals dataset undo` takes back what was written.
@@ -133,7 +133,7 @@ def rm_command(dataset: Path, evaluator: str, **more: Any) -> None:
 @click.option("--expected", multiple=True, help="An acceptable reference; may be repeated.")
 @click.option("--context", help="Grounding text.")
 @click.option("--prompt", help="What was asked.")
-@click.option("--judge-reply", help="Stands in for the judge's reply.")
+@click.option("--judge-reply", help="Use this text as the judge's reply.")
 @click.option("--jsonl", is_flag=True, help="Read rows of JSON on standard input and write a record for each.")
 @_trusting
 @as_json

@@ -389,14 +389,14 @@ def trust_store() -> None:
         say_result(f"{here.store} is yours; nothing was changed", {"store": str(here.store), "changed": False})
         return
     agree([missing], here.root)
-    text = f"{here.store} is yours now; `tui-evals trust revoke` takes it back"
+    text = f"{here.store} is yours now; `tui-evals trust revoke` undoes that"
     say_result(text, {"store": str(here.store), "changed": True}, fg="green")
 
 
 def trust_below(folder: Path) -> None:
     """Trust every project in a folder and below it."""
     Approvals(folder).own_below()
-    text = f"every project below {folder.resolve()} is yours; `tui-evals trust revoke` there takes it back"
+    text = f"every project below {folder.resolve()} is yours; `tui-evals trust revoke` there undoes that"
     say_result(text, {"below": str(folder.resolve())}, fg="green")
 
 
@@ -413,7 +413,7 @@ def trust_project(yes: bool) -> None:
         show_page(missing, here.root)
         if confirmed("Allow this?", yes=yes, instead="agree with `tui-evals trust --yes`, once you have read it"):
             agree(missing, here.root)
-            say("agreed; `tui-evals trust show` lists it, and `tui-evals trust revoke` takes it back", fg="green")
+            say("agreed; `tui-evals trust show` lists it, and `tui-evals trust revoke` undoes that", fg="green")
         say_result(None, {"project": str(here.root), **_agreed_as_json(here.root)})
     except (OSError, TrustError, ConfigurationError) as problem:
         raise Stop(str(problem)) from None

@@ -301,7 +301,7 @@ def check_store_command(store: Path | None, as_json: bool, recount: bool) -> int
 def repair_command(store: Path | None, yes: bool) -> None:
     """Save what can be read of a damaged STORE into a new one, which takes its place.
 
-    The damaged file is never written to: it is kept beside the new one as STORE.damaged-DATE. Nothing else may have
+    The damaged file is never written to: it is kept next to the new one as STORE.damaged-DATE. Nothing else may have
     the store open, and no run may be executed meanwhile.
     """
     from tui_evals.cli.look.stored import repair_store

@@ -87,7 +87,7 @@ def generation_figures(reader: Reader, run: RunRow) -> str:
 
 
 def verify_run(word: str, history: bool, as_json: bool) -> int:
-    """Print how a run stands beside its chain."""
+    """Print what verifying a run against its chain found."""
     path = project.store_path()
     try:
         key = find_key(path, word)

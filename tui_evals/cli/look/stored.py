@@ -223,7 +223,9 @@ def cache_why(word: str, item: str, turn: int, as_json: bool) -> None:
     if as_json:
         say_json({"run": run.key, "item": item, "turn": turn, "keys": keys})
         return
-    say(strictjson.dumps({"made of": "target, messages, tools, response_format, params, repeat; any change asks again"}))
+    say(
+        strictjson.dumps({"made of": "target, messages, tools, response_format, params, repeat; any change asks again"})
+    )
 
 
 def check_store(store: Path | None, as_json: bool, count_again: bool = False) -> int:

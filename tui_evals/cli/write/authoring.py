@@ -301,7 +301,7 @@ def upgrade_file(file: Path) -> None:
 
 
 def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool, bare: bool) -> None:
-    """Write a dataset as another format, to a new file or to standard output, with the whole of it beside the file."""
+    """Write a dataset as another format, to a new file or to standard output, with the whole of it next to the file."""
     source = inputs.read(file)
     try:
         registry = inputs.evaluators(prompt=prompt_of(source))

@@ -310,12 +310,12 @@ def _with_session(said: dict[str, str], reply: str, given: Mapping[str, Any]) ->
         return {**said, "session": path}
     field, name = given["session"], path.rpartition(".")[2]
     if field is None and sys.stdin.isatty():
-        question = f"The reply has {path}. Which field of the body takes it back? - or nothing: none"
+        question = f"The reply has {path}. Which field of the body sends it again? - or nothing: none"
         field = asked(question, known, None, "session").removeprefix("-")
     elif field is None:
         field = known
         if not known:
-            say(f"the reply has {path}. If the service takes it back: --session {name}, the field of the body")
+            say(f"the reply has {path}. If the service expects it in requests: --session {name}, the field of the body")
     body = {key: value for key, value in body.items() if value != SESSION}
     if not field:
         return {**said, "session": "", **({"body": json.dumps(body, ensure_ascii=False)} if known else {})}

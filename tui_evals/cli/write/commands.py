@@ -102,7 +102,7 @@ def resolve_command(file: Path | None, number: int | None, as_json: bool) -> Non
 def upgrade_command(file: Path) -> None:
     """Bring the dataset FILE to the current version of the format.
 
-    A bare array or another unversioned shape is rewritten, with a byte-identical backup beside it; an older version
+    A bare array or another unversioned shape is rewritten, with a byte-identical backup next to it; an older version
     only gets its version changed.
     """
     from tui_evals.cli.write.authoring import upgrade_file
@@ -122,7 +122,7 @@ def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool, b
     m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals;
     promptfoo is the configuration of promptfoo as YAML; foundry the evaluations of Prompt Foundry as JSON.
 
-    What a format has no place for is in OUTPUT.tui-evals beside it. Reading or importing OUTPUT here gives the whole
+    What a format has no place for is in OUTPUT.tui-evals next to it. Reading or importing OUTPUT here gives the whole
     dataset back; of a table that was edited since, the rows that are new are as they stand.
     """
     from tui_evals.cli.write.authoring import convert_file
@@ -321,7 +321,7 @@ def set_dataset_command(
 _over = click.option("--force", is_flag=True, help="Also where the file was changed since, or is read-only.")
 
 
-@dataset_command.command("undo", short_help="Take back what the last command did.")
+@dataset_command.command("undo", short_help="Undo the last command.")
 @_dataset
 @_over
 @as_json

@@ -36,7 +36,7 @@ def set_evaluator(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Let an evaluator judge with these options beside those it has, or say whether a place adds to the defaults."""
+    """Set options of an evaluator, or whether a place adds to the defaults."""
     given = assignments_of(words)
     if name is None and (mode is None or given or unset):
         raise Stop("name the evaluator: `tui-evals evaluators` lists all")

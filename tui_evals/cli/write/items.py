@@ -59,7 +59,7 @@ def _checks() -> Checks:
 
 
 def registry_of(file: Path) -> Registry:
-    """The evaluators the dataset of a file may name, those beside its prompt under test among them."""
+    """The evaluators the dataset of a file may name, those next to its prompt under test among them."""
     return inputs.evaluators(prompt=_prompt_of(inputs.read(file)))
 
 

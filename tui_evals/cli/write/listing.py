@@ -142,7 +142,7 @@ def undo(file: Path, back: bool, force: bool, as_json: bool) -> None:
     if back:
         say(f"`tui-evals dataset redo {shlex.quote(str(file))}` does it again")
     else:
-        say(f"`{undo_command(file)}` takes it back")
+        say(f"`{undo_command(file)}` undoes it")
 
 
 def show_history(file: Path, as_json: bool) -> None:

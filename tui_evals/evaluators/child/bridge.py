@@ -741,7 +741,7 @@ def _shows(value: object, name: object) -> bool:
 
 
 def _shared_module(name: str) -> str | None:
-    """The module that both sides import for a name: the one of that name, for nobody is told another."""
+    """The module that both sides import for a name: the one of that name, the only one they know."""
     usual = {"np": "numpy", "pd": "pandas"}.get(name, name)
     return usual if usual in sys.stdlib_module_names or usual != name else None
 

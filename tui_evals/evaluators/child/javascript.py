@@ -159,7 +159,7 @@ def run(job: dict[str, Any], seconds: float, memory: int) -> dict[str, Any]:
 
 
 def main() -> NoReturn:
-    """Say ready, and answer jobs until nobody sends any."""
+    """Say ready, and answer jobs until the input ends."""
     descriptor = int(sys.argv[1])
     channel = Channel(descriptor)
     options = json.loads(sys.argv[2])

@@ -70,7 +70,7 @@ _OWN_ONLY = {
     "sched_setattr": (314, 274),
 }
 # Calls denied for these values of their second argument: signals by way of a file, a terminal, and datagrams, which
-# unlike streams can be addressed to anybody.
+# unlike streams can be addressed to any process.
 _DENIED_SECOND = {
     "fcntl": ((72, 25), (8, 10, 15)),
     "ioctl": ((16, 29), (0x8901, 0x8902, 0x540E, 0x5412)),
@@ -130,7 +130,7 @@ def no_new_privileges() -> None:
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> None:
-    """From now on only these files can be read and written, no TCP is spoken and nobody outside is signalled."""
+    """From now on only these files can be read and written, no TCP is spoken and no outside process gets a signal."""
     version = landlock_version()
     handled = sum(rights for since, rights in _RIGHTS_SINCE.items() if since <= version)
     ruleset = _create_ruleset(handled, version, network=True)

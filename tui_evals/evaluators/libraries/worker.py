@@ -260,7 +260,7 @@ class _Worker:
         if not self._ready.done():
             self._ready.set_result(None)
         for loop, heard in waiting:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no caller waits
                 loop.call_soon_threadsafe(heard.put_nowait, None)
         self._folder.cleanup()
 
@@ -284,7 +284,7 @@ class _Worker:
         with self._lock:
             job = self._jobs.get(message["job"] if "ask" in message else message["done"])
         if job is not None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no caller waits
                 job[0].call_soon_threadsafe(job[1].put_nowait, message)
 
     def _end_of(self) -> _Ended:

@@ -130,7 +130,7 @@ def _case(evaluation: Data, path: Path, problems: list[Problem]) -> Case:
 
 
 def _join(document: Data, cases: Sequence[Case], problems: list[Problem]) -> None:
-    """Give the assertions that stand beside the evaluations to those they name."""
+    """Give the assertions that are next to the evaluations to those they name."""
     by_id: dict[str, Case] = {}
     for case in cases:
         name = case.evaluation.get("id")

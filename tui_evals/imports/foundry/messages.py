@@ -87,7 +87,7 @@ def _check_block(block: Mapping[str, Any], role: str, path: Path, problems: list
 
 
 def _modern(message: Mapping[str, Any]) -> Data:
-    """A message of the early API, whose content was text with its tool calls beside it, as it is written now."""
+    """A message of the early API, whose content was text with its tool calls next to it, as it is written now."""
     modern = dict(message)
     content = modern.get("content")
     role = modern.get("role")

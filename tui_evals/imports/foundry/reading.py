@@ -140,7 +140,7 @@ def _report_case(evaluation: Data, note: Data, losses: Losses, where: str) -> No
 
 
 def _report_kept(part: Data, model: type[Wire], losses: Losses, where: str) -> None:
-    """Note the fields nobody knows."""
+    """Note the unknown fields."""
     if more := sorted(set(part) - set(model.model_fields) - {ABSENT}):
         losses.changed(", ".join(more), where, f"no field that is known; {_KEPT}")
 

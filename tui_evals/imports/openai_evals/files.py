@@ -54,7 +54,7 @@ def read_entries(
 ) -> dict[str, RegistryEntry]:
     """All entries of one kind; DatasetError where a file or an entry cannot be used, or a name appears twice.
 
-    A file beside the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it. Of two
+    A file among the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it. Of two
     equal keys in a grading spec the last counts, as it does in the original, and `notes` tells.
     """
     entries: dict[str, RegistryEntry] = {}
@@ -186,7 +186,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class Args:
-    """The arguments of an entry, each taken once and checked; what nobody took is left out and said so."""
+    """The arguments of an entry, each taken once and checked; what was not used is reported as left out."""
 
     def __init__(self, entry: RegistryEntry) -> None:
         self.entry = entry
@@ -264,7 +264,7 @@ class Args:
         return dict(value or {})
 
     def rest(self) -> Losses:
-        """The report so far, with the arguments nobody took."""
+        """The report so far, with the unused arguments."""
         for name in self.left:
             self.losses.left_out(f"args.{name}", self.entry.where, "it has no meaning here")
         return self.losses

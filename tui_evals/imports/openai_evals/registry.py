@@ -144,7 +144,7 @@ class Registry:
         return sets
 
     def needs(self, name: str) -> Needs:
-        """What a run of an eval needs beside a target."""
+        """What a run of an eval needs besides a target."""
         return next(spec.needs for spec in self.find(name) if spec.name == name)
 
     def remarks(self) -> list[str]:

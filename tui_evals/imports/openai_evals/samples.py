@@ -244,7 +244,7 @@ def shuffled_as_there(count: int, seed: int) -> list[int]:
 
 
 def too_many(file: File, problems: Sequence[Problem]) -> DatasetError:
-    """The problems of a file, as many as anybody reads."""
+    """The first problems of a file."""
     if len(problems) > MOST_PROBLEMS:
         message = f"{len(problems) - MOST_PROBLEMS} more problems, from this line on"
         problems = [*problems[:MOST_PROBLEMS], Problem(message, line=problems[MOST_PROBLEMS].line)]

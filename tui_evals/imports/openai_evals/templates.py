@@ -25,7 +25,7 @@ _PAIRED = {"battle": {"input1": "completion1", "input2": "completion2"}}
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a run of an eval needs beside a target."""
+    """What a run of an eval needs besides a target."""
 
     judge: bool = False
     answers: int = 1
@@ -121,7 +121,7 @@ def _basic(
 
 
 def _inline(name: str) -> tuple[Mapping[str, Any], ...]:
-    """The samples of a class that holds them in its code, from a file beside this one."""
+    """The samples of a class that holds them in its code, from a file next to this one."""
     samples = load_yaml((files(__package__) / name).read_text(encoding="utf-8"))
     return tuple(samples) if isinstance(samples, list) else ()
 

@@ -334,7 +334,7 @@ def _left_out(spot: Spot, written: str, why: str) -> Judged:
 
 
 def _grader(provider: Any) -> str | None:
-    """The provider that grades texts: named alone, with its settings, or beside one for embeddings."""
+    """The provider that grades texts: named alone, with its settings, or with one for embeddings."""
     while isinstance(provider, dict):
         provider = provider.get("id") or provider.get("text")
     return provider if isinstance(provider, str) else None

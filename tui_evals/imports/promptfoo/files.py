@@ -1,4 +1,4 @@
-"""The files of a promptfoo configuration: values that know where they stand, and files beside it, never elsewhere."""
+"""The files of a promptfoo configuration: values that know where they stand, and files next to it, never elsewhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Source:
     value: Any
     line: Callable[[Path], int | None]
     folder: File | None = None
-    """Its folder, where it is a file beside the configuration: names in it may be meant from there."""
+    """Its folder, where it is a file next to the configuration: names in it may be meant from there."""
 
 
 @dataclass(frozen=True, slots=True)

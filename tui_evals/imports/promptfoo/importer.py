@@ -162,7 +162,7 @@ def read_config(
 ) -> tuple[Configuration, Losses]:
     """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed.
 
-    Its code becomes custom evaluators beside those that are `taken`.
+    Its code becomes custom evaluators next to those that are `taken`.
     """
     read = json_source if source.endswith(".json") else yaml_source
     return read_source(read(text, source), folder, version, taken)
@@ -540,7 +540,7 @@ def _prompt_under_test(prompts: Sequence[Prompt], written: Sequence[_PromptFile]
 
 
 def _prompt_files(prompts: Sequence[Prompt], file: Path, losses: Losses) -> list[_PromptFile]:
-    """The prompts as prompt files beside the dataset; one that no such file can hold is left out."""
+    """The prompts as prompt files next to the dataset; one that no such file can hold is left out."""
     texts = [prompty_text(prompt) for prompt in prompts]
     for number, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
         if text is None and (number or any(texts)):

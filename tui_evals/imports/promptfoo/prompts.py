@@ -177,7 +177,7 @@ class Provider:
     """Code that makes of its answers what is judged."""
 
     def section(self) -> dict[str, Any]:
-        """Its settings beside the model, as a section of the project's configuration holds them."""
+        """Its settings without the model, as a section of the project's configuration holds them."""
         if self.http is not None:
             return {"http": dict(self.http)}
         settings: dict[str, Any] = {"base_url": self.base_url, "api_key": self.api_key, "params": dict(self.params)}

@@ -258,7 +258,7 @@ class RecordedResult(About):
 
     @property
     def judged(self) -> bool:
-        """Whether anybody judged the answer."""
+        """Whether the answer was judged."""
         return bool(self.compliance or self.metrics)
 
 
@@ -531,7 +531,7 @@ def _is_report(file: Path) -> bool:
 
 
 def _inside(whole: Mapping[str, Any], where: str) -> dict[str, Piece]:
-    """The pieces of a saved context or report: files with their content win over what stands beside them."""
+    """The pieces of a saved context or report: files with their content win over other pieces."""
     files: dict[str, Piece] = {}
     beside: dict[str, Piece] = {}
     for key, value, file, known in _entries(whole):

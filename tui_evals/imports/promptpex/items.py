@@ -189,7 +189,7 @@ def _evals(artefacts: Artefacts) -> Iterator[About]:
 def document_of(
     artefacts: Artefacts, name: str, items: Sequence[Data], subject: Subject | None, evaluators: Mapping[str, Any]
 ) -> Data:
-    """The dataset as a document, its prompt left to be named by whoever knows where it lies."""
+    """The dataset as a document, without the name of its prompt, which the caller adds."""
     facts: Data = {"prompt": artefacts.name, "promptid": subject.id if subject is not None else None}
     facts |= {"intent": artefacts.text("intent"), "inputSpec": artefacts.text("input_spec")}
     facts |= {"rules": "\n".join(artefacts.lines("rules")), "inverseRules": "\n".join(artefacts.lines("inverse_rules"))}

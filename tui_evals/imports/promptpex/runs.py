@@ -1,4 +1,4 @@
-"""The recorded answers and verdicts of PromptPex as a recording, and its totals beside what was counted."""
+"""The recorded answers and verdicts of PromptPex as a recording, and its totals with what was counted."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ class Recording:
 
 
 def recording_of(rows: Sequence[RecordedResult], tests: Tests) -> Recording:
-    """The answers of models under test; a test that nobody knew yet is added to the tests."""
+    """The answers of models under test; an unknown test is added to the tests."""
     under_test = [row for row in rows if not row.isGroundtruth]
     named = [(tests.place_of(row), row.model or UNNAMED_MODEL, row) for row in under_test]
     kept = _once(named)

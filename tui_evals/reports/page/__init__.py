@@ -1,1 +1,1 @@
-"""What the page of a report says: plain values for its templates, which stand beside these modules."""
+"""What the page of a report says: plain values for its templates, which are next to these modules."""

@@ -234,7 +234,7 @@ def _cell_score(cell: Sequence[AnswerEntry]) -> float | None:
 
 
 def _words(answered: AnswerEntry) -> Iterator[str]:
-    """The filter words beside its status that find an answer."""
+    """The filter words besides its status that find an answer."""
     record = answered.record
     if answered.row.ending in ENDINGS:
         yield answered.row.ending

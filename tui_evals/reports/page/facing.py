@@ -84,7 +84,7 @@ class TestedLine:
     chance: str
     verdict: str
     direction: str
-    """better, worse, or nothing where it is not shown or nobody can tell."""
+    """better, worse, or nothing if it is not shown or unknown."""
 
 
 @dataclass(frozen=True, slots=True)

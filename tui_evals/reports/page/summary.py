@@ -170,7 +170,7 @@ class _ItemMeans:
 MOST = 500
 """Rows of a page: of a larger run those on which the columns disagree most."""
 OPEN = 40
-"""Rows up to which nobody has to open the section."""
+"""Rows up to which the section is open."""
 _CLASSES: Mapping[Tone, str] = {
     "ok": "pass",
     "bad": "fail",
@@ -331,7 +331,7 @@ class Summary:
     filters: Filters
     statuses: Mapping[str, int]
     words: Mapping[str, str]
-    """Filters beside those of the statuses that find something, each with what it means."""
+    """Filters besides those of the statuses that find something, each with what it means."""
 
 
 def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> Summary:

@@ -230,7 +230,7 @@ class AnswerBlock:
     """The way to the answer, where it took tools; the calls are in it."""
     scores: tuple[Score, ...]
     together: tuple[Score, ...]
-    """The scores of all answers to the same question, where they stand beside each of them."""
+    """The scores of all answers to the same question, if they are with each of them."""
     opinions: tuple[Opinion, ...]
     diagnostics: Text | None
 

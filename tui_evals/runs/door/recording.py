@@ -46,7 +46,7 @@ class ModelCall:
 
     @property
     def reply_digest(self) -> str:
-        """The same of its answer."""
+        """A digest of the answer, to find it in a later request."""
         assert self.answer is not None
         calls = [{"function": call} for call in self.answer.tool_calls]
         return _digest({"role": "assistant", "content": self.answer.text, "tool_calls": calls})

@@ -97,7 +97,7 @@ class Door:
         self.is_attributed = False
         """Whether a service has named the answer that a call of it was for."""
         self.ledger: Ledger
-        """Where calls are noted; whoever executes the run sets it."""
+        """Where calls are noted; the run's executor sets it."""
         self._use_cache = use_cache and behind.cacheable
         self._host = host
         self._run_token = secrets.token_hex(16)
@@ -223,7 +223,7 @@ class Door:
         return response
 
     def _attempt_of(self, request: web.Request) -> Attempt:
-        """The attempt that a request belongs to; LookupError says that nobody can tell."""
+        """The attempt that a request belongs to; LookupError if it cannot be found."""
         token = request.match_info["token"]
         if (own := self._attempts.get(token)) is not None:
             return own

@@ -103,7 +103,7 @@ class Sink(Ledger, Protocol):
         ...
 
     async def may_begin(self, answer: int) -> bool:
-        """The same for a conversation that has its place in flight, given by its first open answer."""
+        """Like `may_start`, for a conversation that is in flight, given by its first open answer."""
         ...
 
 

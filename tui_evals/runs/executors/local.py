@@ -89,7 +89,7 @@ class SharedEvaluators:
 
 
 SKIPPED = "turnSkipped", "Turn not attempted: preceding turn failed"
-"""What the record of a turn says that nobody was asked because the one before has no answer."""
+"""What the record of a turn says that was not asked because the turn before has no answer."""
 
 
 class LocalExecutor:
@@ -111,7 +111,7 @@ class LocalExecutor:
         """Work through the cells of each target at its own pace.
 
         The first reason to stop keeps all of them from beginning anything, and what is in flight is let finish. A
-        target that becomes unavailable keeps nobody but itself.
+        target that becomes unavailable stops no other.
         """
         feeders = [asyncio.create_task(self._feed(number, iterator)) for number, iterator in cells.items()]
         try:
@@ -263,7 +263,7 @@ class LocalExecutor:
         """The whole conversation with a simulated user."""
         priced = self._targets[cell.target]
         tools = tools_of_turn(self._plan.dataset, cell.item, cell.item.units[turn], priced.tools)
-        # Where nobody makes calls, the first that the model asks for are its answer.
+        # If calls are not made here, the first that the model asks for are its answer.
         approved = frozenset(map(defined_name, request.tools))
         asks = self._judges.ask_of(user.target)
         if asks is None:
@@ -286,7 +286,7 @@ class LocalExecutor:
         """What the cache has for a turn.
 
         A session belongs to the conversation it was given in. So one that has sessions is taken from the cache whole,
-        to its last turn, or else asked: nobody goes on with the session of an earlier run, nor leaves a turn out of it.
+        to its last turn, or else asked: a session of an earlier run is never continued, and no turn of it is left out.
         """
         if so_far.session is not None and not so_far.is_cached:
             return None
@@ -383,5 +383,5 @@ def unmade_record(problem: TemplateError) -> AnswerRecord:
 
 
 def failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: str | None = None) -> AnswerRecord:
-    """An answer that is none, and for which nobody was asked."""
+    """A missing answer for which no call was made."""
     return AnswerRecord(text=None, request=sent, code=code, message=message, traceback=traceback, attempts=0)

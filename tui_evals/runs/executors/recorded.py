@@ -1,4 +1,4 @@
-"""The executor of answers that are at hand: nobody is asked, so they are judged and committed a page at a time."""
+"""The executor of recorded answers: no call is made, so they are judged and committed a page at a time."""
 
 from __future__ import annotations
 

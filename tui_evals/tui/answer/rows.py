@@ -251,7 +251,7 @@ class AnswerView:
     whole: bool = False
     """Nothing is cut or left out, because it is read elsewhere."""
     fold: Fold | None = None
-    """How far the transcript is unfolded; None where nobody has said."""
+    """How far the transcript is unfolded; None by default."""
 
 
 def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> AnswerRows:

@@ -13,7 +13,7 @@ Fold = Literal["steps", "parts", "all"]
 FOLDS: tuple[Fold, ...] = ("steps", "parts", "all")
 """How far the tree is unfolded: to the steps, to a line for each part, or to all that was said."""
 _WHOLE = 400
-"""Lines up to which a transcript is shown whole as long as nobody folds it."""
+"""Lines up to which a transcript is shown whole unless folded."""
 _STYLES: Mapping[str, Style] = {
     "asked": "strong",
     "step": "accent",
@@ -43,7 +43,7 @@ def tree_rows(lines: Sequence[TranscriptLine], width: int, wanted: Fold | None =
 
 
 def _whole(line: TranscriptLine, width: int) -> list[Rows]:
-    """A line of a transcript with all its text; what a step took stands beside it, of others below."""
+    """A line of a transcript with all its text; the duration of a step is next to it, of others below."""
     beside = line.depth == 0
     note = f" · {line.note}" if line.note and beside else ""
     rows: list[Rows] = [paragraph(f"{line.text}{note}", width, _STYLES.get(line.kind, ""), 2 * line.depth)]

@@ -1,6 +1,6 @@
 """An evaluator of one's own written in place: rubric, expression, JavaScript or Python, with what it makes of answers.
 
-The box is above, recorded answers are below. What asks nobody is tried as soon as typing pauses; what runs code of
+The box is above, recorded answers are below. What makes no call is tried as soon as typing pauses; what runs code of
 the project or asks a judge is tried with ctrl+t.
 """
 
@@ -47,7 +47,7 @@ from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
 _PAUSE = 0.4
-"""Seconds without a key after which what asks nobody is tried."""
+"""Seconds without a key after which what makes no call is tried."""
 _MOST, _MOST_ASKED = 50, 5
 """Recorded answers that are judged: in all, and where each of them is a question to a judge."""
 _NOTHING_RECORDED = "No answers are recorded yet. Run the dataset (r), or give an item a response."
@@ -63,7 +63,7 @@ class NewKind:
     option: str = ""
     suffix: str = ".txt"
     live: bool = False
-    """Whether trying it asks nobody, so that it is tried as you type."""
+    """Whether trying it makes no call, so that it is tried as you type."""
     asks: bool = False
     """Whether each answer is a question to a judge."""
 

@@ -120,7 +120,7 @@ class FailureView:
         return made
 
     def _green_rows(self, failures: FailureMap, width: int) -> Rows:
-        """That nothing failed, and what deserves a look all the same."""
+        """Rows that say nothing failed, with the answers that deserve a look."""
         made = [row((headline(failures), "pass")), Row()]
         if self._highlights:
             cells = [("", "", "item", ""), *(one.cells for one in self._highlights)]

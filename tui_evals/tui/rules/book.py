@@ -128,7 +128,7 @@ def add_tallies(tallies: Iterable[VerdictTally]) -> VerdictTally:
 
 @dataclass(frozen=True, slots=True)
 class VerdictBoard:
-    """The verdicts beside the rules and tests of a sheet."""
+    """The verdicts next to the rules and tests of a sheet."""
 
     targets: tuple[str, ...] = ()
     by_row: Mapping[object, tuple[VerdictTally, ...]] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class VerdictBoard:
 
 
 def verdict_board(sheet: RuleSheet, rates: CollectedVerdicts) -> VerdictBoard:
-    """Put the verdicts beside the rules; for a thread."""
+    """Put the verdicts next to the rules; for a thread."""
     targets = tuple(rates.by_target)
     columns = [rates.by_target[target] for target in targets]
     tests = {
@@ -162,10 +162,10 @@ def verdict_board(sheet: RuleSheet, rates: CollectedVerdicts) -> VerdictBoard:
 
 _NUMBER, _COUNT = 5, 7
 _LEAST = 24  # columns a rule needs before there is room for a rate
-_LEAST_TEXT = 12  # columns of its text beside what stands before it
+_LEAST_TEXT = 12  # columns of its text after what is before it
 _WIDEST = 18
 _STATUS = 9
-_EXPECTED = 60  # columns from which what is expected stands beside what is asked
+_EXPECTED = 60  # columns from which what is expected is next to what is asked
 _GROUPS = {BASELINE: "baseline tests, made without rules", LOOSE: "tests of no rule"}
 _GROUNDED: Mapping[str, tuple[str, Style, str]] = {
     "ok": ("✓", "pass", "the prompt says so"),
@@ -416,7 +416,7 @@ class Rulebook:
 
     @property
     def differs(self) -> bool:
-        """Whether the files beside the dataset hold other rules than it does."""
+        """Whether the files next to the dataset hold other rules than it does."""
         return self.origin.texts is not None and self.origin.texts != self.sheet.texts
 
     @property
@@ -431,7 +431,7 @@ class Rulebook:
         return (id(editing), editing.version, editing.document.digest, self._touched) if editing else None
 
     def touch(self) -> None:
-        """The files beside the dataset have changed."""
+        """The files next to the dataset have changed."""
         self._touched += 1
         self.soon()
 

@@ -1,4 +1,4 @@
-"""The rules of a dataset with the tests of each: read, filtered, edited, and written to the files beside it."""
+"""The rules of a dataset with the tests of each: read, filtered, edited, and written to the files next to it."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class RuleFiles:
 
 
 def read_rule_files(file: Path) -> RuleFiles:
-    """What lies beside a dataset; for a thread."""
+    """The rule files next to a dataset; for a thread."""
     folder = GenerationFolder(file.parent)
     try:
         record = folder.record
@@ -291,7 +291,7 @@ def as_one_line(text: str) -> str:
 
 
 def plain_inverse(rule: str) -> str:
-    """An inverse rule to begin with, where nobody has written one."""
+    """An inverse rule to begin with, if none is written."""
     return f"The output breaks this rule: {rule}"
 
 
@@ -391,7 +391,7 @@ def deletion_words(tests: int) -> str:
 
 
 def write_files(folder: Path, before: RuleTexts, after: RuleTexts, most: int | None) -> None:
-    """Have the files beside a dataset hold the same rules; CannotSave or UnreadableFile says why they cannot."""
+    """Write the rules of a dataset to the files next to it; CannotSave or UnreadableFile says why they cannot."""
     place = GenerationFolder(folder)
     _rewrite_tests(place, before, after, most)
     for name, old, new in zip(FILES, before, after, strict=True):

@@ -133,7 +133,7 @@ def news_lines(making: Making | None, book: Rulebook) -> list[tuple[str, Style]]
     return lines
 
 
-_BESIDE = 120  # columns from which a rule in full stands beside the list
+_BESIDE = 120  # columns from which a rule in full is next to the list
 _TICK = 1.0
 
 _CSS = """
@@ -195,7 +195,7 @@ class RulesView(FeatureScreen):
         self.set_interval(_TICK, self._tick)
 
     def on_screen_resume(self) -> None:
-        """Whoever comes back sees the rules as they are now."""
+        """Show the rules as they are now."""
         self.set_class(self.app.size.width >= _BESIDE, "beside")
         if self.focused is None:
             give_keys(self.rules)
@@ -205,7 +205,7 @@ class RulesView(FeatureScreen):
         self.refresh_all()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room."""
+        """Side by side if there is room."""
         self.set_class(event.size.width >= _BESIDE, "beside")
 
     def _tick(self) -> None:
@@ -447,7 +447,7 @@ async def apply_rules(screen: RulesView, after: RuleTexts, what: str, says: str,
 
 
 async def files_agree(screen: RulesView) -> bool:
-    """Whether the files beside the dataset hold its rules; where they do not, ask which ones count."""
+    """Whether the files next to the dataset hold its rules; where they do not, ask which ones count."""
     book = screen.book
     await book.settled()
     files, own = book.origin.texts, book.sheet.texts

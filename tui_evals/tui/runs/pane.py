@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class RunEdit(NamedTuple):
-    """A change of a run that somebody wants."""
+    """A change of a run that the user asked for."""
 
     step: Callable[[Writer], None]
     says: str
@@ -143,7 +143,7 @@ def _drops_shown(database: Path, run: RunRow) -> str:
 
 
 async def carry_out(app: App[Any], writer: StoreWriter, run: RunRow, asking: AskEdit) -> StatusMessage | None:
-    """Ask for a change and write it; what is to be said then, or None when nobody wants it any more."""
+    """Ask for a change and write it; what is to be said then, or None if it was cancelled."""
     edit = await asking(app, run)
     if edit is None:
         return None
@@ -195,7 +195,7 @@ def runs_to_compare(
 
 
 _MOST = 300
-"""Answers that are listed; of more than that nobody reads on without another word."""
+"""Most answers that are listed."""
 
 Found = tuple[AnswerRow, RunRow]
 
@@ -271,7 +271,7 @@ class RunListLoader:
             self._widget.run_worker(self._load(), group="runs", name="loading the runs", exit_on_error=False)
 
     def soon(self) -> None:
-        """Load when the last time is long enough ago; nothing is loaded for a widget that nobody sees."""
+        """Load when the last time is long enough ago; nothing is loaded for a hidden widget."""
         self._missed = not self._widget.display
         if self._timer is None and not self._missed:
             wait = max(self._last + _PACE - time.monotonic(), 0.001)

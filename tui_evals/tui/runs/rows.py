@@ -39,7 +39,7 @@ class ListedRun:
     dataset: str = ""
     """The name by which its dataset has a baseline."""
     baseline: bool = False
-    """Somebody chose it to measure the other runs of its dataset against."""
+    """It is the baseline of its dataset."""
     rates: tuple[float, ...] = ()
     """The pass rate of each prompt and target that has one."""
     partial: bool = False
@@ -57,7 +57,7 @@ class ListedRun:
 
     @property
     def live(self) -> bool:
-        """Whether somebody is executing it."""
+        """Whether a process is executing it."""
         return self.run.status in LIVE
 
     @property
@@ -179,7 +179,7 @@ def choose_runs(
     parent: RunRow | None,
     others: Iterable[RunRow],
 ) -> ChosenRuns | None:
-    """The marked runs, the one here beside a single marked one, or else beside what a run alone is compared with."""
+    """The marked runs; with a single mark this run too, without marks this run and its partner."""
     if len(marked) > 1:
         return ChosenRuns(_in_order(marked), f"the {len(marked)} marked runs")
     if here is None:
@@ -199,7 +199,7 @@ def _in_order(runs: Sequence[RunRow]) -> tuple[RunRow, ...]:
 
 
 BASELINE = "⚑ baseline"
-"""What stands beside the run that the others of its dataset are measured against."""
+"""The sign next to the baseline of a dataset."""
 
 TREND = "trend"
 """The key of the line that opens how the runs of the dataset did."""
@@ -209,7 +209,7 @@ _REASON = 16
 """Cells from which something can be read of why a run stopped."""
 _MARKS = 2
 _MOST = 200
-"""Cells beyond which nobody measures."""
+"""Cells beyond which the width is not measured."""
 
 
 def runs_by_suite(listed: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:

@@ -66,10 +66,10 @@ class RunOrder:
     parent: str | None = None
     """The run whose failures are asked again."""
     offered: Mapping[str, TargetConfig] = field(default_factory=dict)
-    """The targets that the form offered, by the word for each: they come from a file, and nobody typed them."""
+    """The targets that the form offered, by the word for each: they come from a file and were not typed."""
 
     def request(self, root: Path) -> RunRequest:
-        """The same as every face says it."""
+        """The run that the form describes, as a request of any face."""
         values = self.values
         judge = values.get("judge")
         targets = (*values.get("targets", ()), *_split(values.get("other targets")))
@@ -202,7 +202,7 @@ class RunForm(Form):
         self.run_worker(self._price(), group="price", exclusive=True, exit_on_error=False)
 
     def action_take(self) -> None:
-        """Start it, unless nobody knows yet what it costs."""
+        """Start it, unless the cost is not known yet."""
         if self._take_line() and not self._priced and not self._faults(self.values):
             self.say("what it costs is still being worked out; nothing is started before you can see it")
         else:
@@ -364,12 +364,12 @@ def _targets(values: Mapping[str, Any]) -> list[str]:
 
 
 def _named(values: Mapping[str, Any]) -> list[str]:
-    """The same with the word for the judge."""
+    """The targets with the word for the judge."""
     return [word for word in (*_targets(values), values.get("judge")) if isinstance(word, str)]
 
 
 def offered_targets(words: Iterable[str], settings: Settings) -> dict[str, TargetConfig]:
-    """The targets that a form offers before anybody types: from the settings, a stored run, or the form of before."""
+    """The targets that a form offers before the user types: from the settings, a stored run, or the form of before."""
     found: dict[str, TargetConfig] = {}
     for word in words:
         if word not in settings.words | settings.targets.keys():
@@ -420,7 +420,7 @@ async def _execute_apart(
 
 
 async def _approved(app: Desk, work: PreparedRun | Job) -> bool:
-    """Whether somebody agrees to what a run would do."""
+    """Whether the user allows what a run would do."""
     missing = await asyncio.to_thread(work.missing_permissions)
     if not await approve(app, missing, work.project.root):
         app.tell(NOT_AGREED, "warn")

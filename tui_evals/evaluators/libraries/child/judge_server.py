@@ -1,7 +1,7 @@
 """A model behind OpenAI's protocol on the loopback, for libraries that know no other: our judge answers.
 
 Chat completions, responses and embeddings become questions to the parent process, which has the judge with its
-budget, cache, retries and record. A request shows a token that nobody else knows, and behind it the number of the job
+budget, cache, retries and record. A request shows a token only we know, and behind it the number of the job
 it is for. Tools are a form of reply here: the judge is asked for JSON that becomes the call.
 """
 
@@ -308,6 +308,6 @@ def _handler(judge_server: JudgeServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.flush()
 
         def log_message(self, format: str, *arguments: Any) -> None:
-            """Nobody reads it."""
+            """Drop the log line."""
 
     return Handler

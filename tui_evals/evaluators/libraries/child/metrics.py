@@ -451,7 +451,7 @@ def _azure_inputs(metric: Any) -> list[str]:
 
 
 def _of_mapping(done: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
-    """The figure that is wanted of a result with several, or the first, and what is said beside it."""
+    """The figure that is wanted of a result with several, or the first, and what is said about it."""
     figures = {
         name: value
         for name, value in done.items()

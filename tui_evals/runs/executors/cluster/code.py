@@ -150,7 +150,7 @@ def write_files(code: VerifiedFiles, folder: Path) -> Path:
 
 
 def _write_in_one_step(code: VerifiedFiles, place: Path, folder: Path) -> None:
-    """Write files beside their place and move them there in one step, or else clear what lies there wrongly."""
+    """Write files next to their place and move them there in one step, or else clear what lies there wrongly."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as name:
         draft = Path(name) / "new"
         draft.mkdir(mode=0o700)

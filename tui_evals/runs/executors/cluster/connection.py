@@ -114,7 +114,7 @@ SETTINGS = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-"""A cluster of our own goes without profiles, graphics cards, and web pages that anybody may read."""
+"""A cluster of our own goes without profiles, graphics cards, and public web pages."""
 
 
 @asynccontextmanager

@@ -324,7 +324,7 @@ class ClusterExecutor:
                 await asyncio.sleep(_SHOW_SECONDS if self._threads else _TICK_SECONDS)
 
     async def _follow_heartbeats(self) -> None:
-        """Learn from the scheduler who froze before saying a word, and who is back when nobody else is left."""
+        """Learn from the scheduler who froze before saying a word, and who is back when no other is left."""
         spoken = {worker.address for worker in self._distributor.workers.values()}
         unsure = {address for address in self._threads if address not in spoken or not self._answering}
         if not self._silent and not (unsure and self._unclaimed()):
@@ -423,14 +423,14 @@ class ClusterPlace:
     environment: Mapping[str, str]
     root: Path
     metrics: Path | None
-    """The folder of the prompt under test, beside which metrics lie."""
+    """The folder of the prompt under test, which has metrics next to it."""
     trusting: bool
     files: Path | None = None
     """The folder of the dataset, whose files go along with questions."""
 
 
 def _agreed(config: TargetConfig) -> TargetConfig:
-    """A target as workers open it: the yes to it was asked for here, and they ask nobody."""
+    """A target as workers open it: permission was asked for here; workers do not ask."""
     return replace(config, where="")
 
 

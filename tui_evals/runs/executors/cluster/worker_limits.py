@@ -29,7 +29,7 @@ class Turnstile:
         return len(self._waiting)
 
     async def enter(self) -> None:
-        """Wait for a turn; WaitCut when nobody may wait for one any more."""
+        """Wait for a turn; WaitCut when waiting is over."""
         if not self._waiting and self._may():
             self._take(1)
             return
@@ -47,7 +47,7 @@ class Turnstile:
             raise
 
     def shut(self) -> None:
-        """Send away those that wait, and whoever would have to from now on."""
+        """Cancel all current and later waits."""
         self._shut = True
         for turn in self._waiting:
             if not turn.done():

@@ -325,7 +325,7 @@ class WorkerSession:
     def _open(self, order: Order) -> None:
         if self._run.done():
             return
-        environment = Variables({}, {**os.environ, **order.environment}, trusting=True)  # whoever drives it was asked
+        environment = Variables({}, {**os.environ, **order.environment}, trusting=True)  # the driver was asked
         sent = [environment.get(name, "") for config in order.targets for name in config.header_variables]
         self._secrets = spellings([*secrets_of(environment), *order.environment.values(), *sent])
         budget = self._budget = BudgetLease(order.budget, self.outbox.nudge)
@@ -392,7 +392,7 @@ class ShardSink:
         return not self.stopping
 
     async def may_begin(self, answer: int) -> bool:
-        """The same for a conversation that has its place; once begun it is not given back."""
+        """Like `may_start`, for a conversation in flight; once begun it is not given back."""
         if not await self.may_start():
             return False
         self._shard.begun.add(answer)
@@ -445,7 +445,7 @@ _HELLO_SECONDS = 3.0
 ORPHANED_SECONDS = 120.0
 """Seconds without a message after which the driver is taken for dead."""
 _FORGOTTEN_SECONDS = 5.0
-"""The same where the scheduler has forgotten the tasks, which it does when the driver's connection is gone."""
+"""`ORPHANED_SECONDS` when the scheduler has forgotten the tasks, as it does without the driver's connection."""
 
 _sessions: dict[str, WorkerSession] = {}
 _session_tasks: set[asyncio.Task[None]] = set()
