@@ -274,7 +274,7 @@ def test_commands_are_taken_back_and_done_again_one_after_the_other(shell, file)
     told = json.loads(ok(shell("dataset", "redo", file, "--json")))
     assert told == {"file": "d.json", "what": "item add 4", "undone": False, "left": 2}
     ok(shell("item", "set", file, 1, "notes=y"))
-    assert refused(shell("dataset", "redo", file), "nothing to do again")
+    assert refused(shell("dataset", "redo", file), "nothing to redo")
     steps = json.loads(ok(shell("dataset", "history", file, "--json")))["steps"]
     assert [step["what"] for step in steps] == ["item add 4", "item set 1 (A) notes"]
 

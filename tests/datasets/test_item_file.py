@@ -49,7 +49,7 @@ def test_each_item_has_its_name_above_it_and_the_file_says_how_to_write():
     lines = write_items([("item 1 of 2 · A\nB", {"prompt": "x"}), ("item 2 of 2", {"turns": [{"prompt": "y"}]})]).split(
         "\n"
     )
-    assert lines[0].startswith("# Save and leave the editor") and "|" in lines[0]
+    assert lines[0].startswith("# Save and quit the editor") and "|" in lines[0]
     assert lines[2:] == ["--- # item 1 of 2 · A⏎B", "prompt: x", "--- # item 2 of 2", "turns:", "  - prompt: y", ""]
 
 

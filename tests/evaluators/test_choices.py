@@ -166,7 +166,7 @@ def test_choice_strings(spec: Any, n: int, expected: tuple[str, ...]) -> None:
 
 @each_row("choice", ["N/A", "a.", "", " ", "a\nb", "__invalid__"])
 def test_choices_that_could_not_be_read_are_refused(choice: str) -> None:
-    with pytest.raises(ChoiceError, match="cannot be told from a reply"):
+    with pytest.raises(ChoiceError, match="cannot be found in a reply"):
         choice_strings([choice])
 
 

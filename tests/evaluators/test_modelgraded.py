@@ -555,7 +555,7 @@ def test_the_judge_one_names_is_asked() -> None:
         ({**INLINE, "prompt": [{"role": "judge", "content": "x"}]}, "role"),
         ({**INLINE, "choice_strings": []}, "not a list of different ones"),
         ({**INLINE, "choice_strings": "AA"}, "not a list of different ones"),
-        ({**INLINE, "choice_strings": ["N/A"]}, "cannot be told from a reply"),
+        ({**INLINE, "choice_strings": ["N/A"]}, "cannot be found in a reply"),
         ({**INLINE, "choice_scores": {"Yes": 1}}, 'gives no score for "No" or "Unsure"'),
         ({**INLINE, "choice_scores": "from_strings"}, "is not a number"),
         ({**INLINE, "choice_scores": SCORES, "passing": ["Yes"], "threshold": 1.0}, "not both"),

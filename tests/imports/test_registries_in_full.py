@@ -103,9 +103,7 @@ def test_questions_that_would_be_fetched_come_from_a_file(shell, project, server
 def test_a_grading_spec_of_the_registry_is_never_swapped(shell, project):
     own = registry(project, GRADED, '{"input": "a"}\n', "fact:\n  prompt: [\n")
     done = shell("registry", own)
-    assert (
-        "0 of 1 evals run here" in done.out and "its grading spec fact is in a file that cannot be read" in done.out
-    )
+    assert "0 of 1 evals run here" in done.out and "its grading spec fact is in a file that cannot be read" in done.out
     twice = "fact:\n  prompt: one\n  prompt: 'two {completion}'\n  choice_strings: AB\n"
     (own / "modelgraded" / "m.yaml").write_text(twice)
     done = shell("registry", own)

@@ -143,7 +143,7 @@ def test_a_matrix_asks_every_combination_and_leaves_the_file_as_it_is(project, s
     [
         ({"matrix": {"a": []}}, "must hold at least one entry"),
         ({"matrix": {"a": "b"}}, "must be a list"),
-        ({"matrix": {"a": [1]}, "variables": {"a": 2}}, "'a' stands in variables too"),
+        ({"matrix": {"a": [1]}, "variables": {"a": 2}}, "'a' is in variables too"),
         ({"matrix": {"a": list(range(40)), "b": list(range(40))}}, "makes 1,600 items of one"),
     ],
 )

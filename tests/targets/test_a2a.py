@@ -135,7 +135,7 @@ async def test_a_key_is_sent_as_the_card_asks_for_it(origin, name, header):
             ConfigurationError,
             r'asked at http://agent\.invalid/elsewhere/; nothing was sent there.* base_url = "http',
         ),
-        ("nowhere", TargetError, "answered 404: .*below which its card stands"),
+        ("nowhere", TargetError, "answered 404: .*whose card is at"),
         ("moved", TargetError, r"redirects to http://agent\.invalid/card\.json"),
         ("page", TargetError, "answered what is not an answer of the Agent2Agent protocol"),
         ("nested", TargetError, "answered what is not an answer of the Agent2Agent protocol"),

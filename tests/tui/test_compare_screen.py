@@ -168,7 +168,7 @@ async def test_all_that_a_filter_can_say_is_read_beside_it_and_a_kind_it_names_i
         await pilot.press(*"kind:new zzz", "enter")
         await until(pilot, lambda: text_of(app.screen.list.lines.rows)[0] == "No answer matches “kind:new zzz”.")
         await pilot.press("f")
-        await until(pilot, lambda: "fits “kind:new zzz” and is “fixed”." in text_of(app.screen.list.lines.rows)[0])
+        await until(pilot, lambda: "matches “kind:new zzz” and is “fixed”." in text_of(app.screen.list.lines.rows)[0])
 
 
 async def test_a_second_escape_forgets_a_filter_that_is_still_coming_back(path, monkeypatch):

@@ -824,7 +824,7 @@ async def test_the_details_of_a_score_are_lines_and_those_that_say_nothing_are_l
 
 async def test_a_long_question_stands_above_its_answer_in_three_lines(tmp_path):
     project = Project(tmp_path, document({"testId": "long", "prompt": "word " * 500, "expected_response": "x"}))
-    assert project.text(0, 60).count("word") < 60 and "stands below" not in project.text(0, 60)
+    assert project.text(0, 60).count("word") < 60 and "full text is below" not in project.text(0, 60)
     await project.answer(0, answered("y", request={"messages": [{"role": "user", "content": "word " * 500}]}))
     lines = project.text(0, 60).split("\n")
     start = next(number for number, line in enumerate(lines) if line.startswith("asked  word"))
@@ -872,8 +872,8 @@ async def test_what_a_pager_or_a_copy_is_given_is_never_cut(tmp_path):
     text = "\n".join([*lines[:20], "another line", *lines[21:]])
     await project.answer(0, answered(text), judged("Includes", 0.0, reason=reason))
     shown, whole = (project.text(0, layout="unified", whole=one) for one in (False, True))
-    assert "lines alike" in shown and "all of it stands below" in shown
-    assert "lines alike" not in whole and "stands below" not in whole and "…" not in whole
+    assert "lines alike" in shown and "the full text is below" in shown
+    assert "lines alike" not in whole and "full text is below" not in whole and "…" not in whole
     assert whole.count("why?") >= 400 and all(line in whole for line in lines)
     assert whole.split("demo")[0].replace("\n", " ").count("because") == 90
     copied = copyable_parts(project.case(0))["diff"].text

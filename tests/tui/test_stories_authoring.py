@@ -52,7 +52,7 @@ async def test_an_empty_folder_teaches_five_keys_and_the_first_leads_to_a_saved_
         assert "o open" in footer
         await person.press("ctrl+n", "enter")
         await person.sees("2 Item")
-        assert "3 says who judges" in person.screen()
+        assert "3: the evaluators" in person.screen()
         await person.press("enter")
         await person.type("What is new?")
         await person.press("escape", "1")

@@ -38,7 +38,7 @@ async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_datas
     old = folder.parent / f"{folder.name}-old"
     shutil.copytree(TESTS / "promptfoo", old)
     async with at_the_workbench(folder, size=(160, 50)) as person:
-        assert "O imports the tests" in person.screen()
+        assert "O imports your tests" in person.screen()
         await person.press("colon")
         await person.type("workbench: import")
         await person.press("enter")

@@ -101,7 +101,7 @@ def test_a_wrong_sample_is_named_with_its_line_and_field(tmp_path: Path, kind: s
         ("mine:\n  choice_strings: AB\n", "", "m.yaml:1: mine: prompt is missing"),
         ("mine:\n  prompt: x\n  choice_strings: AB\n  input_outputs: [a]\n", "", "m.yaml:4: mine.input_outputs: must"),
         ("mine:\n  id: yours\n", "", "m.yaml:2: mine.id: 'mine' stands for 'yours', and there is no such"),
-        ("mine:\n  prompt: x\n  choice_strings: 'A,'\n", "", "cannot be told from a reply"),
+        ("mine:\n  prompt: x\n  choice_strings: 'A,'\n", "", "cannot be found in a reply"),
         ("yours:\n  prompt: x\n  choice_strings: AB\n", "", "there is no grading spec 'mine'"),
         (
             "mine:\n  prompt: x\n  choice_strings: AB\n",
