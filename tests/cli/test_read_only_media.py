@@ -76,7 +76,7 @@ def test_a_store_on_read_only_media_is_read_by_every_command_that_reads(shell, m
         ("db", "vacuum"),
     ):
         done = shell(*words)
-        assert done.code in (1, 2, 3) and "can only be read: the file system" in done.err, (words, done)
+        assert done.code in (1, 2, 3) and "can only be read: its file system" in done.err, (words, done)
     done = shell("export", "last")
     assert done.code == 1 and "Read-only file system" in done.err and "-o names another place" in done.err
     assert set(os.listdir(medium / ".evals")) == {"evals.db", "evals.db.lock"}

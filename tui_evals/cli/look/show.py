@@ -427,7 +427,7 @@ def repeat_notes(run: RunRow, repeats: Repeats) -> list[str]:
         )
     if len(repeats.passes) < 2 and run.config.get("judge"):
         notes.append(
-            "the answers were judged once, so noise of the judge and of the model cannot be separated; "
+            "the answers were judged once, so judge noise and model noise cannot be separated; "
             f"`tui-evals rescore {run.key} --no-cache` judges them again, and its scores count from then on"
         )
     return notes
