@@ -194,7 +194,7 @@ LEFT_OUT = {
     "{type: similar, value: x, transform: output.trim()}": "cannot judge what a transform makes of the answer",
     "{type: python, value: 'True', transform: output.trim()}": "a transform makes of the answer",
     "{type: contains, value: '{{other}}'}": "uses {{ other }}, which has no value",
-    "{type: contains, value: '{{name | reverse}}'}": "its template",
+    "{type: contains, value: '{{name | center}}'}": "its template",
     "{type: regex, value: 'a**'}": "the pattern is not valid",
     "{type: llm-rubric, value: {a: b}}": "its rubric is not plain text",
     "{type: assert-set, threshold: 0.5, assert: [{type: similar, value: x}]}": "cannot be in a group",
@@ -448,14 +448,8 @@ BROKEN = {
     "prompts: a b\ntests:\n- vars: 3\n": "c.yaml:3: tests[0].vars: must be text, not a number",
     "prompts: a b\ntests:\n- assert: {type: x}\n": "c.yaml:3: tests[0].assert: must be a list, not a mapping",
     "prompts: a b\ntests:\n- assert:\n  - value: x\n": "c.yaml:4: tests[0].assert[0]: type is missing",
-    "prompts: a b\ntests:\n- assert:\n  - type: contains\n    value: [a]\n": "c.yaml:4: tests[0].assert[0]: value of",
-    "prompts: a b\ntests:\n- assert:\n  - type: contains-all\n    value: {a: b}\n": "must be a list of texts, not a",
-    "prompts: a b\ntests:\n- assert:\n  - type: cost\n    threshold: low\n": (
-        "c.yaml:5: tests[0].assert[0].threshold: must be a number, not text"
-    ),
     "prompts: a b\ntests:\n- assert:\n  - type: is-json\n    weight: -1\n": "c.yaml:5: tests[0].assert[0].weight: must",
     "prompts: a b\ntests:\n- options: [a]\n": "c.yaml:3: tests[0].options: must be a mapping, not a list",
-    "prompts: a b\ntests:\n- assert:\n  - {type: word-count, value: {}}\n": "value of word-count must be a whole",
     "prompts: a b\ntests:\n- threshold: 2\n": "c.yaml:3: tests[0].threshold: must be at most 1, not 2",
     "prompts: a b\ntests:\n- metadata:\n    tui_evals: {test: x}\n": "c.yaml:4: tests[0].metadata.tui_evals.test: ",
     "prompts: a b\ntests: []\n": "c.yaml:1: the configuration holds no test",
@@ -476,6 +470,59 @@ def test_what_is_malformed_is_said_with_file_line_and_field(text: str, tmp_path:
     assert str(caught.value).startswith("c.yaml:")
 
 
+UNUSABLE = {
+    "{type: contains, value: [a]}": "contains (value of contains must be text or a number, not a list)",
+    "{type: contains-all, value: {a: b}}": "contains-all (value of contains-all must be a list of texts, not a ",
+    "{type: cost, threshold: low}": "cost (must be a number, not text)",
+    "{type: word-count, value: {}}": "word-count (value of word-count must be a whole number, or hold min or max)",
+    "{type: equals}": "equals (value of equals must be text or a number, not nothing)",
+    "{type: is-json, value: 'file://gone.json'}": "is-json (there is no file 'file://gone.json' in the folder of the",
+    "{type: javascript, value: 'file://../out.js'}": "javascript ('../out.js' is outside the folder",
+}
+"""Assertions that cannot be evaluated there either, with what is said of them."""
+
+
+@pytest.mark.parametrize("assertion", UNUSABLE)
+def test_an_assertion_that_cannot_be_used_is_left_out_alone(assertion: str, tmp_path: Path) -> None:
+    config = f"prompts: a b\ntests:\n- assert:\n  - {assertion}\n  - {{type: contains, value: x}}\n"
+    found, losses = read(config, tmp_path)
+    assert list(found.data["items"][0]["evaluators"].values())[1] == {"values": ["x"]}
+    (said,) = losses.of("left out")
+    assert str(said).startswith(f"c.yaml:4: left out: {UNUSABLE[assertion]}")
+
+
+def test_a_date_without_quotes_is_text_here_and_said_to_be_none_there(tmp_path: Path) -> None:
+    (tmp_path / "more.yaml").write_text("- vars:\n    day: 2024-05-06\n", encoding="utf-8")
+    config = (
+        "prompts: 'On {{day}}'\ndefaultTest:\n  vars: {day: 2024-01-02T10:00:00Z}\n"
+        "tests: ['file://more.yaml', {vars: {day: '2024-07-08'}}, {vars: {day: 24-01-02}}]\n"
+    )
+    found, losses = read(config, tmp_path)
+    days = [item["variables"]["day"] for item in found.data["items"]]
+    assert days == ["2024-05-06", "2024-07-08", "24-01-02"]
+    why = "promptfoo reads a date without quotes as a point in time, not as this text. Put quotes around it"
+    assert [(loss.what, loss.where, loss.why) for loss in losses.of("changed")][:2] == [
+        ("2024-01-02T10:00:00Z", "c.yaml:3", why),
+        ("2024-05-06", "more.yaml:2", why),
+    ]
+
+
+def test_a_macro_is_named_where_it_leaves_out_its_prompt_variable_or_assertion() -> None:
+    macro = "{% macro twice(x) %}{{ x }}{{ x }}{% endmacro %}{{ twice('a') }}"
+    found, losses = read(
+        f'prompts: ["{macro}", "Say {{{{word}}}}"]\n'
+        f'tests: [{{vars: {{word: "{macro}"}}, assert: [{{type: equals, value: "{macro}"}}]}}]\n'
+    )
+    assert [prompt.name for prompt in found.prompts] == ["Say {{word}}"]
+    assert found.data["items"][0]["evaluators"]["equals"]["type"] == "LeftOut"
+    told = [line.partition("c.yaml:")[2] for line in losses.sentences() if "'Macro'" in line]
+    assert [line.split(" (")[0] for line in told] == [
+        "1: left out: the prompt {% macro twice(x) %}{{ x }}{{ x }}{% en…",
+        "2: left out: equals",
+        "2: changed: the variable word",
+    ]
+
+
 BROKEN_FILES = {
     "t.csv": ("a,a\n", "t.csv:1: the header must name each column"),
     "u.csv": ("a,b\n1,2,3\n", "u.csv:2: the row has 3 cells but the header has 2"),
@@ -486,7 +533,6 @@ BROKEN_FILES = {
     "t.jsonl": ('{"vars": {}}\n{"vars"\n', "t.jsonl:2: not valid JSON"),
     "t.yaml": ("- vars: {a: 1}\n- 7\n", "t.yaml:2: [1]: must be a mapping, not a number"),
     "t.txt": ("x", "t.txt: is no file that can be read here"),
-    "u.yaml": ("- assert:\n  - type: equals\n", "u.yaml:2: [0].assert[0]: value of equals must be text"),
 }
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from jinja2 import Template, nodes
@@ -120,8 +121,29 @@ def _tojson(meter: Meter, value: object, indent: int = 0) -> str:
     return "".join(parts)
 
 
+def _sort(meter: Meter, value: Any, reverse: bool = False, case_sensitive: bool = False) -> list[Any]:
+    """The values in order; texts without regard to case, as Jinja and Nunjucks have it."""
+    fold = (lambda part: part) if case_sensitive else (lambda part: part.lower() if isinstance(part, str) else part)
+    return sorted(_list_items(meter, value), key=fold, reverse=reverse)
+
+
+def _truncate(meter: Meter, value: object, length: int = 255, killwords: bool = False, end: str = "...") -> str:
+    """The beginning of a long text, up to a space unless words may be cut."""
+    text = str(value)
+    if len(text) <= length:
+        return text
+    space = -1 if killwords else text.rfind(" ", 0, length + 1)
+    return text[: length if space == -1 else space] + end
+
+
+def _reverse(meter: Meter, value: Any) -> Any:
+    parts = _list_items(meter, value)[::-1]
+    return "".join(parts) if isinstance(value, str) else parts
+
+
 _FILTERS: dict[str, Callable[..., object]] = {
     "abs": lambda meter, value: abs(value),
+    "capitalize": lambda meter, value: str(value).capitalize(),
     "first": lambda meter, value: _list_items(meter, value)[0],
     "float": lambda meter, value: float(value),
     "indent": _indent,
@@ -135,15 +157,20 @@ _FILTERS: dict[str, Callable[..., object]] = {
     "max": lambda meter, value: max(_list_items(meter, value)),
     "min": lambda meter, value: min(_list_items(meter, value)),
     "replace": _replace,
+    "reverse": _reverse,
     "round": lambda meter, value, precision=0: round(float(value), precision),
     "split": _split,
-    "sort": lambda meter, value, reverse=False: sorted(_list_items(meter, value), reverse=reverse),
+    "sort": _sort,
     "string": lambda meter, value: str(value),
     "sum": lambda meter, value: sum(_list_items(meter, value)),
+    "title": lambda meter, value: " ".join(word.capitalize() for word in str(value).split(" ")),
     "tojson": _tojson,
     "trim": lambda meter, value: str(value).strip(),
+    "truncate": _truncate,
     "unique": lambda meter, value: list(dict.fromkeys(_list_items(meter, value))),
     "upper": lambda meter, value: str(value).upper(),
+    "urlencode": lambda meter, value: quote(str(value), safe="~()*!.'"),
+    "wordcount": lambda meter, value: len(re.findall(r"\w+", str(value))),
     _PREPAY_LOOP: _prepay_loop,
     _WEIGH_VALUE: lambda meter, value: value,
 }

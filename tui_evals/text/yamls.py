@@ -18,6 +18,10 @@ _CONSTANTS: dict[str, bool | None] = dict.fromkeys(("", "~", "null", "Null", "NU
 _CONSTANTS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
 _WHOLE = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d|\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d\d?:\d\d:\d\d(?:\.\d*)?"
+    r"(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?"
+)
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
@@ -33,17 +37,24 @@ class YamlError(ValueError):
 
 Repeated = list[tuple[str, int]]
 """Keys that stand twice in one mapping, each with the line of the one that counts, the last."""
+Dates = list[tuple[str, int]]
+"""Dates without quotes, each with its line: readers of YAML 1.1 make points in time of them, which are no text."""
 
 
 def load_yaml(
-    text: str | bytes, *, limit: int = 1_000_000, repeated: Repeated | None = None, merges: bool = False
+    text: str | bytes,
+    *,
+    limit: int = 1_000_000,
+    repeated: Repeated | None = None,
+    merges: bool = False,
+    dates: Dates | None = None,
 ) -> object:
     """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared.
 
     A key that appears twice in one mapping is refused, or noted in `repeated` if given. With `merges` the key
-    `<<` takes in the keys of other mappings, as YAML 1.1 had it and many files still do.
+    `<<` takes in the keys of other mappings, as YAML 1.1 had it and many files still do. Dates are noted in `dates`.
     """
-    return _Reader(_decode(text, limit), repeated, merges).document()
+    return _Reader(_decode(text, limit), repeated, merges, dates).document()
 
 
 def load_mapping(
@@ -125,8 +136,11 @@ def _scalar_value(event: Any) -> object:
 class _Reader:
     """Builds plain values from the parser's events, and stops when they weigh too much."""
 
-    def __init__(self, text: str, repeated: Repeated | None = None, merges: bool = False) -> None:
+    def __init__(
+        self, text: str, repeated: Repeated | None = None, merges: bool = False, dates: Dates | None = None
+    ) -> None:
         self.repeated = repeated
+        self.dates = dates
         self.events = _events(text)
         self.merges = merges
         self.anchors: dict[str, object] = {}
@@ -167,6 +181,8 @@ class _Reader:
             _refuse(f"the tag {event.tag} is not supported; write plain values", event)
         if kind == "ScalarEvent":
             value = _scalar_value(event)
+            if self.dates is not None and not event.style and _DATE.fullmatch(str(value)):
+                self.dates.append((str(value), event.start_mark.line + 1))
         elif kind == "MappingStartEvent":
             value = self.mapping(depth)
         else:

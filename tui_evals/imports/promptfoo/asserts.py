@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.paths import DatasetError
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.prompts import model_of
@@ -179,6 +180,10 @@ class Asserts:
         except TemplateError as why:
             self.losses.left_out(written, spot.where, f"its template {why.problem}")
             return _left_out(spot, written, f"its template {why.problem}")
+        except DatasetError as fault:  # promptfoo ends only the test with an error
+            why = "; ".join(problem.message for problem in fault.problems)
+            self.losses.left_out(written, spot.where, why)
+            return _left_out(spot, written, why)
         metric, weight = spot.get("metric"), spot.get("weight")
         fields = _FIELDS | {"config"} if kind == "javascript" else _FIELDS
         if gone := sorted(spot.value.keys() - fields):

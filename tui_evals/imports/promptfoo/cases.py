@@ -166,8 +166,8 @@ class Tests:
         spot = self.root.get("defaultTest")
         if spot is not None and isinstance(spot.value, str):
             file = files_named(spot, self.folder, spot.value)[0]
-            spot = Spot(source_of(file, shown_name(file, self.folder)), (), None)
-            spot = Spot(spot.source, (), spot.source.value)
+            source = source_of(file, shown_name(file, self.folder)).note_dates(self.losses)
+            spot = Spot(source, (), source.value)
         if spot is not None:
             spot.mapping()
         return spot
@@ -226,7 +226,7 @@ class Tests:
             yield from self._generated(spot, name)
             return
         for file in files_named(spot, self.folder, name):
-            source = source_of(file, shown_name(file, self.folder))
+            source = source_of(file, shown_name(file, self.folder)).note_dates(self.losses)
             whole = Spot(source, (), source.value)
             entries = whole.entries() if isinstance(source.value, list) else [whole]
             for entry in entries:

@@ -6,16 +6,17 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path as File
 from typing import Any
 
 from tui_evals.datasets.paths import DatasetError, Layout, Path, Problem
 from tui_evals.datasets.yaml_lines import line_in, places_in
+from tui_evals.imports.losses import Losses
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.text import strictjson
-from tui_evals.text.yamls import YamlError, load_yaml
+from tui_evals.text.yamls import Dates, YamlError, load_yaml
 
 _LARGEST = 4_000_000  # bytes of a file a configuration names
 _MOST_FILES = 1_000
@@ -33,6 +34,15 @@ class Source:
     line: Callable[[Path], int | None]
     folder: File | None = None
     """Its folder, where it is a file next to the configuration: names in it may be meant from there."""
+    dates: Dates = field(default_factory=list)
+    """Its dates without quotes, which promptfoo takes for points in time."""
+
+    def note_dates(self, losses: Losses) -> Source:
+        """Say of each date that it is text here; returns the source."""
+        for text, line in self.dates:
+            why = "promptfoo reads a date without quotes as a point in time, not as this text. Put quotes around it"
+            losses.changed(text, f"{self.name}:{line}", why)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +138,13 @@ def kind_of(value: object) -> str:
 
 def yaml_source(text: str, name: str) -> Source:
     """A YAML text with the lines of its values."""
+    dates: Dates = []
     try:
-        value = load_yaml(text, merges=True)
+        value = load_yaml(text, merges=True, dates=dates)
     except YamlError as problem:
         raise DatasetError(name, [Problem(problem.problem, line=problem.line)]) from None
     places = places_in(text)
-    return Source(name, value, lambda path: line_in(places, path))
+    return Source(name, value, lambda path: line_in(places, path), dates=dates)
 
 
 def json_source(text: str, name: str) -> Source:

@@ -178,6 +178,7 @@ def read_source(
     if not _READ & root.value.keys():
         raise root.wrong("the file has none of prompts, providers and tests, so it is no configuration of promptfoo")
     losses = Losses()
+    source.note_dates(losses)
     prompts = read_prompts(root.get("prompts"), folder, losses)
     providers = root.get("providers") or root.get("targets")
     targets = read_providers(providers, folder, losses)

@@ -145,7 +145,7 @@ class Values:
         spots: dict[str, Spot] = {}
         for name in variables.entries() if isinstance(variables.value, list) else [variables]:
             for file in files_named(name, self.folder, name.text(), beside=name.source.folder):
-                source = source_of(file, shown_name(file, self.folder))
+                source = source_of(file, shown_name(file, self.folder)).note_dates(self.losses)
                 spots |= dict(Spot(source, (), source.value).members())
         return spots
 
@@ -205,7 +205,7 @@ class Values:
     def _content(self, file: File) -> str:
         name = shown_name(file, self.folder)
         if file.suffix.lower() in (".yaml", ".yml"):
-            return strictjson.dumps(source_of(file, name).value)
+            return strictjson.dumps(source_of(file, name).note_dates(self.losses).value)
         return text_of(file, name).strip()
 
     def _rendered(self, values: dict[str, Any], given: Mapping[str, Spot]) -> dict[str, Any]:
@@ -228,5 +228,5 @@ class Values:
         file = files_named(spot, self.folder, name)[0]
         shown = shown_name(file, self.folder)
         if file.suffix.lower() in (".json", ".yaml", ".yml"):
-            return source_of(file, shown).value
+            return source_of(file, shown).note_dates(self.losses).value
         return text_of(file, shown).strip()
