@@ -164,7 +164,9 @@ def test_the_portable_form_is_portable_and_keeps_the_rest_under_extensions(tmp_p
         "testId": "T",
         "ideal": ["x", "y"],
         "evaluators": {"Relevance": {"weight": 0.5}},
+        "added": ["expected_response"],
     }
+    assert m365.whole(document) == data and m365.whole(data) is None
     assert document["metadata"]["extensions"]["tui_evals"] == {"default_evaluators": {"Equals": {"value": "x"}}}
     assert document["items"][2]["prompt"] == "hello"
     assert any("Equals" in line for line in lost)

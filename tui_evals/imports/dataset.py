@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tui_evals.datasets.discover import ENDINGS
@@ -9,8 +10,15 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset, with_lines
 
-from .base import CannotRead, Importer, ImportOptions, ImportRequest, ImportResult, WrongOptions
-from .keeping import run_command
+from . import m365
+from .base import CannotRead, Importer, ImportOptions, ImportRequest, ImportResult, WrongOptions, shown
+from .keeping import keep_dataset, run_command
+from .losses import Losses
+
+_HELD = (
+    "what extensions.tui_evals holds has no effect. This writes a dataset in which it has:\n"
+    "    tui-evals import {path} --into NEW.json"
+)
 
 
 def recognises(path: Path) -> bool:
@@ -27,12 +35,23 @@ def _import(request: ImportRequest) -> ImportResult:
             raise DatasetError(str(path), with_lines(problems, document))
     except DatasetError as problem:
         raise CannotRead(f"{problem}\n`--from KIND` says of what kind the file is, if it is no dataset") from None
+    whole = m365.whole(document.data)
+    names_a_file = replace(request.options, into=None, out=None, name=None) == ImportOptions() != request.options
+    if whole is not None and names_a_file:
+        losses = Losses()
+        losses.carried("what extensions.tui_evals holds", why="back in its place")
+        return keep_dataset(request, request.dataset_file(path.stem), whole, losses)
     if request.options != ImportOptions():
         raise WrongOptions(
             f"{path} is a dataset already and needs no import; `tui-evals convert` writes it as another format"
         )
     return ImportResult(
-        source=path, dataset=path, dataset_is="none needed", items=len(dataset.items), next=run_command(path)
+        source=path,
+        dataset=path,
+        dataset_is="none needed",
+        items=len(dataset.items),
+        notes=() if whole is None else (_HELD.format(path=shown(path)),),
+        next=run_command(path),
     )
 
 

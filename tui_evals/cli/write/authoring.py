@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -316,6 +317,8 @@ def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool, bare
     if is_output(file):
         return
     say(f"wrote {file}", fg="green")
+    if kind == "m365" and lost:
+        say(f"for reading it back here: tui-evals import {shlex.quote(str(file))} --into NEW.json")
     if not (bare or kind == "m365" or reads_back(source, text, kind)):
         beside = companion_of(file)
         write_file(beside, [companion_text(text, source.data)], new=True)

@@ -123,7 +123,8 @@ def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool, b
     promptfoo is the configuration of promptfoo as YAML; foundry the evaluations of Prompt Foundry as JSON.
 
     What a format has no place for is in OUTPUT.tui-evals next to it. Reading or importing OUTPUT here gives the whole
-    dataset back; of a table that was edited since, the rows that are new are as they stand.
+    dataset back; of a table that was edited since, the rows that are new are as they stand. m365 keeps it in the file
+    itself, under extensions.tui_evals: `tui-evals import OUTPUT --into NEW.json` gives the whole dataset back.
     """
     from tui_evals.cli.write.authoring import convert_file
 
