@@ -174,14 +174,12 @@ class Asserts:
         turned = negate and (kind not in HEEDED_LATE or self.version is None or self.version >= HEEDS_ALL)
         try:
             name, options = self._read_one(spot, kind, negate=negate, turned=turned)
-        except (NoEqual, NotCarried) as why:
-            self.losses.left_out(written, spot.where, str(why))
-            return _left_out(spot, written, str(why))
-        except TemplateError as why:
-            self.losses.left_out(written, spot.where, f"its template {why.problem}")
-            return _left_out(spot, written, f"its template {why.problem}")
-        except DatasetError as fault:  # promptfoo ends only the test with an error
-            why = "; ".join(problem.message for problem in fault.problems)
+        except (NoEqual, NotCarried, TemplateError, DatasetError) as fault:  # the last ends only its test there
+            why = str(fault)
+            if isinstance(fault, TemplateError):
+                why = f"its template {fault.problem}"
+            elif isinstance(fault, DatasetError):
+                why = "; ".join(problem.message for problem in fault.problems)
             self.losses.left_out(written, spot.where, why)
             return _left_out(spot, written, why)
         metric, weight = spot.get("metric"), spot.get("weight")
