@@ -9,7 +9,10 @@ import pytest
 from tests.compare.planted_faults import faulty_run, items
 from tests.tui.story import at_the_workbench
 from tests.tui.terminal import workbench
-from tui_evals.tui.results.failure_view import ClusterKey
+from tui_evals.compare.failure_map import read_failure_map
+from tui_evals.present.failure_map import Example
+from tui_evals.store.reader import Reader
+from tui_evals.tui.results.failure_view import ClusterKey, FailuresRead, FailureView
 from tui_evals.tui.results.table import ResultsTable
 from tui_evals.tui.widgets.lines import Lines
 
@@ -75,6 +78,46 @@ async def test_actions_on_several_answers_take_the_cluster_under_the_cursor(tmp_
         assert "the 300 answers" in person.screen()
         await person.press("escape", "6")
         assert person.app.watching.chosen() is None  # elsewhere nothing is chosen
+
+
+async def test_a_check_is_written_for_the_cluster_under_the_cursor_and_tried_on_its_answers_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    _, run = await faulty_run(tmp_path)
+    async with at_the_workbench(tmp_path, size=(160, 45), dataset=project(tmp_path), run=run.key) as person:
+        await opened(person)
+        await person.press("down", "down", "a")  # the category
+        await person.sees("new: expression")
+        await person.type("expr")
+        await person.press("enter")
+        await person.sees("tested as you type")
+        await person.type("response | split | length < 99")
+        await person.sees(seconds=40, text="50 of 50 judged answers pass")
+        shown = person.screen()
+        assert (
+            "policy-0001" in shown and "policy-0000" not in shown.partition("50 of 50")[2].partition("policy-0007")[0]
+        )
+        await person.press("escape")
+        await person.sees(seconds=40, text="Expression judges the dataset now")
+        assert person.app.front == "judges"
+        assert "Expression" in person.app.workspace.data["default_evaluators"]
+
+
+async def test_words_that_only_the_expectation_or_only_the_answer_has_are_marked_in_the_example(tmp_path):
+    path, run = await faulty_run(tmp_path, 30)
+    with Reader(path) as reader:
+        found = read_failure_map(reader, run)
+    view = FailureView(run, found.failing, True)
+    texts = ("when?", "Within 14 days, with the receipt.", "Within 30 days, with the box.", "not in the answer")
+    view.take(FailuresRead(found, {found.clusters[0].key: Example(1, "A-1", "big", *texts)}, ()))
+    marked = {
+        row.pieces[0].text: [piece.text.strip() for piece in row.pieces if piece.style in ("added", "removed")]
+        for row in view.rows(80)
+        if row.pieces
+    }
+    assert marked["expected"] == ["14", "receipt."]
+    assert marked["answer"] == ["30", "box."]
 
 
 async def test_the_view_of_a_run_that_is_watched_does_not_change_when_it_ends_and_a_key_changes_it(

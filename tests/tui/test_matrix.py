@@ -5,16 +5,18 @@ from types import SimpleNamespace
 import pytest
 
 from tests.cli.past import Said, past
+from tests.compare.planted_faults import faulty_run
 from tests.present.rows import a_run
 from tests.store.helpers import judged
 from tests.tui.hostile import BYTES, MARKUP
 from tests.tui.stored_runs import answer
 from tests.tui.story import at_the_workbench
 from tui_evals.present.columns import names_of
-from tui_evals.present.grid import named_columns
+from tui_evals.present.grid import grid_columns, named_columns
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.figures import GridCell, GridLine
 from tui_evals.store.locks import hold, run_lock
+from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.matrix import AnswerText, MatrixRows, MatrixScreen, beside, head_rows, layout, text_rows
@@ -30,6 +32,13 @@ def test_as_many_columns_are_shown_as_fit_and_the_one_under_the_cursor_always_is
         assert found.shown == shown and cursor in found.seen
         assert found.name + found.shown * (found.cell + 1) + 1 <= max(width, 12)
     assert layout(width, COLUMNS, 0, None, 5).first == 0
+
+
+async def test_a_column_without_answers_says_so_where_others_have_their_median_time(tmp_path):
+    path, run = await faulty_run(tmp_path, 6)
+    with Reader(path) as reader:
+        spent = {column.place[1]: column.spent_text for column in grid_columns(reader, run)}
+    assert spent == {0: "$0.0060 · 400 ms", 1: "$0 · no answers"}
 
 
 def test_hidden_columns_are_told_and_the_marked_one_has_its_sign():

@@ -14,7 +14,7 @@ from tui_evals.present.figures import column_measures, interval_text
 from tui_evals.present.runs import Column, Cost, column_names, run_cost
 from tui_evals.store.figures import GridCell, GridLine
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import RunRow, Totals
 from tui_evals.text.measures import counted, duration
 from tui_evals.text.names import did_you_mean, numbered
 
@@ -35,11 +35,13 @@ class GridColumn:
     rate: Figure | None
     cost: Cost
     latency: float | None
-    """The median time to an answer in seconds; None where every one came from the cache."""
+    """The median time to an answer in seconds; None where every one came from the cache, or where there is none."""
     measures: tuple[str, ...] = ()
     """What there is in the place of a rate where nothing in the run can fail."""
     parts: tuple[str, ...] = ()
     """The target and the prompt as `short` says them, where the run has several of both."""
+    untimed: str = "cached"
+    """Why there is no median time, where there is none."""
 
     @property
     def rate_text(self) -> str:
@@ -58,7 +60,13 @@ class GridColumn:
     @property
     def spent_text(self) -> str:
         """What its answers cost and how long one took."""
-        return f"{self.cost.short} · {'cached' if self.latency is None else duration(self.latency)}"
+        return f"{self.cost.short} · {self.untimed if self.latency is None else duration(self.latency)}"
+
+
+def _untimed(totals: Totals) -> str:
+    if totals.total <= totals.pending + totals.running + totals.errored:
+        return "no answers"
+    return "cached" if totals.cached else "no times"
 
 
 def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
@@ -76,6 +84,7 @@ def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
             None if (median := latencies.get(column.place)) is None else median / 1000,
             measures.get(column.place, ()),
             column.parts,
+            _untimed(totals[column.place]),
         )
         for column in named_columns(run)
         if column.place in totals

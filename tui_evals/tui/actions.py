@@ -260,6 +260,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("results", "mark", "space", "mark", "Mark the item of this answer, to run it again."),
     Action("results", "mark_all", "A", "mark all", "Mark everything shown, or clear the marks."),
     Action("results", "verdict", "v", "verdict", "Label the answer good or bad, or all marked or shown answers.", True),
+    Action("results", "check", "a", "add check", "Write an evaluator, tried first on these or the marked answers."),
     Action("results", "matrix", "m", "matrix", "Show items as rows and each prompt and target as a column.", True),
     Action("results", "battle", "B", "battle", "Let a judge choose between the answers of two columns of this run."),
     Action("results", "trend", "T", "trend", "Show the trend of this dataset's runs, as does enter above."),

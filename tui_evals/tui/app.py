@@ -59,6 +59,7 @@ from tui_evals.tui.messages import (
     ShowTrend,
     StatusMessage,
     TryRule,
+    WriteCheck,
 )
 from tui_evals.tui.opening import DiskChanges
 from tui_evals.tui.pane import FeatureScreen, Pane
@@ -543,6 +544,12 @@ class Workbench(DeskApp):
         self.bring("results")
         results = self.query_one(ResultsPane)
         self.run_worker(results.do_what_if(message.evaluator), group="acts", name="what if", exit_on_error=False)
+
+    def on_write_check(self, message: WriteCheck) -> None:
+        self.bring("judges")
+        if self.front == "judges":
+            adding = self.query_one(JudgesPane).do_add(message.answers)
+            self.run_worker(adding, group="acts", name="add check", exit_on_error=False)
 
     def on_keep_rule(self, message: KeepRule) -> None:
         # Imported when it is wanted, as above.

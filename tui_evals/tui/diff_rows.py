@@ -179,6 +179,23 @@ def side_parts(side: DiffSide, style: Style, ends_alike: bool) -> _Parts:
     return parts
 
 
+def marked_sides(diff: Diff) -> tuple[_Parts, _Parts]:
+    """Both texts of a diff, each with what only it has marked; unmarked where they have nothing in common."""
+    left: _Parts = []
+    right: _Parts = []
+    sides = [(facing.left, facing.right) for facing in diff.rows]
+    alike = any(not span.changed for both in sides for side in both if side for span in side.spans)
+    for one, other in sides:
+        _add_spans(left, one, "removed" if alike else "")
+        _add_spans(right, other, "added" if alike else "")
+    return left, right
+
+
+def _add_spans(parts: _Parts, side: DiffSide | None, style: Style) -> None:
+    for span in side.spans if side is not None else ():
+        parts.append((safe_line(span.text), style if span.changed else ""))
+
+
 def filled_up(pieces: tuple[Piece, ...], width: int) -> tuple[Piece, ...]:
     """Pieces with spaces up to a width, as wide as they will be drawn."""
     used = sum(cell_width(safe_line(piece.text)) for piece in pieces)

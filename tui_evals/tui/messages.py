@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -113,6 +113,14 @@ class TryRule(Message):
     def __init__(self, evaluator: str) -> None:
         super().__init__()
         self.evaluator = evaluator
+
+
+class WriteCheck(Message):
+    """An evaluator is to be written for the dataset, and tried on these answers before others."""
+
+    def __init__(self, answers: Collection[int]) -> None:
+        super().__init__()
+        self.answers = answers
 
 
 class KeepRule(Message):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
@@ -181,20 +181,25 @@ class JudgesPane(Pane):
             again = "; what is inherited holds again" if entry.overridden is not None else ""
             self.say(f"{entry.key} was removed from {self._place_name(here)}{again}; u undoes it")
 
-    async def do_add(self) -> None:
+    async def do_add(self, examples: Collection[int] = ()) -> None:
+        """Add an evaluator; with examples one that is written for the dataset and tried on these answers first."""
         from tui_evals.tui.judges.options import ask_options, evaluator_choices, faults, free_key
         from tui_evals.tui.judges.trial import CannotTry
         from tui_evals.tui.judges.writing import new_entries, write_new
 
+        self._of_dataset |= bool(examples)
+        if examples and (reason := self.why_not("add")):
+            self.say(reason, "warn")
+            return
         here, registry = self._here(), self.workspace.registry
-        choices = [*new_entries(), *evaluator_choices(registry, here)]
+        choices = new_entries() if examples else [*new_entries(), *evaluator_choices(registry, here)]
         name = await self.app.push_screen_wait(Menu("add an evaluator", choices, intro=_WHICH))
         if name is None:
             return
         written: Mapping[str, Any] = {}
         if isinstance(name, tuple):
             try:
-                new = await write_new(self.app, name[1], self.workspace, self.watching)
+                new = await write_new(self.app, name[1], self.workspace, self.watching, examples)
             except CannotTry as problem:
                 self.say(str(problem), "warn")
                 return

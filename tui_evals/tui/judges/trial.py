@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from math import floor, log10
@@ -120,8 +120,13 @@ def recorded_run(here: CurrentPlace, shown: RunRow | None, reader: Reader) -> Ru
     return next((run for run in runs if run.status != "planned"), None)
 
 
-def recorded_subjects(here: CurrentPlace, shown: RunRow | None, most: int) -> list[JudgedSubject]:
-    """Recorded answers to try an evaluator on, those of the current item first, else the responses in the dataset."""
+def recorded_subjects(
+    here: CurrentPlace, shown: RunRow | None, most: int, examples: Collection[int] = ()
+) -> list[JudgedSubject]:
+    """Recorded answers to try an evaluator on, those of the current item first, else the responses in the dataset.
+
+    Examples are the first half of them, so that what it makes of other answers shows too.
+    """
     found: list[JudgedSubject] = []
     anywhere = replace(here, where=())
     with Reader(here.database) as reader:
@@ -130,7 +135,8 @@ def recorded_subjects(here: CurrentPlace, shown: RunRow | None, most: int) -> li
             document = reader.snapshot(run.snapshot)
             name = _dict(get_at(here.data, here.where[:2])).get("testId") if here.where else None
             rows = [row for row in reader.all_rows(run.id) if row.code is None and row.status not in _NO_ANSWER]
-            for row in sorted(rows, key=lambda row: row.name != name)[:most]:
+            first = set([row.id for row in rows if row.id in examples][: (most + 1) // 2])
+            for row in sorted(rows, key=lambda row: (row.id not in first, row.name != name))[:most]:
                 subject = _subject_of_answer(anywhere, reader.detail(row.id), run, document)
                 found += [subject] if subject is not None else []
     if found:

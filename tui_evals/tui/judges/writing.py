@@ -7,7 +7,7 @@ the project or asks a judge is tried with ctrl+t.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ from tui_evals.tui.judges.options import current_place, faults, trial_of
 from tui_evals.tui.judges.rows import RESULTS
 from tui_evals.tui.judges.trial import (
     CannotTry,
-    CurrentPlace,
+    JudgedSubject,
     Trial,
     TrialResult,
     on_own_loop,
@@ -217,11 +217,13 @@ class Written:
     options: Mapping[str, Any]
 
 
-async def write_new(app: App[Any], key: str, workspace: Workspace, watch: Watch) -> Written | None:
-    """Have an evaluator written in place and tried on recorded answers; None where nothing was written."""
+async def write_new(
+    app: App[Any], key: str, workspace: Workspace, watch: Watch, examples: Collection[int] = ()
+) -> Written | None:
+    """Have an evaluator written in place and tried on recorded answers, examples first; None where none was written."""
     kind = KINDS[key]
     if not kind.evaluator:
-        return await _write_function(app, kind, workspace, watch)
+        return await _write_function(app, kind, workspace, watch, examples)
     model = workspace.registry.find(kind.evaluator)
 
     def check(text: str) -> str | None:
@@ -230,11 +232,14 @@ async def write_new(app: App[Any], key: str, workspace: Workspace, watch: Watch)
     def trial(text: str) -> Trial:
         return trial_of(workspace, watch, EffectiveEvaluator(kind.evaluator, {kind.option: text}, "item"))
 
-    text = await _written(app, f"new {kind.name}", "", kind, check, trial, current_place(workspace, watch), watch)
+    subjects = await _recorded(kind, workspace, watch, examples)
+    text = await _written(app, f"new {kind.name}", "", kind, check, trial, subjects)
     return None if text is None else Written(kind.evaluator, {kind.option: text})
 
 
-async def _write_function(app: App[Any], kind: NewKind, workspace: Workspace, watch: Watch) -> Written | None:
+async def _write_function(
+    app: App[Any], kind: NewKind, workspace: Workspace, watch: Watch, examples: Collection[int]
+) -> Written | None:
     """A Python function, whose file is written when it is tested or taken."""
     root, builtin = workspace.root, built_in()
     files: list[Path] = []
@@ -270,7 +275,8 @@ async def _write_function(app: App[Any], kind: NewKind, workspace: Workspace, wa
         return trial_of(workspace, watch, EffectiveEvaluator(name, {}, "item"))
 
     text = new_evaluator_text(name)
-    after = await _written(app, f"{name}.py", text, kind, check, trial, current_place(workspace, watch), watch)
+    subjects = await _recorded(kind, workspace, watch, examples)
+    after = await _written(app, f"{name}.py", text, kind, check, trial, subjects)
     if after is None:
         return None
     try:
@@ -280,6 +286,17 @@ async def _write_function(app: App[Any], kind: NewKind, workspace: Workspace, wa
     return Written(name, {})
 
 
+async def _recorded(
+    kind: NewKind, workspace: Workspace, watch: Watch, examples: Collection[int]
+) -> Sequence[JudgedSubject]:
+    """The answers that it is tried on."""
+    here, most = current_place(workspace, watch), _MOST_ASKED if kind.asks else _MOST
+    try:
+        return await asyncio.to_thread(recorded_subjects, here, watch.run, most, examples)
+    except (StoreError, LookupError) as problem:
+        raise CannotTry(str(problem)) from None
+
+
 async def _written(
     app: App[Any],
     title: str,
@@ -287,15 +304,9 @@ async def _written(
     kind: NewKind,
     check: Callable[[str], str | None],
     trial: Callable[[str], Trial],
-    here: CurrentPlace,
-    watch: Watch,
+    subjects: Sequence[JudgedSubject],
 ) -> str | None:
     """The text in the end, from a dialog that tries it on recorded answers."""
-    most = _MOST_ASKED if kind.asks else _MOST
-    try:
-        subjects = await asyncio.to_thread(recorded_subjects, here, watch.run, most)
-    except (StoreError, LookupError) as problem:
-        raise CannotTry(str(problem)) from None
 
     async def test(text: str) -> Sequence[TrialResult]:
         one = trial(text)

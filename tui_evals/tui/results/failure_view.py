@@ -23,13 +23,19 @@ from tui_evals.present.failure_map import (
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.tui.rows import Piece, Row, Rows, Style, row, wrapped
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.diff_rows import diff_texts, marked_sides
+from tui_evals.tui.rows import Piece, Row, Rows, Style, StyledLines, row, wrapped
 
 _GLANCE = 30
 """Answers that are seen at once: a run of no more is opened as its answers."""
 _LABEL = 10
 _TEXT_LINES = 3
-_STYLES: dict[str, Style] = {"why": "fail", "answer": "strong"}
+_DIFFED = 1_000
+"""Characters of a text that are compared; three lines show fewer."""
+_VERBS = "enter lists them · R runs their items again · s judges them · v labels them · a adds a check · F all answers"
+_Parts = Sequence[tuple[str, Style]]
+_STYLES: dict[str, Style] = {"why": "fail"}
 _KEY = 8
 
 
@@ -78,6 +84,8 @@ class FailureView:
         """The row the cursor was on last."""
         self.asked = False
         """Whether it was asked for by its key."""
+        self._compared: tuple[int, _Parts, _Parts] | None = None
+        """An answer with its expectation and its text in parts, of which those that differ are marked."""
         self._examples: dict[str, Example] = {}
         self._highlights: Sequence[Highlight] = ()
 
@@ -140,12 +148,19 @@ class FailureView:
         about = " · ".join(part for part in ("an example", share_text(cluster), cost_text(cluster)) if part)
         yield row((where, "title"), (f"  {about}", "dim"))
         for word, text in example.parts:
-            lines = wrapped(" ".join(text.split()), max(width - _LABEL, 10))
-            for number, line in enumerate(lines[:_TEXT_LINES]):
-                more = "…" if number == _TEXT_LINES - 1 and len(lines) > _TEXT_LINES else ""
+            lines = StyledLines(self._example_text(example, word, text), max(width - _LABEL, 10))
+            for number in range(min(len(lines), _TEXT_LINES)):
+                more = [Piece("…")] if number == _TEXT_LINES - 1 and len(lines) > _TEXT_LINES else []
                 label = Piece("" if number else word, "dim")
-                pad = Piece(" " * (_LABEL - len(label.text)))
-                yield Row((label, pad, Piece(line + more, _STYLES.get(word, ""))))
-        yield row(
-            ("enter lists them · R runs their items again · s judges them · v labels them · F all answers", "dim")
-        )
+                yield Row((label, Piece(" " * (_LABEL - len(label.text))), *lines[number], *more))
+        yield row((_VERBS, "dim"))
+
+    def _example_text(self, example: Example, word: str, text: str) -> _Parts:
+        """A text of the example on one line; words that only the expectation or only the answer has are marked."""
+        if word not in ("expected", "answer") or not (example.expected and example.said):
+            return [(safe_line(" ".join(text.split())), _STYLES.get(word, ""))]
+        if self._compared is None or self._compared[0] != example.answer:
+            left, right = (" ".join(one.split())[:_DIFFED] for one in (example.expected, example.said))
+            self._compared = (example.answer, *marked_sides(diff_texts(left, right)))
+        _, expected, said = self._compared
+        return expected if word == "expected" else said

@@ -20,7 +20,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
-from tui_evals.tui.messages import FightBattle, KeepRule, ShowMatrix, ShowPane, ShowTrend
+from tui_evals.tui.messages import FightBattle, KeepRule, ShowMatrix, ShowPane, ShowTrend, WriteCheck
 from tui_evals.tui.results.columns import read_filter_values
 from tui_evals.tui.results.failure_view import ClusterKey
 from tui_evals.tui.results.rows import column_at
@@ -29,13 +29,13 @@ from tui_evals.tui.watch import AnswerOrder
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.inputs import FilterLine, give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Selection
+from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
 if TYPE_CHECKING:
     from tui_evals.tui.results.rule_trial import RuleTrial
 
 _TYPING_PAUSE = 0.1
-_NEED_ANSWER = frozenset(("mark", "mark_all", "rejudge", "verdict", "item", "copy"))
+_NEED_ANSWER = frozenset(("mark", "mark_all", "rejudge", "verdict", "check", "item", "copy"))
 
 
 class ResultsPane(ResultsTable):
@@ -58,6 +58,8 @@ class ResultsPane(ResultsTable):
             return "there is no run on screen; r runs the dataset, 6 lists the runs"
         if action in _NEED_ANSWER and self._answer() is None:
             return "there is no answer under the cursor"
+        if action == "check" and self.workspace.editing is None:
+            return NO_DATASET_OPEN
         if action in ("left", "right") and self._trial is not None:
             return None
         if action in ("left", "right") and (self._mapped or self._columns is None):
@@ -354,6 +356,11 @@ class ResultsPane(ResultsTable):
         await give_verdict(self, await asyncio.to_thread(self.watching.chosen))
         self._numbers.soon()
         self._count_if_due()
+
+    async def do_check(self) -> None:
+        """Write an evaluator for the failures in the cluster, or for the marked answers, else for this one."""
+        chosen, answer = await asyncio.to_thread(self.watching.chosen), self._answer()
+        self.post_message(WriteCheck(chosen.ids if chosen is not None else [answer.id] if answer is not None else ()))
 
     def do_item(self) -> None:
         go_to_item(self)
