@@ -283,7 +283,7 @@ def test_a_battle_of_columns_names_two_of_one_run(shell, asked):
 
 
 def test_past_battles_are_listed_and_shown_again_without_asking(shell, asked):
-    assert "There has been no battle here" in shell("battles").out
+    assert "No battles yet" in shell("battles").out
     run, others = two_models(*[(1, 2)] * 9, (2, 1)), [worth(*[value] * 3) for value in (1, 2, 3)]
     shell("battle", run.key, "--columns", "small,large")
     first = shell("battle", *others, "--limit", 2, "--criteria", "The dearer one.")

@@ -270,7 +270,7 @@ def test_a_run_that_is_deleted_meanwhile_ends_it_with_a_sentence(project):
         terminal.wait(ASKED)
         with Writer(path) as writer:
             writer.delete_run(run)
-        terminal.after("g", "is not in the store any more")
+        terminal.after("g", "is no longer in the store")
         assert terminal.end() == 1
         assert "Traceback" not in terminal.shown
 

@@ -278,5 +278,5 @@ async def test_evaluators_that_only_one_run_has_are_not_tested(store):
 
 
 async def test_a_run_that_is_gone_cannot_be_compared(store):
-    with pytest.raises(LookupError, match="not in the store any more"):
+    with pytest.raises(LookupError, match="no longer in the store"):
         read_comparison(store, [1, 9])

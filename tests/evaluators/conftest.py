@@ -21,7 +21,7 @@ _PROMPTS = {
 
 @pytest.fixture
 def arthur_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package with prompts where arthur-bench has them and as it writes them; they are worded anew."""
+    """A package with prompts where arthur-bench has them and as it writes them; they are reworded."""
     folder = tmp_path / "site" / "arthur_bench" / "scoring" / "prompts"
     folder.mkdir(parents=True)
     (tmp_path / "site" / "arthur_bench" / "__init__.py").write_text("raise ImportError('nothing of it is imported')\n")

@@ -107,7 +107,7 @@ def test_workers_go_with_their_run_and_none_is_kept_of_one_that_is_gone(writer, 
     writer.workers(run.id, [worker("a")])
     writer.flush()
     assert reader.query("SELECT count(*) FROM workers") == [(0,)]
-    with pytest.raises(LookupError, match="not in the store any more"):
+    with pytest.raises(LookupError, match="no longer in the store"):
         reader.workers(run.id)
 
 

@@ -278,7 +278,7 @@ async def test_deleting_a_run_takes_all_of_it_and_nothing_else(path, writer, rea
         for table in ("answers", "bodies", "scores", "calls", "labels", "passes")
     }
     assert counts == {"answers": 5, "bodies": 5, "scores": 5, "calls": 5, "labels": 1, "passes": 1}
-    with pytest.raises(LookupError, match="not in the store any more"):
+    with pytest.raises(LookupError, match="no longer in the store"):
         writer.control(runs[0].id, "stop")
     assert writer.plan(new_run(), cells(1)).id not in {run.id for run in runs}
 

@@ -382,7 +382,7 @@ async def test_a_run_deleted_meanwhile_leaves_the_screen_alive(path):
         with Writer(path) as writer, Reader(path) as reader:
             writer.delete_run(reader.run(2))
         await pilot.press("j")
-        await until(pilot, lambda: "is not in the store any more" in pilot.app.full)
+        await until(pilot, lambda: "is no longer in the store" in pilot.app.full)
 
 
 @pytest.mark.parametrize(

@@ -469,7 +469,7 @@ async def test_an_answer_that_is_deleted_is_told(project):
     app = Bench(project)
     app.pane.watching.answer = 999
     async with app.run_test(size=(60, 8)) as pilot:
-        await until(pilot, lambda: "is not in the store any more" in app.text)
+        await until(pilot, lambda: "is no longer in the store" in app.text)
 
 
 async def test_what_changes_in_the_store_is_shown_where_one_is(project):
@@ -680,7 +680,7 @@ async def test_a_verdict_with_a_note_is_stored_and_shown_and_taken_back(project)
         app.pane.focus_lines()
         await pilot.press("v")
         await until(pilot, lambda: isinstance(app.screen, Menu))
-        await pilot.press(*"take", "enter")
+        await pilot.press(*"clear", "enter")
         await until(pilot, lambda: "says it is" not in app.text)
         await app.pane.writer.close()
     assert project.case(0).detail.labels == ()

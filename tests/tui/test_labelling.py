@@ -301,13 +301,13 @@ async def test_a_run_that_is_gone_is_said(tmp_path):
     path, run = await labelled_run(tmp_path, [PASS, FAIL])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
         person.app.push_screen(LabelScreen(path, 9, person.app.writer))
-        await person.sees("This cannot continue: run number 9 is not in the store any more")
+        await person.sees("This cannot continue: run number 9 is no longer in the store")
         await person.press("escape")
         await begin(person)
         with Writer(path) as writer:
             writer.delete_run(run)
         await person.press("g")
-        await person.until(lambda: "is not in the store any more" in said(person))
+        await person.until(lambda: "is no longer in the store" in said(person))
         await person.press("s")
         await person.sees("This cannot continue:")
         await person.press("q")

@@ -48,12 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--tui-evals-allow-unjudged",
         action="store_true",
-        help="Go on though an evaluator lacks here what it needs to judge.",
+        help="Run even if an evaluator lacks something it needs to judge.",
     )
     group.addoption(
         "--tui-evals-trust",
         action="store_true",
-        help="Let the project run its commands and code, and send keys where it says, unasked.",
+        help="Let the project run its code and send keys to its addresses, without asking.",
     )
     group.addoption("--tui-evals-max-cost", type=float, metavar="USD", help="Stop before the session spends more.")
     group.addoption("--tui-evals-no-cache", action="store_true", help="Ask although the cache knows the answer.")

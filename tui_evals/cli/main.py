@@ -23,28 +23,28 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "demo": ("main", "Open the workbench on a sample project with a live run, offline."),
     },
     "Write": {
-        "init": ("write.commands", "Make a starter dataset and the project folder."),
-        "validate": ("write.commands", "Say everything that is wrong with datasets and prompt files."),
-        "resolve": ("write.commands", "Show which evaluators judge each item, and who said so."),
-        "upgrade": ("write.commands", "Bring an older dataset to the current format."),
+        "init": ("write.commands", "Create a project: find out how your target is asked, or write a starter dataset."),
+        "validate": ("write.commands", "Check datasets, experiments and prompt files, and list every error."),
+        "resolve": ("write.commands", "Show which evaluators judge each item, and where each is configured."),
+        "upgrade": ("write.commands", "Upgrade an older dataset to the current format."),
         "convert": ("write.commands", "Write a dataset as another format."),
         "item": ("write.commands", "List, add, set, copy, rm, move and tag items; make items of conversations."),
         "dataset": ("write.commands", "Set fields of a dataset; undo and redo what commands did to it."),
-        "registry": ("write.commands", "What a registry of OpenAI Evals holds, and what of it runs here."),
-        "import": ("write.commands", "Bring in datasets and finished runs of other tools."),
-        "generate": ("generate.commands", "Make rules, tests and ground truth for a prompt."),
+        "registry": ("write.commands", "List the evals of an OpenAI Evals registry, and which of them run here."),
+        "import": ("write.commands", "Import datasets and finished runs of other tools."),
+        "generate": ("generate.commands", "Generate rules, tests and ground truth for a prompt."),
     },
     "Judge": {
-        "evaluators": ("judge.commands", "List the evaluators, or show one; begin one of your own, set and rm them."),
+        "evaluators": ("judge.commands", "List the evaluators or show one; create, set and remove them."),
         "score": ("judge.commands", "Judge one answer, or rows of answers, by hand."),
-        "trust": ("judge.commands", "Let evaluators written in this project run."),
+        "trust": ("judge.commands", "Allow this project to run its own code."),
     },
     "Run": {
-        "run": ("run.commands", "Ask every item of every target, judge the answers, keep all of it."),
+        "run": ("run.commands", "Send every item to every target, and judge the answers."),
         "suite": ("run.commands", "Named suites and runs of outputs you have: create, run, list, show, compare."),
-        "watch": ("run.commands", "Follow a run, whichever process executes it."),
-        "pause": ("run.commands", "Let a run start nothing new until it is resumed."),
-        "stop": ("run.commands", "End a run once what is in flight has its answer."),
+        "watch": ("run.commands", "Follow a run that any process executes."),
+        "pause": ("run.commands", "Pause a run: no new requests until it is resumed."),
+        "stop": ("run.commands", "Stop a run after its open requests are answered."),
         "resume": ("run.commands", "Continue a run where it stopped."),
         "rerun": ("run.commands", "Ask items of a run again, in a new run."),
         "rescore": ("run.commands", "Judge the answers of a run again."),
@@ -59,19 +59,19 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "export": ("look.commands", "Write the results of a run as JSON, CSV or JSON lines."),
         "label": ("look.commands", "Give a verdict of your own on an answer, or on a blind sample."),
         "delete": ("look.commands", "Delete a run."),
-        "cache": ("look.commands", "What need not be asked again: info, clear, why."),
+        "cache": ("look.commands", "The cache of answers: info, clear, why."),
         "sql": ("look.commands", "Read the store with a query over its views."),
-        "db": ("look.commands", "The store itself: check, repair, vacuum, backup."),
+        "db": ("look.commands", "Maintain the store: check, repair, vacuum, backup."),
     },
     "Compare": {
         "compare": ("compare.commands", "What changed between runs, and whether it is real."),
         "diff": ("compare.commands", "Show expected responses next to the answers of a run."),
-        "trend": ("compare.commands", "How the runs of a dataset went, one after the other."),
-        "baseline": ("compare.commands", "The run later ones are measured against: set, show, clear."),
+        "trend": ("compare.commands", "Show the results of a dataset's runs over time."),
+        "baseline": ("compare.commands", "The run that later ones are compared with: set, show, clear."),
         "ci": ("compare.commands", "Write a workflow with gates, and report a run to a pull request."),
         "battle": ("compare.commands", "Let a judge choose between the answers of runs."),
-        "battles": ("compare.commands", "List the battles there were, and show one again."),
-        "agreement": ("compare.commands", "How far evaluators agree with the labels of people."),
+        "battles": ("compare.commands", "List earlier battles, and show one again."),
+        "agreement": ("compare.commands", "Measure how far evaluators agree with the labels of people."),
         "report": ("compare.commands", "Write a run, or runs compared, as HTML, Markdown, JUnit, CSV or JSON."),
     },
     "Look up": {
@@ -85,19 +85,19 @@ _COMPLETING = "_TUI_EVALS_COMPLETE"
 _COMMANDS = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
 
 EVERYDAY: Mapping[str, str] = {
-    "init": "Begin a project: a dataset, a target, a first answer.",
-    "run": "Ask, judge and keep: an experiment or a dataset.",
+    "init": "Create a project: a dataset, a target, a first answer.",
+    "run": "Run a dataset or an experiment, and judge the answers.",
     "show": "Show a run, or one item of it.",
     "compare": "What changed between runs, and whether it is real.",
     "runs": "List the runs.",
     "resume": "Continue a run where it stopped.",
-    "validate": "Say everything that is wrong with the files.",
-    "import": "Bring in what other tools have.",
+    "validate": "Check the files and list every error.",
+    "import": "Import datasets and results of other tools.",
     "report": "Write HTML, Markdown, JUnit, CSV or JSON.",
     "ci": "Write a workflow with gates; report to a pull request.",
-    "targets": "List what answers; `targets check` asks once.",
-    "evaluators": "List what judges.",
-    "help": "The manual; `help WORDS` searches it.",
+    "targets": "List the targets; `targets check` makes one call.",
+    "evaluators": "List the evaluators.",
+    "help": "Show the manual; `help WORDS` searches it.",
     "doctor": "Check this installation and project.",
 }
 """The commands that the first help describes, in so few lines that it fits a terminal."""
@@ -168,14 +168,14 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @help_all
-@click.option("--db", metavar="PATH", help="The database; .evals/evals.db of the project when absent.")
-@click.option("--no-mouse", is_flag=True, help="The workbench leaves the mouse to the terminal.")
+@click.option("--db", metavar="PATH", help="The database. Default: .evals/evals.db of the project.")
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal, in the workbench.")
 @click.version_option(__version__, "-V", "--version", message="tui-evals %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, db: str | None, no_mouse: bool) -> Opening | None:
     """Evaluate prompts and agents: write a dataset, run it, see what failed and why.
 
-    Without a command the workbench opens, with a dataset instead of a command on it.
+    Without a command, the workbench opens. Name a dataset to open it there.
     """
     if db is not None:
         os.environ["TUI_EVALS_DB"] = db

@@ -28,7 +28,7 @@ trusting = click.option(
     "--trust",
     "trusting",
     is_flag=True,
-    help="Let the project run its commands and code, and send keys where it says, unasked.",
+    help="Let the project run code and send keys, without asking.",
 )
 
 
@@ -46,7 +46,12 @@ def _show_all(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
 
 
 help_all = click.option(
-    "--help-all", is_flag=True, expose_value=False, is_eager=True, callback=_show_all, help="Show everything there is."
+    "--help-all",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_all,
+    help="Show all commands and options.",
 )
 
 

@@ -53,7 +53,7 @@ class PlanOptions(RatingOptions):
 class WasteOptions(JudgedOptions):
     """What StepsWasted takes."""
 
-    threshold: float = Field(0, ge=0, description="With at most so many calls wasted it passes.")
+    threshold: float = Field(0, ge=0, description="Passes with at most this many wasted calls.")
 
 
 def _listed(steps: str | list[str] | None) -> str:

@@ -82,8 +82,8 @@ class ToolTrajectoryOptions(Options):
 class StepsOptions(Options):
     """What Steps takes."""
 
-    most: int | None = Field(None, ge=1, description="Passes with at most so many steps.")
-    least: int | None = Field(None, ge=1, description="Passes with at least so many steps.")
+    most: int | None = Field(None, ge=1, description="Passes with at most this many steps.")
+    least: int | None = Field(None, ge=1, description="Passes with at least this many steps.")
 
     @model_validator(mode="after")
     def _bounds_leave_room(self) -> StepsOptions:
@@ -272,7 +272,7 @@ class Steps(Evaluator):
 class UserGoalOptions(Options):
     """What UserGoal takes."""
 
-    most_turns: int | None = Field(None, ge=1, description="Passes only within so many turns; any number if absent.")
+    most_turns: int | None = Field(None, ge=1, description="Passes only within this many turns. Default: any number.")
 
 
 class UserGoal(Evaluator):

@@ -36,8 +36,8 @@ class CallCountOptions(Options):
     """What ToolCallCount takes."""
 
     tool: Name | None = Field(None, description="The tool whose calls are counted; without it those of all tools.")
-    most: int | None = Field(None, ge=0, description="Passes with at most so many calls.")
-    least: int | None = Field(None, ge=0, description="Passes with at least so many calls.")
+    most: int | None = Field(None, ge=0, description="Passes with at most this many calls.")
+    least: int | None = Field(None, ge=0, description="Passes with at least this many calls.")
 
     @model_validator(mode="after")
     def _bounds_leave_room(self) -> CallCountOptions:
@@ -262,7 +262,7 @@ class RetrievalOptions(Options):
         description="The documents that belong to the question, each by its id, source, title or a part of its text; "
         "else the item's variable relevant.",
     )
-    k: int | None = Field(None, ge=1, description="Only the first so many that were retrieved count.")
+    k: int | None = Field(None, ge=1, description="Only this many of the first retrieved chunks count.")
     threshold: float = Field(1.0, ge=0, le=1, description="The share from which it passes.")
 
 

@@ -73,7 +73,7 @@ class BoutMaterial:
     def _contender(self, answer: int) -> tuple[BattleAnswer, AnswerRow]:
         detail = self._reader.detail(answer)
         if detail.answer is None:
-            raise LookupError(f"answer number {answer} is not in the store any more")
+            raise LookupError(f"answer number {answer} is no longer in the store")
         chat = detail.answer.request.get("messages", ())
         return BattleAnswer(chat, detail.answer.text or "", detail.answer.tool_calls), detail.row
 

@@ -114,7 +114,7 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
     with chains.following(connection, run, "edit" if parts == ["about"] else "state", parts, changed):
         sets = ", ".join(f"{name} = ?" for name in values)
         if not connection.execute(f"UPDATE runs SET {sets} WHERE id = ?", [*values.values(), run]).rowcount:
-            raise LookupError(f"run number {run} is not in the store any more")
+            raise LookupError(f"run number {run} is no longer in the store")
         if "finished" in values:
             connection.execute("UPDATE runs SET finished = max(finished, started) WHERE id = ? AND started", [run])
     if "pid" in values and again:
@@ -193,7 +193,7 @@ def begin_pass(connection: sqlite3.Connection, run: int, config: str, answers: C
     judgeable = "SELECT count(*) FROM answers WHERE run = runs.id AND status NOT IN ('pending', 'running', 'error')"
     begun = f"UPDATE runs SET staged_pass = ?, staged_total = ({judgeable}) WHERE id = ?"
     if not connection.execute(begun, [number, run]).rowcount:
-        raise LookupError(f"run number {run} is not in the store any more")
+        raise LookupError(f"run number {run} is no longer in the store")
     connection.execute("INSERT INTO passes VALUES (?,?,?,?)", [run, number, time.time(), config])
     if answers is not None:
         _take_over_scores(connection, run, int(number), answers)
@@ -395,7 +395,7 @@ def label_many(
     for answer in answers:
         found = connection.execute("SELECT run FROM answers WHERE id = ?", [answer]).fetchone()
         if found is None:
-            raise LookupError(f"answer number {answer} is not in the store any more")
+            raise LookupError(f"answer number {answer} is no longer in the store")
         of_runs.setdefault(found[0], []).append(answer)
     for run, own in of_runs.items():
         said = {"author": author, "verdict": verdict, "evaluator": evaluator, "answers": len(own)}

@@ -86,7 +86,7 @@ def detail(ask: Ask, answer: int, whole: bool = True) -> Detail:
         row = answer_row(columns)
         break
     else:
-        raise LookupError(f"answer number {answer} is not in the store any more")
+        raise LookupError(f"answer number {answer} is no longer in the store")
     bodies = ask(
         "SELECT b.request, b.text, b.answer FROM answers JOIN bodies b ON b.id = body WHERE answers.id = ?", [answer]
     )

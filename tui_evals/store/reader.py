@@ -152,7 +152,7 @@ class Reader:
         """A run by its number; LookupError if it is gone."""
         for row in self.query(f"{lookup.RUN} AND id = ?", [number]):
             return self._run(row)
-        raise LookupError(f"run number {number} is not in the store any more")
+        raise LookupError(f"run number {number} is no longer in the store")
 
     def find_run(self, word: str) -> RunRow:
         """The run that a person means: `last`, an id, a name (its latest run), or the beginning of one id."""
@@ -215,7 +215,7 @@ class Reader:
         for (word,) in self.query("SELECT control FROM runs WHERE id = ?", [run]):
             control: Control = word
             return control
-        raise LookupError(f"run number {run} is not in the store any more")
+        raise LookupError(f"run number {run} is no longer in the store")
 
     def totals(self, run: int) -> Totals:
         """A run in numbers."""

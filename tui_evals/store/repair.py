@@ -533,7 +533,7 @@ def _remake_datasets(store: sqlite3.Connection) -> set[str]:
     for digest, name in datasets:
         document = dumps({"items": _asked(store, digest)})
         store.execute("INSERT INTO snapshots VALUES (?,?,?,?)", [digest, name, document, time.time()])
-        said = "its dataset was lost with a damaged store: it was made of what was asked, without what judges it"
+        said = "its dataset was lost with a damaged store; this one has its questions, without evaluators"
         store.execute(f"{_NOTE} WHERE snapshot = ?", [said, digest])
     return {digest for digest, _ in datasets}
 

@@ -184,7 +184,7 @@ def _check_draft(folder: Path, draft: Path, file: Path) -> None:
 
 
 EMPTY = """\
-# What holds in this project. `tui-evals help targets` says everything that may stand here; take away a # to set it.
+# Settings of this project. `tui-evals help targets` lists all of them; remove a # to set one.
 
 # [run]
 # targets = ["gpt"]          # what is asked where a command names no --target

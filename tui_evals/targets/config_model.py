@@ -176,7 +176,9 @@ def _check_body(value: Any) -> Any:
     except (TypeError, ValueError):
         raise ValueError("must hold text, finite numbers, true, false, lists and tables only, and no dates") from None
     if _names_secret(value, templates=True):
-        raise ValueError("must hold no key or password, for it is stored with every run; send it in headers: env:NAME")
+        raise ValueError(
+            "must hold no key or password, because it is stored with every run; send it in headers: env:NAME"
+        )
     return value
 
 

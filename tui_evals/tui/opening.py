@@ -259,7 +259,7 @@ async def open_other(desk: Desk) -> None:
     """Choose another dataset of the project."""
     entries = [Entry(file, name, _about(desk, file)) for file, name in dataset_names(desk.workspace).items()]
     file = await desk.push_screen_wait(
-        Menu("open a dataset", entries, empty="no dataset in this folder; esc, then ctrl+n begins one")
+        Menu("open a dataset", entries, empty="no dataset in this folder; esc, then ctrl+n creates one")
     )
     if file is not None and await enter_file(desk, file):
         desk.post_message(ShowPane("tree"))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui_evals.store.writer import Writer
 
 
-NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
+NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n creates one"
 """Why what needs a dataset cannot be done."""
 
 

@@ -308,7 +308,7 @@ def _say_past(reader: Reader, past: list[BattleRow], as_json: bool) -> None:
     if as_json:
         say_json([past_json(one, runs) for one in past])
     elif not past:
-        say("There has been no battle here; `tui-evals battle A B --judge NAME` begins one.")
+        say("No battles yet. Start one: `tui-evals battle A B --judge NAME`")
     for one in () if as_json else past:
         _say_wrapped(f"{one.id}  {asked_text(one)}", bold=True)
         _say_wrapped(sides_text(one, runs))

@@ -49,7 +49,7 @@ class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic sinc
     default=50,
     type=click.IntRange(min=0),
     show_default=True,
-    help="List at most so many answers; --json has all.",
+    help="List at most this many answers; --json has all.",
 )
 @_as_json
 def compare_command(runs: tuple[str, ...], **options: Any) -> None:
@@ -68,8 +68,10 @@ def compare_command(runs: tuple[str, ...], **options: Any) -> None:
 @click.argument("run", default="last")
 @click.option("--item", help="One item: its testId, or #position.")
 @click.option("--turn", type=click.IntRange(min=1), help="One turn of it.")
-@click.option("--only", metavar="FILTER", help="Only answers that a filter finds; failed ones when absent.")
-@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="At most so many answers.")
+@click.option("--only", metavar="FILTER", help="Only answers that match a filter. Default: failed ones.")
+@click.option(
+    "--limit", default=20, type=click.IntRange(min=1), show_default=True, help="List at most this many answers."
+)
 @click.option("--unified", is_flag=True, help="One column, however wide the terminal is.")
 @_as_json
 def diff_command(run: str, **options: Any) -> None:
@@ -86,8 +88,10 @@ def diff_command(run: str, **options: Any) -> None:
 @click.argument("dataset", required=False)
 @click.option("--item", help="One item: its testId.")
 @click.option("--category", help="Only the items of a category.")
-@click.option("--evaluator", help="The mean score of one evaluator instead of what passes.")
-@click.option("--limit", default=20, type=click.IntRange(min=2), show_default=True, help="The latest so many runs.")
+@click.option("--evaluator", help="The mean score of one evaluator instead of the pass rate.")
+@click.option(
+    "--limit", default=20, type=click.IntRange(min=2), show_default=True, help="Only this many runs, the latest."
+)
 @_as_json
 def trend_command(dataset: str | None, **options: Any) -> None:
     """Show how the runs of a dataset went one after the other, by target; DATASET is a file, or a run's name."""
@@ -113,7 +117,7 @@ def baseline_set_command(run: str) -> None:
 
 @baseline_command.command("export")
 @click.argument("run", default="last")
-@click.option("-o", "--output", type=_file, help="Where to; - or nothing for the screen.")
+@click.option("-o", "--output", type=_file, help="The file to write; - or nothing for the screen.")
 @click.option("--texts", is_flag=True, help="With answers and reasons too, which may be private.")
 def baseline_export_command(run: str, output: Path | None, texts: bool) -> None:
     """Write RUN as a small sorted file to commit: verdicts and figures, without texts, with a digest.
@@ -152,8 +156,8 @@ def ci_command() -> None:
 @ci_command.command("init")
 @click.argument("name", required=False)
 @click.option("--github", is_flag=True, help="For GitHub Actions, the only kind so far.")
-@click.option("-t", "--target", "-m", "--model", "targets", multiple=True, help="What answers there.")
-@click.option("--install", metavar="SPEC", help="What pip installs on the runner; default: as it was installed here.")
+@click.option("-t", "--target", "-m", "--model", "targets", multiple=True, help="The target there.")
+@click.option("--install", metavar="SPEC", help="What pip installs on the runner. Default: what is installed here.")
 @click.option(
     "--baseline",
     type=_file,
@@ -166,7 +170,7 @@ def ci_command() -> None:
 def ci_init_command(name: str | None, github: bool, **given: Any) -> None:
     """Write .github/workflows/evals.yml, which runs NAME (an experiment or a dataset) in each pull request.
 
-    Without NAME the one experiment or dataset of the project. Running it again writes it anew.
+    Without NAME the one experiment or dataset of the project. Running it again overwrites the file.
     """
     from tui_evals.cli.compare.ci import init_github
 
@@ -175,7 +179,7 @@ def ci_init_command(name: str | None, github: bool, **given: Any) -> None:
 
 @ci_command.command("report")
 @click.argument("run", default="last")
-@click.option("--baseline", metavar="RUN", help="Say what broke since this run, or the run in this file.")
+@click.option("--baseline", metavar="RUN", help="Show what broke since this run, or the run in this file.")
 def ci_report_command(run: str, baseline: str | None) -> None:
     """Write RUN to the summary of the job, as annotations, and as one comment of the pull request.
 
@@ -193,11 +197,11 @@ def ci_report_command(run: str, baseline: str | None) -> None:
 )
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--criteria", help="What the better answer is better at, in a sentence.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many pairs of answers between two runs.")
+@click.option("--limit", type=click.IntRange(min=1), help="Use at most this many pairs of answers between two runs.")
 @click.option("--seed", type=int, help="Sample the pairs of --limit with this seed, instead of the first ones.")
-@click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once.")
+@click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Parallel calls.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent.")
-@click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
+@click.option("--plan", "plan_only", is_flag=True, help="Show the number of calls and the estimated cost, and stop.")
 @click.option("--stored", metavar="KEY", hidden=True, help="Execute the battle that the workbench has planned.")
 @environment
 @trusting
@@ -205,7 +209,7 @@ def ci_report_command(run: str, baseline: str | None) -> None:
 def battle_command(runs: tuple[str, ...], **options: Any) -> int:
     """Let a judge choose between the answers of 2 to 4 RUNS, or of two columns of one, each pair in both orders.
 
-    What a judge said is kept: the same battle asks nothing twice, and goes on where it was interrupted.
+    Verdicts are stored: an interrupted battle continues, and no question is asked twice.
     """
     from .battle import battle
 
@@ -216,7 +220,7 @@ def battle_command(runs: tuple[str, ...], **options: Any) -> int:
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @_as_json
 def battles_command(number: int | None, as_json: bool) -> None:
-    """List the battles there were, the latest first, or show the result of battle NUMBER again; asks no judge."""
+    """List earlier battles, the latest first, or show the result of battle NUMBER again; asks no judge."""
     from .battle import past_battles
 
     past_battles(number, as_json)
@@ -236,11 +240,11 @@ def agreement_command(run: str, **options: Any) -> None:
 
 @click.command("report")
 @click.argument("runs", default="last", metavar="RUN|A,B")
-@click.option("--to", "kind", type=ReportKindName(), help="By the ending of -o when absent, else html.")
-@click.option("-o", "--output", type=_file, help="Where to; .evals/results/ when absent, - for the screen.")
-@click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
-@click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
-@click.option("--bare", is_flag=True, help="Write no FILE.tui-evals, which has what the format has no place for.")
+@click.option("--to", "kind", type=ReportKindName(), help="The format. Default: by the extension of -o, else html.")
+@click.option("-o", "--output", type=_file, help="The file to write. Default: in .evals/results/; - for the screen.")
+@click.option("--only", metavar="FILTER", help="In csv or jsonl: only answers that match a filter, such as `error`.")
+@click.option("--raw-csv", is_flag=True, help="Do not escape cells that a spreadsheet would run as formulas.")
+@click.option("--bare", is_flag=True, help="Write no FILE.tui-evals, which has what the format cannot hold.")
 @click.option(
     "--annotations", is_flag=True, help="Print what failed as annotations that GitHub shows in a pull request."
 )
@@ -250,7 +254,7 @@ def agreement_command(run: str, **options: Any) -> None:
     help="How far each model keeps to the rules that its tests were made from: printed, or csv or json.",
 )
 def report_command(runs: str, **options: Any) -> None:
-    """Write a page to hand on: of a run, or of up to four runs compared."""
+    """Write a page to share: of a run, or of up to four runs compared."""
     from .report import report
 
     report(runs, **options)

@@ -379,7 +379,7 @@ def clear(name: str | None) -> None:
         key = reader.run(baseline.run).key
         with project.writer({}) as writer:
             clear_baseline(writer, baseline.source)
-    text = f"{baseline.source} has no baseline any more; it was {key}, which stays"
+    text = f"{baseline.source} no longer has a baseline; it was {key}, which stays"
     say_result(text, {"dataset": baseline.source, "run": None})
 
 

@@ -50,10 +50,10 @@ _MODELS = (
     ),
 )
 _AMOUNTS = (
-    click.option("--effort", type=click.Choice(["min", "low", "medium", "high"]), help="A preset; low when absent."),
-    click.option("--max-rules", type=_count(1), help="Test at most so many rules, and so many inverse rules."),
+    click.option("--effort", type=click.Choice(["min", "low", "medium", "high"]), help="A preset. Default: low."),
+    click.option("--max-rules", type=_count(1), help="Test at most this many rules, and as many inverse rules."),
     click.option("--tests-per-rule", type=_count(1, 10), help="Tests for each rule in each round."),
-    click.option("--split-rules/--no-split-rules", default=None, help="Ask about rules and inverse rules apart."),
+    click.option("--split-rules/--no-split-rules", default=None, help="Ask about rules and inverse rules separately."),
     click.option("--max-rules-per-test-generation", type=_count(0), help="Rules in one question; 0 is all."),
     click.option("--test-generations", type=_count(1, 10), help="Rounds of asking for tests."),
     click.option("--test-expansions", type=_count(0, 5), help="How often inputs are made longer."),
@@ -86,16 +86,22 @@ _COURSE = (
     ),
     click.option("--confirm", multiple=True, metavar="STEP", help="Ask before continuing after STEP; * is all."),
     click.option("--yes", is_flag=True, help="Answer yes to everything."),
-    click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop."),
-    click.option("-c", "--concurrency", type=_count(1), help="Calls in flight at once, per target."),
-    click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars go."),
-    click.option("--no-cache", is_flag=True, help="Ask even where another generation knows the answer."),
+    click.option(
+        "--plan", "plan_only", is_flag=True, help="Show the number of calls and the estimated cost, and stop."
+    ),
+    click.option("-c", "--concurrency", type=_count(1), help="Parallel calls per target."),
+    click.option(
+        "--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent."
+    ),
+    click.option("--no-cache", is_flag=True, help="Ask again, even if another generation has the answer."),
     click.option("--stored", metavar="KEY", hidden=True, help="Execute the generation that the workbench has planned."),
-    click.option("--show-prompt", metavar="NAME", help="Print a step prompt, to be changed and put into the project."),
+    click.option(
+        "--show-prompt", metavar="NAME", help="Print the prompt of a step, to edit it and put it into the project."
+    ),
     environment,
     trusting,
-    click.option("--quiet", is_flag=True, help="Print nothing but errors."),
-    click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line."),
+    click.option("--quiet", is_flag=True, help="Print only errors."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line."),
 )
 
 

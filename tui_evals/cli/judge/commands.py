@@ -9,7 +9,7 @@ import click
 
 from tui_evals.cli.options import as_json, result_as_json
 
-_trusting = click.option("--trust", "trusting", is_flag=True, help="Run the project's own evaluators unasked.")
+_trusting = click.option("--trust", "trusting", is_flag=True, help="Run the project's own evaluators without asking.")
 
 
 class _Evaluators(click.Group):
@@ -32,7 +32,7 @@ class _Evaluators(click.Group):
 def evaluators_command(ctx: click.Context, as_json: bool) -> None:
     """List the evaluators; with NAME, show one with its options, the evidence it needs and an example.
 
-    `new` begins one of your own, and `packages` lists the metrics of installed libraries; `set` and `rm` say which of
+    `new` creates your own, and `packages` lists the metrics of installed libraries; `set` and `rm` say which of
     them judge a dataset, an item or a turn.
     """
     if ctx.invoked_subcommand is None:
@@ -42,7 +42,7 @@ def evaluators_command(ctx: click.Context, as_json: bool) -> None:
     ctx.obj = as_json
 
 
-@evaluators_command.command("show", short_help="Show one; the word may be left out.")
+@evaluators_command.command("show", short_help="Show one; `show` is optional.")
 @click.argument("name")
 @click.option("--prompt", is_flag=True, help="What it asks a judge, and which evidence it shows, with a sample item.")
 @_trusting
@@ -72,7 +72,7 @@ def packages_command(as_json_before: bool, python: str | None, as_json: bool) ->
     show_packages(python, as_json or as_json_before)
 
 
-@evaluators_command.command("new", short_help="Begin one of your own.")
+@evaluators_command.command("new", short_help="Create your own.")
 @click.argument("name")
 def new_command(name: str) -> None:
     """Write custom-evaluators/NAME/NAME.py, a function that judges, and a test of it.
@@ -91,11 +91,11 @@ _turn = click.option("--turn", type=click.IntRange(min=1), help="On this turn of
 _force = click.option("--force", is_flag=True, help="Write a file that is read-only too.")
 
 
-@evaluators_command.command("set", short_help="Let one judge a dataset or items.")
+@evaluators_command.command("set", short_help="Add an evaluator to a dataset or items.")
 @_dataset
 @click.argument("evaluator", required=False)
 @click.argument("options", nargs=-1, metavar="[OPTION=VALUE]...")
-@click.option("--unset", multiple=True, metavar="OPTION", help="Take an option away; may be repeated.")
+@click.option("--unset", multiple=True, metavar="OPTION", help="Remove an option. Can be repeated.")
 @_item
 @_turn
 @click.option("--mode", type=click.Choice(["extend", "replace"]), help="Whether --item adds to the dataset's or not.")
@@ -105,14 +105,14 @@ def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], 
     """Let EVALUATOR judge DATASET, or its items with --item, with these options in addition to those it has there.
 
     A value is read as the option's type has it, OPTION:=JSON gives JSON. A name of your own with type=NAME is a second
-    use of an evaluator. `tui-evals dataset undo` takes back what was written.
+    use of an evaluator. `tui-evals dataset undo` undoes the edit.
     """
     from tui_evals.cli.write.evaluators import set_evaluator
 
     set_evaluator(dataset, evaluator, options, **more)
 
 
-@evaluators_command.command("rm", short_help="Take one away from a dataset or items.")
+@evaluators_command.command("rm", short_help="Remove an evaluator from a dataset or items.")
 @_dataset
 @click.argument("evaluator")
 @_item
@@ -120,7 +120,7 @@ def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], 
 @_force
 @as_json
 def rm_command(dataset: Path, evaluator: str, **more: Any) -> None:
-    """Take EVALUATOR away from DATASET, or from items; one that is inherited is left out with `set --mode replace`."""
+    """Remove EVALUATOR from DATASET, or from items. To leave out an inherited one, use `set --mode replace`."""
     from tui_evals.cli.write.evaluators import remove_evaluator
 
     remove_evaluator(dataset, evaluator, **more)
@@ -132,7 +132,7 @@ def rm_command(dataset: Path, evaluator: str, **more: Any) -> None:
 @click.option("--response", help="The answer to judge.")
 @click.option("--expected", multiple=True, help="An acceptable reference; may be repeated.")
 @click.option("--context", help="Grounding text.")
-@click.option("--prompt", help="What was asked.")
+@click.option("--prompt", help="The prompt that was asked.")
 @click.option("--judge-reply", help="Use this text as the judge's reply.")
 @click.option("--jsonl", is_flag=True, help="Read rows of JSON on standard input and write a record for each.")
 @_trusting
@@ -184,7 +184,7 @@ def score_command(
 def trust_command(files: tuple[Path, ...], yes: bool, below: Path | None, store: bool) -> None:
     """Read what this project would do, and say yes to it: what it runs, and which key it sends where.
 
-    A yes holds until what was agreed to changes. `show` lists what was agreed to, `revoke` takes all of it back.
+    A yes is valid until what was agreed to changes. `show` lists what was agreed to, `revoke` removes all of it.
     With FILES, only the code of these evaluators is trusted, as it is now. With --store, the cached answers and
     baselines of a store that was begun elsewhere are used.
     """

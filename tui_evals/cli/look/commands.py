@@ -26,7 +26,7 @@ def runs_command(ctx: click.Context, limit: int, as_json: bool) -> None:
 
 
 @runs_command.command("prune")
-@click.option("--keep", type=click.IntRange(min=0), help="Keep so many of the newest runs.")
+@click.option("--keep", type=click.IntRange(min=0), help="Keep this many of the newest runs.")
 @click.option("--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Only runs older than that.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @result_as_json
@@ -61,7 +61,7 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
     default=1_000,
     type=click.IntRange(min=0),
     show_default=True,
-    help="List at most so many answers, or rows of a grid; --json has all.",
+    help="List at most this many answers, or rows of a grid; --json has all.",
 )
 @as_json
 def show_command(run: str, **options: Any) -> None:
@@ -88,7 +88,7 @@ def verify_command(
     forget_key: str | None,
     as_json: bool,
 ) -> int | None:
-    """Say whether RUN is as it was signed, by whom, and where its answers come from.
+    """Check whether a signed RUN was changed, who signed it, and where its answers come from.
 
     No target or judge is called. It exits with 0 where RUN is unchanged and signed by you or by a key you trust, else
     with 1. `tui-evals help provenance` says what a signature proves, and what it does not.
@@ -122,7 +122,7 @@ def search_command(text: str, limit: int, as_json: bool) -> None:
 @click.command("sql")
 @click.argument("statement")
 @click.option("--csv", "as_csv", is_flag=True, help="Print all rows as CSV.")
-@click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
+@click.option("--raw-csv", is_flag=True, help="Do not escape cells that a spreadsheet would run as formulas.")
 @click.option(
     "--limit", default=1_000, type=click.IntRange(min=1), show_default=True, help="Rows of the table; CSV has all."
 )
@@ -147,9 +147,9 @@ def sql_command(statement: str, as_csv: bool, raw_csv: bool, limit: int, as_json
     help="The ending of -o says it, when absent; json without -o.",
 )
 @click.option("-o", "--output", type=file_path, help="Where to; .evals/results/RUN.KIND when absent, - for the screen.")
-@click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
-@click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
-@click.option("--bare", is_flag=True, help="Write no FILE.tui-evals, which has what the format has no place for.")
+@click.option("--raw-csv", is_flag=True, help="Do not escape cells that a spreadsheet would run as formulas.")
+@click.option("--only", metavar="FILTER", help="In csv or jsonl: only answers that match a filter, such as `error`.")
+@click.option("--bare", is_flag=True, help="Write no FILE.tui-evals, which has what the format cannot hold.")
 def export_command(
     run: str, kind: str | None, output: Path | None, raw_csv: bool, only: str | None, bare: bool
 ) -> None:
@@ -165,7 +165,7 @@ def export_command(
 @click.argument("verdict", required=False, type=click.Choice(["pass", "fail"]))
 @click.option("--blind", is_flag=True, help="Label one answer after the other without seeing what any judge said.")
 @click.option(
-    "--sample", type=click.IntRange(min=1), help="With --blind: so many answers, drawn at random; 50 when absent."
+    "--sample", type=click.IntRange(min=1), help="With --blind: this many answers, drawn at random. Default: 50."
 )
 @click.option("--seed", default=0, show_default=True, help="With --blind: another seed draws other answers.")
 @click.option("--turn", default=1, type=click.IntRange(min=1), show_default=True)
@@ -200,7 +200,7 @@ def cache_command() -> None:
 @cache_command.command("info")
 @as_json
 def info_command(as_json: bool) -> None:
-    """Say what the cache holds."""
+    """Show what the cache holds."""
     from tui_evals.cli.look.stored import cache_info
 
     cache_info(as_json)
@@ -210,7 +210,7 @@ def info_command(as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @result_as_json
 def clear_command(yes: bool) -> None:
-    """Forget every cached answer."""
+    """Delete every cached answer."""
     from tui_evals.cli.look.stored import cache_clear
 
     cache_clear(yes)

@@ -350,7 +350,7 @@ def _evaluator_summary(reader: Reader, run: RunRow, key: str) -> str:
     try:
         return f"{key}: {summary(inputs.evaluators().find(name))}"
     except UnknownEvaluator:
-        return f"{key}: {name}, which this project does not know any more"
+        return f"{key}: {name}, which this project no longer has"
 
 
 def _width() -> int:

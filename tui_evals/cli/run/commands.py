@@ -10,8 +10,8 @@ import click
 from tui_evals.cli.options import GroupedHelp, as_json, environment, file_path, help_all, result_as_json, trusting
 from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
-_quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-_as_events = click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line.")
+_quiet = click.option("--quiet", is_flag=True, help="Print only errors.")
+_as_events = click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line.")
 _evaluators = click.option(
     "-e", "--evaluators", help="Evaluators instead of the dataset's defaults: names by commas, or a JSON object."
 )
@@ -22,13 +22,13 @@ _on_finish = click.option(
 )
 _detach = click.option("--detach", is_flag=True, help="Run in the background; prints the id of the run.")
 _unjudged = click.option(
-    "--allow-unjudged", is_flag=True, help="Go on though an evaluator lacks here what it needs to judge."
+    "--allow-unjudged", is_flag=True, help="Run even if an evaluator lacks something it needs to judge."
 )
 _plan = click.option(
-    "--plan", "--dry-run", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop."
+    "--plan", "--dry-run", "plan_only", is_flag=True, help="Show the number of calls and the estimated cost, and stop."
 )
-_OUTPUT = "Write results; the ending says as what: .html .md .xml .csv .json .jsonl; may be repeated."
-_SWEEP = "Ask every target with each value of a parameter, as in temperature=0,0.7; may be repeated."
+_OUTPUT = "Write results to a file: .html, .md, .xml, .csv, .json or .jsonl. Can be repeated."
+_SWEEP = "Ask every target with each value of a parameter, as in temperature=0,0.7."
 _CLUSTER = "Share the work out: local:4, tcp://… or tls://host:8786, ssh:hosts.txt; none is this process."
 
 
@@ -117,7 +117,7 @@ def _cluster(command: Any) -> Any:
         click.option("--tls-ca", metavar="FILE", help="With --cluster: the authority of its certificates."),
         click.option("--tls-cert", metavar="FILE", help="With --cluster: this side's certificate."),
         click.option("--tls-key", metavar="FILE", help="With --cluster: the key of that certificate."),
-        click.option("--forward-env", metavar="NAME", multiple=True, help="Hand a variable to the workers; TLS only."),
+        click.option("--forward-env", metavar="NAME", multiple=True, help="Pass a variable to the workers; TLS only."),
     ):
         command = option(command)
     return command
@@ -133,10 +133,10 @@ def _cluster(command: Any) -> Any:
     "--model",
     "targets",
     multiple=True,
-    help="What answers; may be repeated, or several by commas.",
+    help="The target that answers. Can be repeated; commas separate several.",
 )
 @click.option(
-    "-p", "--prompt", "prompts", multiple=True, type=file_path, help="A .prompty under test; may be repeated."
+    "-p", "--prompt", "prompts", multiple=True, type=file_path, help="A .prompty under test. Can be repeated."
 )
 @click.option("-P", "--param", "sweep", multiple=True, metavar="NAME=A,B", help=_SWEEP)
 @click.option("--door", metavar="TARGET", help="Answers what agents ask their models, and records it.")
@@ -144,7 +144,7 @@ def _cluster(command: Any) -> Any:
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
 @_evaluators
 @click.option("-n", "--repeats", type=click.IntRange(min=1), help="How often each item is asked.")
-@click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once, per target.")
+@click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Parallel calls per target.")
 @click.option(
     "--only",
     "--filter",
@@ -153,7 +153,7 @@ def _cluster(command: Any) -> Any:
 )
 @click.option("--from", "from_run", metavar="RUN", help="The run whose answers --only looks at.")
 @click.option("--items", metavar="LIST", help="Only the items at these positions, from 1, as in 1,4-9.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many items.")
+@click.option("--limit", type=click.IntRange(min=1), help="Ask at most this many items.")
 @click.option("--seed", type=int, help="Sample the items of --limit with this seed, instead of the first ones.")
 @click.option("--name", help="A name for the run.")
 @click.option("--tag", "tags", multiple=True, help="A tag for the run; may be repeated.")
@@ -166,9 +166,9 @@ def _cluster(command: Any) -> Any:
     "--watch", is_flag=True, help="Run again when a file of the project changes; --max-cost is for all of it."
 )
 @_on_finish
-@click.option("--no-cache", is_flag=True, help="Ask even where the answer is known.")
+@click.option("--no-cache", is_flag=True, help="Ask again, even if it is in the cache.")
 @click.option(
-    "--summary/--no-summary", default=None, help="Say at the end what changed and what fails; on a terminal it is said."
+    "--summary/--no-summary", default=None, help="Print at the end what changed and what fails. Default: on a terminal."
 )
 @click.option("--prompts", "inline", multiple=True, metavar="TEXT…", help="Prompts instead of a dataset.")
 @click.option("--expected", multiple=True, metavar="TEXT…", help="The expected responses of --prompts.")
@@ -176,9 +176,11 @@ def _cluster(command: Any) -> Any:
 @click.option("--interactive", is_flag=True, help="Ask for prompts, one at a time.")
 @click.option("--snapshot", metavar="HASH", help="Run a dataset the store holds.")
 @click.option("--as", "stands_for", metavar="FILE", type=file_path, help="The file that --snapshot replaces.")
-@click.option("--registry", metavar="PATH[,PATH]", help="Take DATASET as an eval, a pattern or a set of a registry.")
-@click.option("--max-samples", type=click.IntRange(min=1), help="With --registry: so many, in the original's order.")
-@click.option("--faithful", is_flag=True, help="With --registry: ask and judge to the letter of the original.")
+@click.option("--registry", metavar="PATH[,PATH]", help="Read DATASET as an eval, a pattern or a set of a registry.")
+@click.option(
+    "--max-samples", type=click.IntRange(min=1), help="With --registry: this many samples, in the original's order."
+)
+@click.option("--faithful", is_flag=True, help="With --registry: ask and judge exactly as the original does.")
 @click.option("--data", metavar="FILE", type=file_path, help="With --registry: the samples of the eval, as JSONL.")
 @_cluster
 @_gates
@@ -188,11 +190,11 @@ def _cluster(command: Any) -> Any:
 @_as_events
 @click.pass_context
 def run_command(context: click.Context, /, watch: bool, **options: Any) -> int:
-    """Ask every target each item of DATASET, judge the answers, and store them.
+    """Send every item of DATASET to every target, and judge the answers.
 
-    DATASET is a file, or an experiment by its name (`tui-evals help experiments`). Without it the one experiment of the
-    project is run, or else its dataset. Prompts x targets x values of -P x repeats is one run with comparable columns.
-    The first Ctrl-C finishes what is in flight, the second stops. `tui-evals resume` continues either.
+    DATASET is a file, or an experiment by its name (`tui-evals help experiments`). Without it, the only experiment of
+    the project runs, or else its dataset. A run has a column for each combination of prompt, target and value of -P.
+    The first Ctrl-C waits for open requests, the second stops at once. `tui-evals resume` continues.
     """
     if watch:
         from tui_evals.cli.run.on_change import run_on_change
@@ -240,7 +242,7 @@ def resume_command(run: str, **options: Any) -> int:
     "--only",
     metavar="FILTER",
     required=True,
-    help="Whose answers are fail, error, flaky, or any filter (`tui-evals help filters`).",
+    help="Ask items whose answers match: fail, error, flaky, or any filter (`tui-evals help filters`).",
 )
 @_unjudged
 @_plan
@@ -265,7 +267,7 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @click.option(
     "--only", metavar="FILTER", help="Only these answers, by what judges the run; the others keep their scores."
 )
-@click.option("--items", metavar="1,4-9", help="The same of the answers to the items at these positions.")
+@click.option("--items", metavar="1,4-9", help="Only the answers to the items at these positions, in place.")
 @click.option("--dataset", "dataset", type=file_path, help="Take the evaluators from this dataset instead.")
 @_evaluators
 @click.option(
@@ -275,11 +277,11 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
 @click.option("--no-cache", is_flag=True, help="Ask judges again, even where nothing has changed.")
 @click.option(
-    "--threshold", "thresholds", metavar="NAME=SCORE", multiple=True, help="An evaluator passes from this score on."
+    "--threshold", "thresholds", metavar="NAME=SCORE", multiple=True, help="An evaluator passes at this score or more."
 )
-@click.option("--weight", "weights", metavar="NAME=WEIGHT", multiple=True, help="An evaluator counts so much.")
+@click.option("--weight", "weights", metavar="NAME=WEIGHT", multiple=True, help="The weight of an evaluator.")
 @click.option("--pass-rule", type=click.FloatRange(0, 1), help="The share of its weights that an answer needs to pass.")
-@click.option("--what-if", "only_try", is_flag=True, help="Only say which verdicts change, from stored scores.")
+@click.option("--what-if", "only_try", is_flag=True, help="Only show which verdicts change, from stored scores.")
 @_unjudged
 @_plan
 @_detach
@@ -311,11 +313,11 @@ def rescore_command(run: str, item: str | None, **options: Any) -> int:
 @click.command("watch")
 @click.argument("run", default="last")
 @click.option("--tui", is_flag=True, help="Open the workbench on it.")
-@click.option("--no-mouse", is_flag=True, help="With --tui, leave the mouse to the terminal.")
+@click.option("--no-mouse", is_flag=True, help="With --tui: leave the mouse to the terminal.")
 @_as_events
 @click.pass_context
 def watch_command(ctx: click.Context, run: str, tui: bool, no_mouse: bool, as_json: bool) -> object:
-    """Follow RUN, whichever process executes it."""
+    """Follow RUN, which any process may execute."""
     from tui_evals.cli.run.watching import opening_on, watch
 
     return opening_on(run, as_json, ctx.obj.mouse and not no_mouse) if tui else watch(run, as_json)
@@ -325,7 +327,7 @@ def watch_command(ctx: click.Context, run: str, tui: bool, no_mouse: bool, as_js
 @click.argument("run", default="last")
 @result_as_json
 def pause_command(run: str) -> None:
-    """Let RUN start nothing new until it is resumed."""
+    """Pause RUN: no new requests until it is resumed."""
     from tui_evals.cli.look.stored import say_control
 
     say_control(run, "pause")
@@ -335,7 +337,7 @@ def pause_command(run: str) -> None:
 @click.argument("run", default="last")
 @result_as_json
 def stop_command(run: str) -> None:
-    """End RUN once what is in flight has its answer; it can be resumed."""
+    """Stop RUN after its open requests are answered; it can be resumed."""
     from tui_evals.cli.look.stored import say_control
 
     say_control(run, "stop")
@@ -365,7 +367,7 @@ def suite_command() -> None:
 @click.option("--description", metavar="TEXT", help="What the suite is for.")
 @as_json
 def create_suite_command(name: str, **options: Any) -> None:
-    """Make a suite of the cases in a table; every cell is text, and a blank one is absent."""
+    """Create a suite from the cases in a table; every cell is text, and a blank one is absent."""
     from tui_evals.cli.run.suites import create
 
     create(name, **options)

@@ -37,12 +37,12 @@ _SOURCES = ("http", "openai", "model", "python", "command", "a2a")
 @click.option(
     "--example", "examples", multiple=True, metavar="'QUESTION => ANSWER'", help="What it should answer; repeat it."
 )
-@click.option("--prompt", type=file_path, metavar="FILE", help="A .prompty under test; its demands propose evaluators.")
-@click.option("-e", "--evaluators", metavar="NAME[,NAME]", help="What judges, in place of what is proposed.")
-@click.option("--run/--no-run", "runs", default=True, help="Whether to run the questions at the end; they are run.")
+@click.option("--prompt", type=file_path, metavar="FILE", help="A .prompty under test; its rules suggest evaluators.")
+@click.option("-e", "--evaluators", metavar="NAME[,NAME]", help="Evaluators, instead of the proposed ones.")
+@click.option("--run/--no-run", "runs", default=True, help="Run the questions at the end, or not. Default: run.")
 @result_as_json
 def init_command(what: str | None, template: str, provider: str | None, source: str | None, **given: Any) -> int | None:
-    """Begin a project: find out how WHAT is asked, ask it once, write first questions, run them.
+    """Create a project: find out how WHAT is asked, ask it once, write first questions, run them.
 
     WHAT is a URL, a curl command in quotes, an OpenAPI file, a Python file or a model. Its protocol, headers, answer
     and session are found by asking it. Options say what is not found. At a terminal you are asked instead, for WHAT
@@ -113,9 +113,9 @@ def upgrade_command(file: Path) -> None:
 @click.command("convert")
 @click.argument("file", type=file_path)
 @click.option("--to", "kind", type=click.Choice(_FORMATS), required=True, help="What to write.")
-@click.option("-o", "--output", type=file_path, help="Where to, a new file; - or nothing for the screen.")
-@click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
-@click.option("--bare", is_flag=True, help="Do not write a second file that holds the whole dataset.")
+@click.option("-o", "--output", type=file_path, help="The new file to write; - or nothing for the screen.")
+@click.option("--raw-csv", is_flag=True, help="Do not escape cells that a spreadsheet would run as formulas.")
+@click.option("--bare", is_flag=True, help="Do not write the second file that has the whole dataset.")
 def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool, bare: bool) -> None:
     """Write the dataset FILE as another format, and say what that format cannot hold.
 
@@ -133,7 +133,7 @@ def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool, b
 
 _dataset = click.argument("dataset", type=file_path, callback=lambda context, parameter, value: dataset_of_word(value))
 _force = click.option("--force", is_flag=True, help="Write a file that is read-only too.")
-_unset = click.option("--unset", multiple=True, metavar="FIELD", help="Take a field away; may be repeated.")
+_unset = click.option("--unset", multiple=True, metavar="FIELD", help="Remove a field. Can be repeated.")
 _turn = click.option("--turn", type=click.IntRange(min=1), help="This turn of the item instead of the item.")
 
 
@@ -155,7 +155,7 @@ def item_command() -> None:
     """
 
 
-@item_command.command("list", short_help="List items, or those a filter finds.")
+@item_command.command("list", short_help="List items, or those that match a filter.")
 @_dataset
 @click.argument("words", nargs=-1, metavar="[FILTER]...")
 @as_json
@@ -181,10 +181,10 @@ def show_command(dataset: Path, item: str, field: str | None, as_json: bool) -> 
 @item_command.command("add", short_help="Add an item, or a turn.")
 @_dataset
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--after", metavar="ITEM", help="Behind this item, 0 for the beginning; at the end when absent.")
+@click.option("--after", metavar="ITEM", help="Insert after this item, 0 for the beginning. Default: at the end.")
 @click.option("--from", "source", metavar="FILE", help="A JSON file, or -: an item, or a list of them.")
 @click.option("--turn-of", metavar="ITEM", help="Add a turn to this item instead; --after then counts its turns.")
-@click.option("--new", is_flag=True, help="Begin the dataset where there is no such file.")
+@click.option("--new", is_flag=True, help="Create the dataset if the file does not exist.")
 @_writing
 def add_command(
     dataset: Path,
@@ -217,7 +217,7 @@ def set_command(
     set_fields(Where(dataset, force, as_json), items, fields, unset)
 
 
-@item_command.command("copy", short_help="Put copies behind items.")
+@item_command.command("copy", short_help="Copy items.")
 @_dataset
 @click.argument("items")
 @_turn
@@ -257,7 +257,7 @@ def move_command(dataset: Path, items: str, to: str, turn: int | None, force: bo
 # A tag to be taken away begins with a minus, as options do: what is none of those below is taken for a tag.
 @item_command.command(
     "tag",
-    short_help="Give items tags, or take them away.",
+    short_help="Add or remove tags of items.",
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
 @_dataset
@@ -283,12 +283,16 @@ def conversation_command(dataset: Path, items: str, back: bool, force: bool, as_
     conversation(Where(dataset, force, as_json), items, back)
 
 
-@item_command.command("from-conversation", short_help="Make items of chats said elsewhere.")
+@item_command.command("from-conversation", short_help="Make items of recorded chats.")
 @click.argument("file", type=file_path)
 @click.option(
-    "--into", type=file_path, required=True, metavar="DATASET", help="Added at its end; made where it is new."
+    "--into",
+    type=file_path,
+    required=True,
+    metavar="DATASET",
+    help="The dataset to add to; created if it does not exist.",
 )
-@click.option("--with-checks", is_flag=True, help="Let the checks that the last answers suggest judge.")
+@click.option("--with-checks", is_flag=True, help="Judge with the checks that the last answers suggest.")
 def from_conversation_command(file: Path, into: Path, with_checks: bool) -> None:
     """Add every conversation of FILE, messages in OpenAI's format (.json, .jsonl), as an item to a dataset.
 
@@ -338,17 +342,17 @@ def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
 @_over
 @as_json
 def redo_command(dataset: Path, force: bool, as_json: bool) -> None:
-    """Do again what was taken back last."""
+    """Redo what was undone last."""
     from tui_evals.cli.write.listing import undo
 
     undo(dataset, False, force, as_json)
 
 
-@dataset_command.command("history", short_help="List what commands did to a dataset.")
+@dataset_command.command("history", short_help="List the edits made by commands.")
 @_dataset
 @as_json
 def history_command(dataset: Path, as_json: bool) -> None:
-    """List what commands did to DATASET, the newest last; the last 50 can be taken back."""
+    """List the edits of DATASET made by commands, the newest last; the last 50 can be undone."""
     from tui_evals.cli.write.listing import show_history
 
     show_history(dataset, as_json)
@@ -356,23 +360,21 @@ def history_command(dataset: Path, as_json: bool) -> None:
 
 @click.command("import")
 @click.argument("path", type=file_path, required=False)
-@click.option("--from", "kind", metavar="KIND", help="What PATH is; guessed when absent. A wrong one lists all.")
+@click.option("--from", "kind", metavar="KIND", help="What PATH is. Default: detected. A wrong one lists all.")
 @click.option(
     "--into", type=file_path, metavar="FILE", help="The file of the dataset; messages are added to one there."
 )
-@click.option(
-    "--out", type=file_path, metavar="DIR", help="The folder the dataset is written to; that of PATH when absent."
-)
-@click.option("--name", metavar="NAME", help="What dataset and run are called; as the prompt or the file when absent.")
+@click.option("--out", type=file_path, metavar="DIR", help="The folder to write the dataset to. Default: that of PATH.")
+@click.option("--name", metavar="NAME", help="The name of dataset and run. Default: that of the prompt or file.")
 @click.option("--prompt", metavar="NAME", help="Which prompt, of a file of Prompt Foundry with several.")
 @click.option("--written-by", metavar="VERSION", help="The version of promptfoo that PATH was written for.")
-@click.option("--limit", type=click.IntRange(min=1), help="Of traces: so many conversations, chosen at random.")
+@click.option("--limit", type=click.IntRange(min=1), help="Of traces: this many conversations, chosen at random.")
 @click.option("--redact", is_flag=True, help="Of traces: replace keys, emails, card and phone numbers.")
-@click.option("--preview", is_flag=True, help="Of traces: show what would be taken in and what in it may be private.")
+@click.option("--preview", is_flag=True, help="Of traces: show what would be imported and what may be private.")
 @click.option(
     "--targets/--no-targets",
     default=None,
-    help="Write the settings of its targets to .evals/config.toml; asked at a terminal when absent.",
+    help="Write the settings of its targets to .evals/config.toml. Default: ask, at a terminal.",
 )
 @click.option(
     "--verify",
@@ -382,7 +384,7 @@ def history_command(dataset: Path, as_json: bool) -> None:
     help="Judge the recorded answers of RESULTS, or of PATH, again: is each verdict the same?",
 )
 @click.option("--judges", is_flag=True, help="With --verify: ask the models that judge too.")
-@click.option("--trust", is_flag=True, help="With --verify: run the project's own evaluators unasked.")
+@click.option("--trust", is_flag=True, help="With --verify: run the project's own evaluators without asking.")
 @as_json
 def import_command(
     path: Path | None,
@@ -395,7 +397,7 @@ def import_command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Bring in what another tool holds: its tests as a dataset, its answers and verdicts as a finished run.
+    """Import from another tool: its tests as a dataset, its answers and verdicts as a finished run.
 
     \b
     KIND is one of
@@ -420,13 +422,12 @@ def import_command(
       messages    messages in OpenAI's format, .json or .jsonl
       dataset     a dataset, which needs no import
 
-    It is said what was carried, changed and left out. Nothing is asked of any model, no file is overwritten, and a
-    run that was brought in before is not brought in twice. A log or results file becomes a run alone, unless --into
-    or --out says where its dataset goes.
+    The import reports what it carried over, changed and left out. It calls no model, overwrites no file, and imports
+    no run twice. A log or results file becomes only a run, unless --into or --out names a place for its dataset.
 
-    --verify proves that the evaluators judge as before: it judges recorded answers once more, keeps nothing of that,
-    and exits 1 where a verdict differs. `import promptfooconfig.yaml --verify output.json` judges with what was made
-    of the configuration; `import output.json --verify` with what was made of the results themselves.
+    --verify shows whether the evaluators judge as before: it judges the recorded answers again, stores nothing, and
+    exits 1 if a verdict differs. `import promptfooconfig.yaml --verify output.json` uses the imported configuration;
+    `import output.json --verify` uses the results themselves.
     """
     from tui_evals.cli.write.importing import Verify, import_path, show_preview
     from tui_evals.imports.base import ImportOptions

@@ -320,7 +320,7 @@ def tag(where: Where, word: str, tags: Sequence[str]) -> None:
     gone = [name[1:] for name in names if name.startswith("-")]
     new = [name for name in names if not name.startswith("-")]
     if not names:
-        raise Stop("name the tags: new ones as they are, those to take away with a minus in front, as in smoke,-old")
+        raise Stop("name the tags, with a minus before those to remove, as in smoke,-old")
     says = ", ".join([*(f"tagged {name}" for name in new), *(f"no longer {name}" for name in gone)])
     _on_items(
         where,

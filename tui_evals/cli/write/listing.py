@@ -49,9 +49,7 @@ def _numbers(items: Sequence[Any], text: str) -> list[int]:
     except FilterError as problem:
         raise Stop(str(problem)) from None
     if wanted.asks_status:
-        raise Stop(
-            f"{text!r} asks what came of items in a run: `tui-evals show last --only {shlex.quote(text)}` lists those"
-        )
+        raise Stop(f"{text!r} asks for results of a run: `tui-evals show last --only {shlex.quote(text)}` lists those")
     return wanted.numbers([searched_item(item) for item in items])
 
 

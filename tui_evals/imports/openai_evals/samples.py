@@ -194,7 +194,7 @@ def located(given: str, root: File, roots: Sequence[File]) -> File:
         raise NoData(f"its data are missing: there is no {_shown(beside)}")
     real = path.resolve()
     if not any(real.is_relative_to(allowed) for allowed in (*roots, File.cwd().resolve())):
-        raise NoData(f"its data {given!r} lie outside the registry; put them below {root / 'data'}")
+        raise NoData(f"its data {given!r} are outside the registry; put them below {root / 'data'}")
     return path
 
 

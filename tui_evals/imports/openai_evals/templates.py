@@ -164,7 +164,7 @@ def _fetched(
         args.sent(params)
         name, chosen = (evaluator, options or {}) if faithful or hardened is None else hardened
         if not faithful:
-            args.losses.changed("the instruction how to answer", entry.where, "worded anew")
+            args.losses.changed("the instruction how to answer", entry.where, "reworded")
         if not faithful and name == "MultipleChoice":
             why = "'Because' is no B here; it is one in the original"
             args.losses.changed("what counts as a letter", entry.where, why)
@@ -190,10 +190,10 @@ def _graded(entry: RegistryEntry, grading: Entries, faithful: bool) -> Plan:
     differs: list[str] = []
     if spec is None:
         differs.append(
-            f"the registry has no grading spec {name}, and the shipped one is worded anew; name the registry of the "
+            f"the registry has no grading spec {name}, and the shipped one is reworded; name the registry of the "
             "package as well, by a comma"
         )
-        args.losses.changed(f"the grading spec {name}", entry.where, "the shipped one of that name, worded anew")
+        args.losses.changed(f"the grading spec {name}", entry.where, "the shipped one of that name, reworded")
     options: dict[str, Any] = {"spec": f"{spec.file}#{spec.name}" if spec else name}
     if values := args.mapping("modelgraded_spec_args"):
         options["spec_args"] = values

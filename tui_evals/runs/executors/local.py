@@ -338,7 +338,7 @@ def request_for_turn(
 def demand_chat(chat: Chat | TemplateError) -> Chat:
     """The chat of a turn that is answered; Stopped where it cannot be made any more."""
     if isinstance(chat, TemplateError):
-        raise Stopped(f"an answered turn cannot be judged, for its prompt cannot be made any more: {chat}")
+        raise Stopped(f"an answered turn cannot be judged because its prompt can no longer be made: {chat}")
     return chat
 
 

@@ -277,7 +277,7 @@ def no_answer_rows(run_on_screen: bool, width: int) -> Rows:
     """What belongs here while no answer is chosen."""
     where = "Choose one in the results: 4, then enter." if run_on_screen else "Open a run first: 6, then enter."
     text = (
-        "This shows one answer next to the expected response, with its scores and reasons, tool calls and calls.\n\n"
+        "This pane compares one answer with the expected response, and shows scores, reasons and tool calls.\n\n"
         f"{where} > and < go from answer to answer."
     )
     return JoinedRows([[row(("No answer is chosen.", "strong"))], [row()], paragraph(text, width, "dim")])

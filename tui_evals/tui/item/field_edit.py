@@ -198,7 +198,7 @@ def _taken_apart(workspace: Workspace, field: str) -> tuple[Shape, Any]:
     value = value_at(workspace.data, workspace.where, field)
     shape = shape_of(field, value) or ("texts" if value is None else None)  # the last text of a list was taken away
     if shape is None:
-        raise CannotEdit(f"{field} cannot be taken apart any more; esc, then v edits it as JSON")
+        raise CannotEdit(f"{field} can no longer be split; esc, then v edits it as JSON")
     return shape, value
 
 

@@ -261,7 +261,7 @@ def _menu(checks: Sequence[Check]) -> Menu:
 
 _NOTHING_SAID = "nothing has been said yet: write a question and send it with ctrl+j"
 _NO_DATASET = (
-    "no dataset is open: go back with esc, ctrl+n begins one and o opens one; P comes back to this conversation"
+    "no dataset is open: go back with esc, ctrl+n creates one and o opens one; P comes back to this conversation"
 )
 _WAITING = frozenset(("send", "make_item", "target", "variables", "clear"))
 

@@ -203,7 +203,7 @@ def head_rows(sheet: RuleSheet, board: VerdictBoard | None, news: Sequence[tuple
 
 def _meaning(board: VerdictBoard | None) -> str:
     if board is None:
-        return "Reading what came of the tests…"
+        return "Reading the results of the tests…"
     if not board.targets:
         return "No test has been run yet: r runs those of a rule, R runs all."
     by = "passed Compliance" if board.compliance else "passed all evaluators"

@@ -177,7 +177,7 @@ async def choose_past(app: Desk, workspace: Workspace) -> None:
     entries = [
         Entry(one.id, sides_text(one, runs), _about(one, live), f"{outcome_text(one)} {one.criteria}") for one in past
     ]
-    menu = Menu("battles", entries, empty="there has been no battle yet; B begins one", does="shows it", whole=True)
+    menu = Menu("battles", entries, empty="no battle yet: B starts one", does="shows it", whole=True)
     chosen = await app.push_screen_wait(menu)
     if chosen is not None:
         asked = next(one for one in past if one.id == chosen)

@@ -406,11 +406,5 @@ def empty_lines(text: str, width: int) -> list[Row]:
     if text.strip():
         none_fits = f"No run has all of these words: {text}"
         return [row((line, "dim")) for line in wrapped(none_fits, width)] + [row(("esc", "key"), " shows all runs")]
-    message = (
-        "No runs yet. Each time a dataset is asked, the run and its answers are kept here, wherever it was started."
-    )
-    return [
-        *(row((line, "dim")) for line in wrapped(message, width)),
-        row(("r", "key"), " starts one"),
-        row(("O", "key"), " imports one from another tool"),
-    ]
+    message = "No runs yet. Every run of this project appears here, wherever it was started."
+    return [*(row((line, "dim")) for line in wrapped(message, width)), row(("r", "key"), " starts one")]

@@ -98,7 +98,7 @@ def why_no_run(app: Desk) -> str | None:
     """Nothing to run."""
     editing = app.workspace.editing
     if editing is None:
-        return "no dataset is open: o opens one, ctrl+n begins one"
+        return "no dataset is open: o opens one, ctrl+n creates one"
     report = app.workspace.report
     if report is not None and report.dataset is None:
         problem = next(one for one in report.problems if one.severity == "error")
