@@ -245,6 +245,7 @@ def _recording(path: Path, file: _File, rows: Sequence[_Row]) -> tuple[Recording
                 repeat=repeats[cell],
                 answer=answer,
                 scores=judged[row.testIdx].scores(row) if answer.text is not None else (),
+                is_data=row.response is not None and not isinstance(row.response.output, str | None),
             )
         )
         repeats[cell] += 1

@@ -43,6 +43,8 @@ class RecordedAnswer:
     """As it was recorded; None where it follows from the scores."""
     score: float | None = field(default=None, compare=False)
     """As it was recorded; None where it follows from the scores. It tells no recording from another."""
+    is_data: bool = field(default=False, compare=False)
+    """Whether code there was given the answer as data; its text is the JSON of it."""
 
     @property
     def cell(self) -> tuple[int, int, int, int]:

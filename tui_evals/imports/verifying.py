@@ -271,7 +271,10 @@ async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | No
             told.append(_Told(one, before))
             continue
         asked, entry = entry, _without_transform(check, one, before, entry)
+        took_transform = entry is not asked
         assigned = _assigned(plan, entry, ask_of)
+        if one.is_data and not isinstance(assigned, str) and "parse" in type(assigned.evaluator).Options.model_fields:
+            assigned = _assigned(plan, replace(entry, options={**entry.options, "parse": True}), ask_of)
         if isinstance(assigned, str):
             told.append(_Told(one, before, cannot=assigned))
         elif assigned.evaluator.scope == "group" or (assigned.evaluator.judged and plan.without_judges):
@@ -281,7 +284,7 @@ async def _judged(check: _Check, one: RecordedAnswer, ask_of: Callable[[str | No
         else:
             now = await recorded(assigned, evidence, plan.without_judges)
             found = _compared(check, one, before, now)
-            told.append(replace(found, without_transform=entry is not asked))
+            told.append(replace(found, without_transform=took_transform))
     return told
 
 

@@ -216,3 +216,31 @@ def test_what_holds_verdicts_without_answers_cannot_be_judged_again(shell, proje
     assert shell("report", "last", "-o", "out.xml", "--bare").code == 0
     done = shell("import", "d.json", "--verify", "out.xml")
     assert done.code == 2 and "holds no verdicts to compare with" in done.err and "junit" not in done.err.split(":")[-1]
+
+
+def test_code_judges_recorded_data_as_data(shell, project) -> None:
+    """Answers that were no text, as a provider or a transform returned them."""
+    calls = [{"name": "get_weather", "arguments": '{"location": "Boston"}'}]
+    asserts = [
+        {"type": "javascript", "value": "output[0].name === 'get_weather' && Array.isArray(output)"},
+        {"type": "equals", "value": "Boston", "transform": "JSON.parse(output[0].arguments).location"},
+        {"type": "contains", "value": "get_weather"},
+        {"type": "javascript", "value": "file://called.js"},
+    ]
+    Path("called.js").write_text("module.exports = (output) => output[0].name.startsWith('get')", encoding="utf-8")
+    test = {"vars": {"city": "Boston"}, "assert": asserts}
+    graded = [{"pass": True, "score": 1, "reason": "", "assertion": one} for one in asserts]
+    row = {"promptIdx": 0, "testIdx": 0, "testCase": test, "vars": test["vars"], "prompt": {"raw": "Boston"}}
+    row |= {"provider": {"id": "file://mine.mjs"}, "response": {"output": calls}, "success": True}
+    row |= {"gradingResult": {"pass": True, "score": 1, "reason": "", "componentResults": graded}}
+    prompts = [{"raw": "{{city}}", "label": "{{city}}"}]
+    results = {"version": 3, "timestamp": "2026-01-01T00:00:00Z", "prompts": prompts, "results": [row]}
+    Path("output.json").write_text(json.dumps({"evalId": "e", "results": results, "config": {}}), encoding="utf-8")
+    config = {"prompts": ["{{city}}"], "tests": [test]}
+    Path("promptfooconfig.yaml").write_text(json.dumps(config), encoding="utf-8")
+    done = shell("import", "promptfooconfig.yaml", "--name", "data", "--verify", "output.json", "--trust")
+    assert done.out.splitlines()[-1] == "4 of 4 assertions judge as before", done.out
+    row["response"]["output"] = json.dumps(calls)
+    Path("output.json").write_text(json.dumps({"evalId": "e", "results": results, "config": {}}), encoding="utf-8")
+    done = shell("import", "data.json", "--verify", "output.json", "--trust")
+    assert done.out.splitlines()[-1] == "1 of 4 assertions judges as before; 3 differ", done.out
