@@ -32,6 +32,10 @@ from tui_evals.imports.promptfoo import read_config
 TESTS = Path(__file__).parents[1]
 RECORDED = TESTS / "golden" / "compatibility.json"
 PAGE = TESTS.parent / "tui_evals" / "help" / "originals.md"
+_WHY = {
+    "contains-json": "contains-json differs for an answer that is a list without objects: only objects count there."
+}
+"""Why a kind differs, which the manual says under its table."""
 HEADS = ("assertion", "verdicts", "agree", "differ", "missing")
 _SECONDS = 1800
 
@@ -177,7 +181,8 @@ def table(told: Mapping[str, Any], rows: Sequence[Row]) -> str:
         right = [count.rjust(width) for count, width in zip(counts, widths[1:], strict=True)]
         lines.append("    " + "  ".join((name.ljust(widths[0]), *right)))
     about = f"promptfoo {told['promptfoo']}, {len(_TEXTS)} answers of an echo, each assertion and its opposite:"
-    return about + "\n\n" + "\n".join(lines) + "\n"
+    why = "".join(f"\n{_WHY[row.kind]}\n" for row in rows if row.differ)
+    return about + "\n\n" + "\n".join(lines) + "\n" + why
 
 
 BEGIN, END = "## The matrix of promptfoo's assertions\n\n", "\n## "
@@ -253,7 +258,7 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--into", type=Path, default=TESTS.parent / ".venv-originals", metavar="FOLDER")
     options = parser.parse_args()
-    fine = _node(options.into / "promptfoo") if options.only in "promptfoo" else True
+    fine = _node(options.into / "node") if options.only in "promptfoo" else True
     for package, (check, variable) in _PYTHON.items():
         if options.only in package:
             fine = _python(options.into / package, package, check, variable) and fine

@@ -126,6 +126,13 @@ def test_an_answer_that_is_not_json_fails_and_negate_does_not_turn_it(
         assert score(evaluator, {**options, **path, "negate": negate}, response=response, **evidence).result == "fail"
 
 
+@each_row(("response", "result"), [("not json", "pass"), ("{}", "pass"), ('{"name": "Ada"}', "fail")])
+def test_negate_passes_an_answer_that_is_not_json_where_that_is_a_violation(response: str, result: str) -> None:
+    options = {"schema": PERSON, "no_json": "violation"}
+    assert score(JsonSchema, {**options, "negate": True}, response=response).result == result
+    assert score(JsonSchema, options, response=response).result != result
+
+
 @each_row(
     ("response", "path"),
     [

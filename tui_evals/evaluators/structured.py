@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from pydantic import AliasChoices, Field, field_validator
 
@@ -136,6 +136,11 @@ class JsonSchemaOptions(ValueOptions):
         validation_alias=AliasChoices("schema", "json_schema", "jsonSchema"),
         description="The JSON Schema of the answer: draft 2020-12, or the draft its $schema names.",
     )
+    no_json: Literal["fail", "violation"] = Field(
+        "fail",
+        description="What an answer that is not JSON comes to: a fail, also with negate, or a violation of the schema, "
+        "which negate passes as promptfoo does.",
+    )
 
     @field_validator("json_schema")
     @classmethod
@@ -166,7 +171,13 @@ class JsonSchema(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """List the violations."""
-        violations = self._validator.violations(json_values(evidence, self.options.json_path))
+        try:
+            values = json_values(evidence, self.options.json_path)
+        except NoValueToJudge as problem:
+            if self.options.no_json == "fail":
+                raise
+            return verdict_score(False, str(problem), violations=[])
+        violations = self._validator.violations(values)
         if not violations:
             return verdict_score(True, "the answer conforms to the schema", violations=[])
         return verdict_score(False, f"at {violations[0]['path']}: {violations[0]['message']}", violations=violations)

@@ -287,7 +287,7 @@ HEADERS = {
     "samples that are none": (json.dumps(log(samples=[])), "holds no samples"),
     "samples that are text": (json.dumps(log(samples="x"), indent=1), r":\d+: samples: must be a list"),
     "a sample that is text": (json.dumps(log(samples=["x"]), indent=1), r":\d+: samples\[0\]: must be an object"),
-    "the same twice": (json.dumps(log(samples=log()["samples"] * 2)), "sample 2: id: the sample 1 of epoch 1 stands"),
+    "the same twice": (json.dumps(log(samples=log()["samples"] * 2)), "sample 2: id: the sample 1 of epoch 1 is there"),
     "too deep": (json.dumps(log()).replace('"C"', "[" * 3_000 + "]" * 3_000), "nested too deeply"),
     "deep": (
         json.dumps(log(sample={"metadata": {}})).replace(

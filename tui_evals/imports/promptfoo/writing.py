@@ -79,7 +79,7 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
     name = _NAMES.get(one.evaluator, one.evaluator)
     options = {_SPELLINGS.get(key, key): value for key, value in one.settings.items()}
     negate, weight = options.pop("negate", False), options.pop("weight", None)
-    judge = options.pop("judge", None)
+    judge, no_json = options.pop("judge", None), options.pop("no_json", None)
     if name == LEFT_OUT:
         if options.get("tool", "promptfoo") != "promptfoo":
             raise NoAssert(f"it holds the place of an assertion of {options['tool']}")
@@ -101,7 +101,7 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
         losses.changed(one.key, where, "an assertion without weight cannot fail its test there")
     if negate:
         written["type"] = f"not-{written['type']}"
-        if name == "JsonSchema":
+        if name == "JsonSchema" and no_json != "violation":
             losses.changed(one.key, where, "promptfoo passes an answer that is no JSON")
     if weight is not None:
         written["weight"] = weight
