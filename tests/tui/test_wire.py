@@ -1,12 +1,16 @@
 """What goes over the line: less than was drawn, and the terminal shows the same."""
 
 import re
+from statistics import mean
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from wcwidth import iter_graphemes
 
+from tests.bench.screen_stores import FILE, project, store
+from tests.tui.terminal import workbench
 from tui_evals.tui.drawing import SentCells
 
 _TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[(\d+)C|\x1b\[([0-9;]*)m|(\n)|([^\x1b\n]+)")
@@ -145,3 +149,25 @@ def test_after_another_screen_everything_is_sent_again():
         assert "text" in cells.difference(picture), what
     for beside in ("\x07", "\x1b[?2026h", "\x1b[?25l", "\x1b]2;a title\x07"):
         assert cells.difference(beside) == beside and cells.difference(picture) == "", beside
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("size", [(160, 45), (220, 60)])
+def test_a_step_in_the_results_and_going_to_another_pane_take_few_bytes(tmp_path, size):
+    store(tmp_path, 200, 200, project(tmp_path, 200))
+    with workbench(tmp_path, FILE, size=size) as terminal:
+        terminal.wait("all keys")
+        for pane in "4561234":  # a pane that is shown for the first time is drawn whole
+            sent(terminal, pane)
+        steps = [sent(terminal, key) for key in "jjkk"]
+        panes = [sent(terminal, pane) for pane in "123456414"]
+    assert mean(steps) <= 4 * 1024
+    assert mean(panes) <= 15 * 1024
+
+
+def sent(terminal, key):
+    """The bytes that a key brings."""
+    since = len(terminal.raw)
+    terminal.press(key)
+    terminal.calm(0.5)
+    return len(terminal.raw) - since
