@@ -647,6 +647,8 @@ def evaluators(draw: st.DrawFn, prefix: str) -> dict[str, Any]:
         )
         if name in ("Latency", "Cost"):
             more.pop("negate", None)
+        if name == "JsonSchema" and "negate" in more:
+            more["no_json"] = "violation"  # as promptfoo has it; the other way is named as changed
         found[key] = {**({} if key == name else {"type": name}), **options, **more}
     return found
 

@@ -145,6 +145,8 @@ def _is_json(given: Assertion) -> Read:
         schema = {"$schema": DRAFT_7, **schema}
     if "format" in words:
         given.changed("format is not checked here")
+    if given.negate:
+        given.changed("what is no JSON, or violates the schema, passes here as in promptfoo 0.121; 0.119 fails it")
     return "JsonSchema", {"schema": schema, **({"no_json": "violation"} if given.negate else {})}
 
 
