@@ -34,9 +34,10 @@ TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What is typed as text."""
+    """What is typed as text, or pasted."""
 
     text: str
+    pasted: bool = False
 
 
 Step = str | Words
@@ -121,7 +122,7 @@ JOBS = (
         "a list option of an evaluator",
         "3",
         (*_AT_ITEM, "3", "a", *"containsall", "enter"),
-        ("enter", "enter", Words("red\nblue"), "escape", "escape"),
+        ("enter", "enter", Words("red\nblue"), "ctrl+s"),
         lambda data: _first(data)["evaluators"] == {"ContainsAll": {"values": ["red", "blue"]}},
     ),
     Job(
@@ -130,6 +131,29 @@ JOBS = (
         _AT_ITEM,
         ("a", Words("attach"), "enter", Words("lamp"), "enter"),
         lambda data: _first(data)["attachments"] == ["pictures/lamp.png"],
+    ),
+    Job(
+        "tags on two marked items",
+        "1",
+        ("1", "g", "j"),
+        ("space", "space", "#", Words("smoke, vip"), "enter"),
+        lambda data: [item.get("tags") for item in data["items"]] == [["smoke", "vip"]] * 2,
+    ),
+    Job(
+        "items of a table that is pasted",
+        "1",
+        ("1", "g", "j"),
+        ("v", Words("testId,prompt,country\nB-1,town?,Norway\nB-2,town?,Poland", pasted=True), "escape"),
+        lambda data: (
+            [item.get("variables") for item in data["items"][2:]] == [{"country": "Norway"}, {"country": "Poland"}]
+        ),
+    ),
+    Job(
+        "a rubric of your own",
+        "2",
+        _AT_ITEM,
+        ("3", "a", Words("new: rubric"), "enter", Words("Is it polite?"), "escape"),
+        lambda data: _first(data).get("evaluators") == {"Rubric": {"criteria": "Is it polite?"}},
     ),
     Job(
         "a user whom a model plays",
@@ -267,7 +291,12 @@ async def _do(person: Person, job: Job) -> None:
         await person.press("u")
     await person.press(*job.begin)
     for step in job.steps:
-        await (person.type(step.text) if isinstance(step, Words) else person.press(step))
+        if isinstance(step, str):
+            await person.press(step)
+        elif step.pasted:
+            await person.paste(step.text)
+        else:
+            await person.type(step.text)
     await person.until(lambda: job.done(space.data))
 
 

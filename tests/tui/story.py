@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.keys import _character_to_key, key_to_character
 from textual.pilot import Pilot
 
@@ -40,6 +40,12 @@ class Person:
     async def type(self, text: str) -> None:
         named = {" ": "space", "\n": "enter"}
         await self.press(*(named.get(character, character) for character in text))
+
+    async def paste(self, text: str) -> None:
+        """Paste a text as a terminal hands it over, and wait until it is taken."""
+        self.app.post_message(Paste(text))
+        await wait_until_handled([self.app])
+        await self.app.key_queue.idle.wait()
 
     def screen(self) -> str:
         """Everything that is drawn now, as plain text."""

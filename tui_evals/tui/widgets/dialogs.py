@@ -231,7 +231,8 @@ class AskLong(Dialog[str]):
     """A sentence, a text of several lines or JSON; the answer is None when nothing was written, or it was dropped."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,ctrl+s", "take", "take", show=False),
+        Binding("enter", "take", "take", show=False),
+        Binding("ctrl+s", "save", "take", show=False),
         Binding("ctrl+j", "line", "line", show=False),
         Binding("tab,shift+tab", "take", "take", show=False),
     ]
@@ -240,8 +241,20 @@ class AskLong(Dialog[str]):
     AskLong EditArea .text-area--cursor-line { background: transparent; }
     """
 
-    def __init__(self, title: str, value: str, *, check: Check, lines: bool = False, json: bool = False) -> None:
-        super().__init__(title, "esc done · enter adds a line" if lines else "esc done · enter takes it")
+    def __init__(
+        self,
+        title: str,
+        value: str,
+        *,
+        check: Check,
+        lines: bool = False,
+        json: bool = False,
+        saving: bool = False,
+    ) -> None:
+        """With `saving` ctrl+s also takes the form that this box was opened from, which reads `saves`."""
+        enter = "enter adds a line" if lines else "enter takes it"
+        super().__init__(title, f"esc done · {enter}{' · ctrl+s takes the form too' if saving else ''}")
+        self.saves = False
         self._value = value if lines else safe_line(value)
         self._box = EditArea(spelled(self._value), one_line=not lines, spells=True)
         self._box.json = json
@@ -276,7 +289,13 @@ class AskLong(Dialog[str]):
         else:
             self.dismiss(text)
 
+    def action_save(self) -> None:
+        """Take it, and the form around it."""
+        self.saves = True
+        self.action_take()
+
     def _decided(self, choice: object) -> None:
+        self.saves = False
         if choice == "drop":
             self.dismiss(None)
 

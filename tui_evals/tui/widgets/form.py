@@ -253,17 +253,18 @@ class Form(Dialog[dict[str, Any]]):
         def written(answer: str | None) -> None:
             if answer is not None:
                 self._set(one, read_value(one.kind, answer)[0])
+            if box.saves and self._keeps:
+                self.action_take()
 
-        self.app.push_screen(
-            AskLong(
-                f"{one.name}{_IN_LINES.get(one.kind, '')}",
-                text + more,
-                check=lambda text: read_value(one.kind, text)[1],
-                lines=True,
-                json=one.kind == "json",
-            ),
-            written,
+        box = AskLong(
+            f"{one.name}{_IN_LINES.get(one.kind, '')}",
+            text + more,
+            check=lambda text: read_value(one.kind, text)[1],
+            lines=True,
+            json=one.kind == "json",
+            saving=self._keeps,
         )
+        self.app.push_screen(box, written)
 
     def action_line(self) -> None:
         """Go on with a second line of the text that is typed, in a box of its own."""
