@@ -15,6 +15,7 @@ from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import get_at
 from tui_evals.tui import editing
 from tui_evals.tui.actions import Where, bindings
+from tui_evals.tui.completion import Completer
 from tui_evals.tui.editing import copy_menu, copyable_values, edit_whole_items, go_to, neighbour_unit, step_to_neighbour
 from tui_evals.tui.item import field_edit, forms, rows
 from tui_evals.tui.item.field_edit import (
@@ -211,6 +212,7 @@ class EditorPane(Pane):
             text,
             one_line=kind in ("line", "number"),
             json=kind in ("json", "format"),
+            complete=Completer(workspace, field),
         )
         if text.startswith("{") and (part is not None or text == rows.first_text(field)):
             self.box.to_index(1)

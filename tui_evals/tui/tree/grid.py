@@ -19,6 +19,7 @@ from tui_evals.store.records import AnswerStatus
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import editing, opening
 from tui_evals.tui.actions import Where, bindings
+from tui_evals.tui.completion import Completer, known_tags
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.messages import CopyText, StateChanged
@@ -38,7 +39,8 @@ from tui_evals.tui.tree.cells import (
 )
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, AskLong, ConfirmPage, Entry, Menu
-from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
+from tui_evals.tui.widgets.finding import complete_list
+from tui_evals.tui.widgets.inputs import HOLDS_KEYS, CompletionSuggester, LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
 
 _SAMPLE, _WIDEST, _NARROWEST = 200, 40, 6
@@ -294,7 +296,11 @@ class GridScreen(FeatureScreen):
                 self._set({place: {column: after}}, f"edit {column.name}")
             return
         self._editing = place
+        tags = column.kind == "tags"
+        complete = complete_list(known_tags(self._space.items)) if tags else Completer(self._space, column.name)
+        self._input.suggester = CompletionSuggester(complete)
         self._input.value = text
+        self._input.cursor_position = len(text)
         self._input.display = True
         self._hint.update(
             Content(f"{column.name} of {self._space.name_of(place)} · enter next row · tab next cell · esc done")

@@ -15,12 +15,14 @@ from tui_evals.datasets.steps import item_tags, set_on_items, tag_items
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import editing
 from tui_evals.tui.actions import bindings
+from tui_evals.tui.completion import known_tags
 from tui_evals.tui.editing import copy_menu, copyable_values, edit_whole_items
 from tui_evals.tui.messages import OpenDataset, Place, ShowGrid, ShowPane, WritePrompt
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.tree.rows import DATASET, NO_CATEGORY, Key, category_of, parent_row
 from tui_evals.tui.tree.view import TreeView, is_unit
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
+from tui_evals.tui.widgets.finding import complete_list
 from tui_evals.tui.widgets.inputs import FilterLine, give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection, Workspace
@@ -105,7 +107,9 @@ async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[st
     if len(items) > 1 and common:
         hint += f" · all have {safe_line(', '.join(common), 40)}"
     start = "".join(f"{tag}, " for tag in listed)
-    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), start, hint=hint, keeps=True))
+    complete = complete_list(known_tags(pane.workspace.items))
+    ask = Ask(_heading("tags", items), start, hint=hint, keeps=True, complete=complete)
+    entered = await pane.app.push_screen_wait(ask)
     return None if entered is None else read_tags(entered, listed, had)
 
 

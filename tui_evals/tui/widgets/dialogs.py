@@ -19,8 +19,8 @@ from tui_evals.text.safe import safe, safe_line, spelled, unspelled
 from tui_evals.tui.actions import ALONE, MOVING, PLACES, PROSE, Action, Where, actions_at, key_names
 from tui_evals.tui.messages import StatusMessage
 from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, paragraph, row, wrapped
-from tui_evals.tui.widgets.finding import letters_of, ranked
-from tui_evals.tui.widgets.inputs import HOLDS_KEYS, EditArea, LineInput, give_keys
+from tui_evals.tui.widgets.finding import Complete, letters_of, ranked
+from tui_evals.tui.widgets.inputs import HOLDS_KEYS, CompletionSuggester, EditArea, LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
 
 Outcome = TypeVar("Outcome")
@@ -76,16 +76,25 @@ class Ask(Dialog[str]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "take", show=False)]
 
     def __init__(
-        self, title: str, value: str = "", *, hint: str = "", check: Check | None = None, keeps: bool = False
+        self,
+        title: str,
+        value: str = "",
+        *,
+        hint: str = "",
+        check: Check | None = None,
+        keeps: bool = False,
+        complete: Complete | None = None,
     ) -> None:
         keys = "esc or enter takes it" if keeps else "enter takes it · esc leaves it"
         super().__init__(title, f"{hint} · {keys}" if hint else keys)
         self._value = safe_line(value)
         self._check = check
         self._keeps = keeps
+        self._complete = complete
 
     def body(self) -> list[Widget]:
-        return [LineInput(self._value, id="line", select_on_focus=False)]
+        suggester = CompletionSuggester(self._complete) if self._complete else None
+        return [LineInput(self._value, id="line", select_on_focus=False, suggester=suggester)]
 
     def on_input_changed(self, event: Input.Changed) -> None:
         problem = self._check(event.value) if self._check else None

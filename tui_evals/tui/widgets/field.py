@@ -15,6 +15,7 @@ from textual.widgets import Static, TextArea
 from tui_evals.text.safe import safe, safe_line, spelled, unspelled
 from tui_evals.tui.actions import Action, bindings
 from tui_evals.tui.widgets.dialogs import help_menu
+from tui_evals.tui.widgets.finding import Complete
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, EditArea, give_keys
 
 Then = Literal["done", "next", "previous", "save"]
@@ -47,6 +48,8 @@ class FieldBox(Vertical):
         self.area.add_class(HOLDS_KEYS)
         self._hint = Static(classes="hint")
         self._told = ""
+        self._problem = ""
+        """What is said of the field besides what completes its text."""
 
     def compose(self) -> ComposeResult:
         yield self.area
@@ -57,8 +60,17 @@ class FieldBox(Vertical):
         """The text as it is now, with the hidden characters that are spelled in the box."""
         return unspelled(self.area.text)
 
-    def begin(self, title: str, text: str, *, one_line: bool = False, json: bool = False) -> None:
+    def begin(
+        self,
+        title: str,
+        text: str,
+        *,
+        one_line: bool = False,
+        json: bool = False,
+        complete: Complete | None = None,
+    ) -> None:
         """Edit a text; its hidden characters are spelled."""
+        self.area.complete = complete
         self._told = text
         self.area.one_line, self.area.json = one_line, json
         self.area.load_text(spelled(text))
@@ -84,12 +96,24 @@ class FieldBox(Vertical):
 
     def tell(self, text: str, *, wrong: bool = False) -> None:
         """What is to be said next to the field while you type, over as many lines as it takes."""
-        hint = Content(safe(text))
-        if hint != self._hint.content:
-            self._hint.update(hint)  # lays out all of the screen, so not for what is shown there already
-        self._hint.display = bool(text)
+        self._problem = text
+        self._hint_at_cursor()
         self.set_class(wrong, "wrong")
         self._hint.set_class(wrong, "wrong")
+
+    def _hint_at_cursor(self) -> None:
+        """Show what completes the text, or else what is said of it."""
+        found = self.area.completion
+        hint = Content(safe(found.words if found is not None else self._problem))
+        if hint != self._hint.content:
+            self._hint.update(hint)  # lays out all of the screen, so not for what is shown there already
+        self._hint.display = bool(hint)
+
+    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
+        """Complete what is at the cursor now."""
+        event.stop()
+        self.area.update_suggestion()
+        self._hint_at_cursor()
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
         """Another height needs no second layout: the box never scrolls, and the area in it has got its size."""
@@ -98,6 +122,7 @@ class FieldBox(Vertical):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Post the text, except for the one it began with."""
         event.stop()
+        self._hint_at_cursor()
         if self.display and self.text != self._told:
             self._told = self.text
             self.post_message(self.Typed(self.text))

@@ -1,15 +1,20 @@
-"""Ranks names by what is typed: the name itself, its beginning, the beginning of its words, within, roughly, about."""
+"""Ranks names by what is typed: the name itself, its beginning, the beginning of its words, within, roughly, about.
+
+What completes a text at the cursor is ranked in the same way."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from tui_evals.light_records import dataclass
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 _ALIKE = 80.0
 """How alike a name is, of 100, to what was typed with a slip."""
 _LEAST_FUZZY = 3
 _NOT = 5
+_MOST_COMPLETED = 5
 
 
 def ranked(typed: str, names: Sequence[str], abouts: Sequence[str], *, roughly: bool = True) -> list[int]:
@@ -67,3 +72,56 @@ def letters_of(typed: str, name: str) -> list[tuple[int, int]]:
         else:
             merged.append((start, end))
     return merged
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What may take the place of the text that was typed before the cursor; the first name is the best."""
+
+    typed: str
+    names: Sequence[str]
+    closing: str = ""
+    """What follows the name."""
+
+    @property
+    def text(self) -> str:
+        """What takes the place of what was typed."""
+        return self.names[0] + self.closing
+
+    @property
+    def rest(self) -> str:
+        """What is still missing, to be shown at the cursor; empty where the name does not begin with what was typed."""
+        name = self.names[0]
+        return self.text[len(self.typed) :] if name.casefold().startswith(self.typed.casefold()) else ""
+
+    @property
+    def words(self) -> str:
+        """The candidates in a line."""
+        others = f" · also {', '.join(self.names[1:])}" if len(self.names) > 1 else ""
+        return f"→ takes {self.names[0]}{others}"
+
+
+Complete = Callable[[str, str], Completion | None]
+"""What completes a text, given the text before the cursor and after it."""
+
+
+def completion_of(typed: str, names: Sequence[str], closing: str = "") -> Completion | None:
+    """The best names for what was typed; None where none fits or it is complete."""
+    found = [names[number] for number in ranked(typed, names, [""] * len(names), roughly=False)[:_MOST_COMPLETED]]
+    if not found or (found[0] == typed and not closing):
+        return None
+    return Completion(typed, found, closing)
+
+
+def complete_list(names: Sequence[str]) -> Complete:
+    """Completes the last of several names with commas between, with a sign before it where it has one."""
+
+    def complete(before: str, after: str) -> Completion | None:
+        *others, last = before.split(",")
+        typed = last.strip().lstrip("+-")
+        written = {one.strip() for one in others}
+        if not typed or after.strip():
+            return None
+        return completion_of(typed, [name for name in names if name not in written and "," not in name])
+
+    return complete

@@ -22,6 +22,7 @@ from textual.widgets import Input, Static, TextArea
 from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS, FilterError, parse_filter
 from tui_evals.text.safe import changes_of, safe, safe_line, spelled, without_sequences
 from tui_evals.tui.messages import StatusMessage
+from tui_evals.tui.widgets.finding import Complete, Completion
 
 HOLDS_KEYS = "holds-keys"
 """The class of a box or line that keeps the keys for as long as it is shown."""
@@ -152,6 +153,26 @@ class EditArea(TextArea):
         """Whether hidden characters are kept, spelled, and read back by the owner."""
         self.json = False
         """Whether what is written is JSON."""
+        self.complete: Complete | None = None
+        """What completes the text at the cursor; the right arrow takes it."""
+        self.completion: Completion | None = None
+
+    def update_suggestion(self) -> None:
+        """Find what completes the text at the cursor, and draw what is missing of it there."""
+        complete, found = self.complete, None
+        if complete is not None and self.selection.is_empty:
+            found = complete(self._before(), self.get_text_range(self.selection.end, self.document.end))
+        self.completion = found
+        self.suggestion = found.rest if found is not None else ""
+
+    def action_cursor_right(self, select: bool = False) -> None:
+        """Take what completes the text, or move."""
+        found = None if select else self.completion
+        if found is None:
+            super().action_cursor_right(select)
+            return
+        row, column = self.selection.end
+        self.replace(found.text, (row, column - len(found.typed)), (row, column), maintain_selection_offset=False)
 
     def on_paste(self, event: events.Paste) -> None:
         """What is pasted takes the place of what is selected; what had to be changed in it is said."""
@@ -212,6 +233,19 @@ HELP = (
     f"{' '.join(SHOWN_WORDS)} score:<50 latency:>2s cost:>0.01 "
     f'{" ".join(f"{key}:" for key in FILTER_KEYS if key not in _SHOWN)} !not "words" any*'
 )
+
+
+class CompletionSuggester(Suggester):
+    """Completes a line at its end; the right arrow takes what is completed."""
+
+    def __init__(self, complete: Complete) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._complete = complete
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The line with what is missing of its last name."""
+        found = self._complete(value, "")
+        return value + found.rest if found is not None and found.rest else None
 
 
 class ValueSuggester(Suggester):
