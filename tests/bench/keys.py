@@ -163,14 +163,14 @@ JOBS = (
         lambda data: _first(data)["user"] == {"goal": "a refund", "persona": "in a hurry"},
     ),
     Job(
-        "what a tool gives, begun with its definition or a recorded call",
+        "a tool result",
         "2",
         _AT_ITEM,
         ("a", Words("tool_r"), "enter", "enter", "escape"),
         lambda data: _first(data)["tool_results"] == [{"tool": "find_order", "result": "what it gives"}],
     ),
     Job(
-        "what is written in a box, into the file",
+        "save while writing",
         "2",
         (*_AT_ITEM, "enter", "x"),
         ("ctrl+s",),
