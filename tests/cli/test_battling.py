@@ -199,7 +199,7 @@ def test_a_judge_that_also_answered_is_pointed_out(shell, asked):
     for name in ("one", "two"):
         worth(len(name), name=name, config={"targets": [{"name": "x", "model": "python:judge_by_worth:fair"}]})
     worth(1, name="two")
-    assert "judges favour their own answers" in shell("battle", "one", "two").err
+    assert "judges favor their own answers" in shell("battle", "one", "two").err
 
 
 def test_scripted_verdicts_are_called_so(shell, asked):

@@ -303,7 +303,7 @@ async def test_l_goes_to_the_dataset_and_another_item_comes_back(space):
         await pilot.press("l")
         assert "level   the dataset" in pilot.app.text and "Twice" not in pilot.app.text
         await pilot.press("m")
-        assert "hold for all" in pilot.app.heard[-1]
+        assert "apply to all items" in pilot.app.heard[-1]
         space.where = SECOND
         pilot.app.pane.sync()
         await pilot.pause()

@@ -356,7 +356,7 @@ def lean_sentence(lean: PositionLean) -> str:
     place = "first" if lean.share > 0.5 else "second"
     return (
         f"The judge leans to the answer shown {place}: the first was preferred in {share}, where 50 % is fair. Asking "
-        "in both orders keeps this from favouring a run; verdicts that change with the order are ties and decide "
+        "in both orders keeps this from favoring a run; verdicts that change with the order are ties and decide "
         "nothing."
     )
 

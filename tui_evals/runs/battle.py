@@ -316,7 +316,7 @@ def _self_judging(sides: Sequence[BattleSide], runs: Sequence[RunRow], judge: Ta
         for number, target in enumerate(run.config.get("targets", ()))
         if side.column is None or side.column[1] == number
     }
-    return f"the judge {judge.name} also answered; judges favour their own answers" if judge.model in models else ""
+    return f"the judge {judge.name} also answered; judges favor their own answers" if judge.model in models else ""
 
 
 def battle_permissions(request: BattleRequest, project: Project) -> list[Permission]:

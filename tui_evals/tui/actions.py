@@ -196,7 +196,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("editor", "external", "e", "$EDITOR", "Edit the field, or the part, in $EDITOR."),
     Action("editor", "whole", "E", "whole", "Edit the item, or the marked items, as one file in $EDITOR."),
     Action("editor", "search", "slash", "search", "Find a text in what is shown."),
-    Action("editor", "json", "v", "JSON", "Edit it as JSON: coloured, indented, with matching brackets."),
+    Action("editor", "json", "v", "JSON", "Edit it as JSON: colored, indented, with matching brackets."),
     Action("editor", "field", "a", "add", "Add a field to the item, or a part to the field.", True),
     Action("editor", "clear", "D,delete", "clear", "Remove the field or the part.", True),
     Action("editor", "down", "J", "move down", "Move the part down: message, text or tool."),

@@ -41,7 +41,7 @@ async def show_pictures(pane: Pane, folder: Path | None, files: Sequence[Mapping
     if folder is None:
         pane.say("where the files of this run lay is not known here", "warn")
     elif pane.app.no_color:
-        pane.say("pictures are drawn in colours, and NO_COLOR asks for none", "warn")
+        pane.say("pictures are drawn in colors, and NO_COLOR asks for none", "warn")
     else:
         await pane.app.push_screen_wait(PicturePage(folder, files))
 

@@ -85,7 +85,7 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
     named = tuple(dict.fromkeys((*embedders, *filter(None, [settings.embedder]))))
     embeddings = [Field("embeddings", "choice", about, named)] if named else []
     return (
-        Field("theme", "choice", "ansi-dark and ansi-light use the terminal's own 16 colours.", themes),
+        Field("theme", "choice", "ansi-dark and ansi-light use the terminal's own 16 colors.", themes),
         Field("ascii", "yes", "Whether all is drawn in ASCII, without other signs.", default="automatic"),
         Field("mouse", "yes", "Whether the mouse works, from the next start on.", default="yes"),
         Field("bell", "yes", "Whether the terminal rings when a run ends.", default="yes"),

@@ -196,7 +196,7 @@ def warn_of_plan(plan: Plan) -> None:
     for caution in plan.cautions():
         warn(caution)
     if plan.judge is not None and any(plan.judge.model == target.model for target in plan.targets):
-        warn(f"note: the judge {plan.judge.name} also answers; judges favour their own answers")
+        warn(f"note: the judge {plan.judge.name} also answers; judges favor their own answers")
 
 
 def say_estimate(

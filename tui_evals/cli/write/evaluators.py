@@ -41,7 +41,9 @@ def set_evaluator(
     if name is None and (mode is None or given or unset):
         raise Stop("name the evaluator: `tui-evals evaluators` lists all")
     if mode is not None and item is None:
-        raise Stop("the dataset's evaluators hold for all; only an item or turn extends or replaces them: add --item")
+        raise Stop(
+            "the dataset's evaluators apply to all items; only an item or turn extends or replaces them: add --item"
+        )
     if nested := next((one for one in given if len(one.names) > 1), None):
         raise Stop(f"{nested.field}: an option is set whole; give what is inside it as JSON: {nested.names[0]}:=…")
     registry = registry_of(file)

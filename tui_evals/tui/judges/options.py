@@ -198,7 +198,7 @@ def _of_the_whole(workspace: Workspace, here: JudgesHere) -> tuple[str, ...]:
 def why_not(here: JudgesHere, entry: EffectiveEvaluator | None, registry: Registry, action: str) -> str | None:
     """Why an action cannot be done with the evaluator under the cursor, or the current place."""
     if action == "mode" and here.of_dataset:
-        return "the dataset's evaluators hold for all; only an item or turn extends or replaces them"
+        return "the dataset's evaluators apply to all items; only an item or turn extends or replaces them"
     if action in ("add", "mode"):
         return None
     if entry is None:

@@ -240,7 +240,7 @@ def _remarks(prepared: PreparedRun, estimate: Estimate) -> list[str]:
     """What one should know of who judges, and where questions and keys go."""
     judge, remarks = prepared.plan.judge, []
     if judge is not None and estimate.judge_calls and judge.name in [one.name for one in prepared.plan.targets]:
-        remarks.append(f"{judge.name} judges its own answers, and judges favour those")
+        remarks.append(f"{judge.name} judges its own answers; judges favor their own")
     return [*remarks, *destination_lines(prepared.destinations)]
 
 
