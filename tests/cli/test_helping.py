@@ -71,7 +71,8 @@ def test_pages_name_only_commands_that_exist():
 def test_a_page_shows_what_its_commands_print(shell, project, page):
     shell("init", "--no-run")
     for _ in range(2):
-        assert shell("run", "evals/evals.json", "--target", "demo", "--judge", "demo", "--no-cache").code == 0
+        judged = ("-e", "Relevance,Coherence", "--judge", "demo", "--quiet")
+        assert shell("run", "evals/evals.json", "--target", "demo", *judged, "--no-cache").code == 0
     keys = [run["key"] for run in reversed(json.loads(shell("runs", "--json").out))]
 
     def real(text):

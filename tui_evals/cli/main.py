@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import click
 
 from tui_evals.cli.opening import GlobalOptions, Opening, is_dataset, opening
-from tui_evals.cli.options import as_json, help_all, shows_all
+from tui_evals.cli.options import as_json, help_all, paged, shows_all
 from tui_evals.cli.output import Stop, close_output, output_of_command, own_output, say_end, warn
 from tui_evals.version import __version__
 
@@ -210,6 +210,7 @@ def demo_command(ctx: click.Context, plain: bool, no_mouse: bool) -> object:
 
 @click.command("help")
 @click.argument("topic", nargs=-1, metavar="[PAGE | WORDS]...")
+@paged
 def help_command(topic: tuple[str, ...]) -> None:
     """Show a page or section of the manual, or search it: `tui-evals help gate pull request`."""
     from .manual import show_page

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
-from tui_evals.cli.output import Stop, cell, columns, say, say_paged
+from tui_evals.cli.output import Stop, cell, columns, say
 from tui_evals.targets.providers import GUIDES, find_guide, guide_lines
 from tui_evals.text.manual import pages, search, sections, summary_of, title_of
 from tui_evals.text.names import did_you_mean
@@ -45,15 +45,21 @@ def show_page(topic: str | None) -> None:
     first, _, provider = topic.partition(" ")
     if first == _PROVIDERS_PAGE and provider and (found := find_guide(provider)):
         title, *lines = guide_lines(*found)
-        say_paged([(title, True), *((line, False) for line in lines)])
+        _say_lines([(title, True), *((line, False) for line in lines)])
     elif first == _PROVIDERS_PAGE and " " not in provider and (hint := provider and did_you_mean(provider, GUIDES)):
         raise Stop(f"there is no provider '{provider}' in the manual{hint}; these are {', '.join(GUIDES)}")
     elif topic in manual:
-        say_paged(laid_out(manual[topic], columns()))
+        _say_lines(laid_out(manual[topic], columns()))
     elif meaning := _meaning(topic):
-        say_paged(laid_out(meaning, columns() or _WIDTH))
+        _say_lines(laid_out(meaning, columns() or _WIDTH))
     else:
         _show_sections(topic, manual)
+
+
+def _say_lines(lines: Iterable[tuple[str, bool]]) -> None:
+    """Print lines, each with whether it is bold."""
+    for text, bold in lines:
+        say(text, bold=bold)
 
 
 def _meaning(topic: str) -> str | None:
@@ -66,7 +72,7 @@ def _show_sections(question: str, manual: Mapping[str, str]) -> None:
     found = search(question, manual)
     named = next((one for one in sections(manual) if one.heading.casefold() == question.casefold()), None)
     if named is not None:
-        say_paged(laid_out(f"# {named.heading}\n{named.text}".rstrip(), columns()))
+        _say_lines(laid_out(f"# {named.heading}\n{named.text}".rstrip(), columns()))
         return
     if not found:
         first, _, provider = question.partition(" ")

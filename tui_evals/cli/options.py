@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,6 +31,20 @@ trusting = click.option(
     is_flag=True,
     help="Let the project run code and send keys, without asking.",
 )
+
+
+def paged(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command whose output goes to $PAGER where the terminal is too small for it."""
+
+    @click.option("--no-pager", is_flag=True, help="Print long output without $PAGER.")
+    @wraps(command)
+    def wrapped(*given: Any, no_pager: bool, **options: Any) -> Any:
+        from tui_evals.cli.output import paging
+
+        with paging(not no_pager):
+            return command(*given, **options)
+
+    return wrapped
 
 
 _ALL = "tui_evals.help_all"

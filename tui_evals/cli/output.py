@@ -11,7 +11,7 @@ import shutil
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -132,8 +132,35 @@ def own_output() -> IO[str]:
     return _own or sys.stdout
 
 
+_page: list[str] | None = None
+"""What is printed while it may go to a pager."""
+
+
+@contextmanager
+def paging(wanted: bool = True) -> Iterator[None]:
+    """Show what is printed meanwhile in $PAGER where a terminal is too small for it; an empty PAGER means none."""
+    global _page
+    if not (wanted and redraws() and sys.stdin.isatty() and os.environ.get("PAGER") != ""):
+        yield
+        return
+    from tui_evals.present.columns import cell_width  # not before: help stays quick
+
+    stream, size, _page = own_output(), shutil.get_terminal_size(), []
+    try:
+        yield
+    finally:
+        text, _page = "".join(_page), None
+        if sum(max(1, -(-cell_width(click.unstyle(line)) // size.columns)) for line in text.splitlines()) < size.lines:
+            _echo(text, stream, nl=False)
+        else:
+            click.echo_via_pager(text.removesuffix("\n"))
+
+
 def _echo(text: str | bytes, stream: IO[str], **how: Any) -> None:
     """Print; once the reader has closed the pipe nothing is printed any more, and the command ends as it would."""
+    if _page is not None and isinstance(text, str) and stream is own_output():
+        _page.append(text + "\n" * how.get("nl", True))
+        return
     try:
         click.echo(text, stream, **how)
     except BrokenPipeError:
@@ -174,15 +201,6 @@ def say_result(text: str | None, result: object, **style: Any) -> None:
         say(text, **style)
 
 
-def say_paged(lines: Sequence[tuple[str, bool]]) -> None:
-    """Print lines and whether each is bold, in $PAGER where a terminal is too small for them."""
-    if redraws() and sys.stdin.isatty() and len(lines) >= shutil.get_terminal_size().lines:
-        click.echo_via_pager(f"{click.style(safe(text), bold=True) if bold else safe(text)}\n" for text, bold in lines)
-        return
-    for text, bold in lines:
-        say(text, bold=bold)
-
-
 def warn(text: str) -> None:
     """Say something on the error stream."""
     say(text, err=True)
@@ -195,6 +213,11 @@ def columns() -> int | None:
 
 def _is_dumb() -> bool:
     return os.environ.get("TERM") == "dumb"
+
+
+def asks_on_terminal() -> bool:
+    """Whether what is said next reaches a person: with --json it goes to the error stream."""
+    return (sys.stderr if _only_result else own_output()).isatty()
 
 
 def redraws() -> bool:

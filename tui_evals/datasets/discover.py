@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.resources import files
 from itertools import chain
@@ -192,11 +192,16 @@ TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 }
 
 
+STARTER_EVALUATORS: Mapping[str, Mapping[str, Any]] = {"PartialMatch": {}}
+"""What judges a starter: nothing that needs a judge, because a new project has none."""
+
+
 def starter_dataset(template: str) -> dict[str, Any]:
     """The dataset of a template."""
     description, pairs = TEMPLATES[template]
     items = [{"prompt": prompt, "expected_response": expected} for prompt, expected in pairs]
-    return {"schemaVersion": CURRENT_VERSION, "description": description, "items": items}
+    about = {"schemaVersion": CURRENT_VERSION, "description": description}
+    return {**about, "default_evaluators": STARTER_EVALUATORS, "items": items}
 
 
 def write_starter(file: Path, template: str = "basic") -> None:

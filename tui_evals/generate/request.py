@@ -328,13 +328,13 @@ def _roles(request: GenerationRequest, before: Mapping[str, Any], settings: Sett
         return tuple(found(name, "" if typed else RECORD) for name in names)
 
     rules = role_target(request.rules, "rules")
-    if rules is None and not settings.run.targets:
+    if rules is None and not settings.usual_targets:
         raise ConfigurationError(_NO_TARGET)
     judges = role_targets(request.judges, "judges")
     if not judges and settings.judge is not None:
         judges = (found(settings.judge, ""),)
     return Roles(
-        rules=rules or found(settings.run.targets[0], ""),
+        rules=rules or found(settings.usual_targets[0], ""),
         baseline=role_target(request.baseline, "baseline"),
         groundtruth=role_target(request.groundtruth_by, "groundtruth"),
         judges=judges,

@@ -269,6 +269,11 @@ _GATES = {option.name: option for option in OPTIONS}
 _HIDDEN = re.compile(r"(?:^|/)\.[^/.]")
 
 
+def is_given(value: object) -> bool:
+    """Whether an option says something; 0 does, as in `max-missing: 0`."""
+    return value is not None and value is not False and value != ()
+
+
 @dataclass(frozen=True)
 class Experiment:
     """An experiment that could be read; `model` is what it says, and `where` its file as sentences name it."""
@@ -320,11 +325,11 @@ class Experiment:
             "baseline": self._baseline,
             **{name: _GATES[name].read(_GATES[name].alone if value is True else value) for name, value in self._gates},
         }
-        return {name: value for name, value in given.items() if value not in (None, (), False)}
+        return {name: value for name, value in given.items() if is_given(value)}
 
     @property
     def _gates(self) -> list[tuple[str, Any]]:
-        return [(name, value) for name, value in self.model.gates.items() if value not in (None, False)]
+        return [(name, value) for name, value in self.model.gates.items() if is_given(value)]
 
     @property
     def _baseline(self) -> str | None:
@@ -554,7 +559,7 @@ def _bad_gates(gates: object, places: Places) -> Iterator[Problem]:
         if (option := _GATES.get(name)) is None:
             message = f"gates: unknown gate '{name}'{did_you_mean(name, _GATES)}; there are {', '.join(_GATES)}"
             yield _problem(message, (), *places(("gates", written)))
-        elif value not in (None, False):
+        elif is_given(value):
             try:
                 option.read(option.alone if value is True and option.alone else value)
             except ValueError as problem:

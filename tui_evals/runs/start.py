@@ -176,7 +176,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     document, unpinned = with_pinned_files(document), document
     asked, origins = expanded(document)
     settings, defaults = project.settings, project.settings.run
-    words = request.targets or tuple(defaults.targets)
+    words = request.targets or settings.usual_targets
     judge = request.judge or settings.judge
     if request.source.startswith(SOURCE):
         named = [word for word in words if isinstance(word, str)]

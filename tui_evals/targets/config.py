@@ -84,6 +84,12 @@ class Settings:
         return tuple(name for name, target in self.targets.items() if target.kind != "embedding")
 
     @property
+    def usual_targets(self) -> tuple[str, ...]:
+        """What a run asks that names no target: those of [run], else the only one that answers and does not judge."""
+        others = tuple(name for name in self.answering if name != self.judge)
+        return self.run.targets or (others if len(others) == 1 else ())
+
+    @property
     def words(self) -> frozenset[str]:
         """The targets that the configuration names for runs and for judging."""
         return frozenset((*self.run.targets, *filter(None, [self.judge, self.embedder])))

@@ -36,6 +36,7 @@ from tui_evals.runs.experiments import (
     usual_experiment,
     with_experiment,
 )
+from tui_evals.runs.gate_options import OPTIONS
 from tui_evals.runs.gates import why_no_baseline
 from tui_evals.runs.project import Project
 from tui_evals.store.baselines import dataset_key
@@ -116,11 +117,12 @@ def _gates(
     here: Project, experiment: Experiment | None, document: Document, source: str, file: Path
 ) -> tuple[list[str], list[str]]:
     """The gates of the workflow that can fire with so few items, and what to say of them."""
-    own = [] if experiment is None else [name for name in experiment.options if name.startswith("fail_")]
+    checks = {one.name: one.flag.removeprefix("--") for one in OPTIONS if one.name not in ("baseline", "max_missing")}
+    own = [] if experiment is None else [name for name in experiment.options if name in checks]
     items = len(expanded(document)[0].data["items"])
-    if experiment is not None and experiment.model.baseline:
-        return [], [f"gates of the experiment: {', '.join(own) or 'none'}"]
     power, written = [drop_sentence(items, items)], ""
+    if experiment is not None and experiment.model.baseline:
+        return [], [f"gates of the experiment: {', '.join(map(checks.__getitem__, own)) or 'none'}", *power]
     if not file.exists():
         power, written = _export(here, source, file) or (power, "")
     elif not own:
@@ -156,7 +158,7 @@ def _keys(here: Project, experiment: Experiment | None, targets: Sequence[str]) 
             judge = experiment.judge(settings) or judge
     except (ConfigurationError, DatasetError) as problem:
         raise Stop(str(problem), 3) from None
-    configs = configs or [*inputs.targets_named(settings.run.targets, settings)]
+    configs = configs or [*inputs.targets_named(settings.usual_targets, settings)]
     configs.append(judge)
     wanted: list[str] = []
     for config in filter(None, configs):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tui_evals.cli.options import environment, result_as_json, trusting
+from tui_evals.cli.options import environment, paged, result_as_json, trusting
 from tui_evals.compare.runs import KINDS
 
 _file = click.Path(path_type=Path)
@@ -52,6 +52,7 @@ class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic sinc
     help="List at most this many answers; --json has all.",
 )
 @_as_json
+@paged
 def compare_command(runs: tuple[str, ...], **options: Any) -> None:
     """Compare 2 to 4 RUNS: what broke, what was fixed, and whether the difference is real.
 

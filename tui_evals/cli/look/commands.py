@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tui_evals.cli.options import as_json, environment, file_path, result_as_json, trusting
+from tui_evals.cli.options import as_json, environment, file_path, paged, result_as_json, trusting
 from tui_evals.store.figures import GRID_ORDERS
 
 _BY = ["category", "target", "prompt", "evaluator", "repeats"]
@@ -16,6 +16,7 @@ _BY = ["category", "target", "prompt", "evaluator", "repeats"]
 @click.group("runs", invoke_without_command=True)
 @click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True)
 @as_json
+@paged
 @click.pass_context
 def runs_command(ctx: click.Context, limit: int, as_json: bool) -> None:
     """List the runs of this project, newest first."""
@@ -64,6 +65,7 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
     help="List at most this many answers, or rows of a grid; --json has all.",
 )
 @as_json
+@paged
 def show_command(run: str, **options: Any) -> None:
     """Show RUN: its totals and answers, or one item with everything that is known of it."""
     from tui_evals.cli.look.show import show

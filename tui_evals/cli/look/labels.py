@@ -16,7 +16,7 @@ import click
 from tui_evals.cli import inputs, project
 from tui_evals.cli.judge.evaluators import summary
 from tui_evals.cli.look.show import answers_to
-from tui_evals.cli.output import Stop, columns, redraws, rewind, say, say_json, say_result
+from tui_evals.cli.output import Stop, asks_on_terminal, columns, redraws, rewind, say, say_json, say_result
 from tui_evals.compare.blind import (
     SAMPLE,
     BlindText,
@@ -155,7 +155,7 @@ def label_blind(
     word: str, *, size: int | None, seed: int, target: str | None, evaluator: str | None, author: str
 ) -> int:
     """Label a sample. An interrupted one returns 130 and keeps its labels."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and asks_on_terminal()):
         raise Stop(
             "--blind shows one answer after the other and needs a terminal; "
             f"`tui-evals label {word} ITEM pass` (or fail) labels a single one without"
@@ -253,6 +253,8 @@ class _BlindSession:
         except (StoreError, LookupError) as problem:
             raise Stop(str(problem), 1) from None
         self._say_end()
+        result = {"run": self._run.key, "labelled": session.done, "drawn": session.total, "author": self._author}
+        say_result(None, {**result, "evaluator": self._evaluator})
         return code
 
     def _do(self, key: str, answer: int) -> None:

@@ -93,7 +93,7 @@ def _price_text(price: Price) -> str:
 def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
     settings = here.settings
     return {
-        "runs by default": config.name in settings.run.targets,
+        "runs by default": config.name in settings.usual_targets,
         "judges": config.name == settings.judge,
         "embeds": config.name == settings.embedder,
     }

@@ -11,6 +11,7 @@ from tui_evals.cli.options import GroupedHelp, as_json, environment, file_path, 
 from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 _quiet = click.option("--quiet", is_flag=True, help="Print only errors.")
+_verbose = click.option("-v", "--verbose", is_flag=True, help="Print a line for each answer once it is judged.")
 _as_events = click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line.")
 _evaluators = click.option(
     "-e", "--evaluators", help="Evaluators instead of the dataset's defaults: names by commas, or a JSON object."
@@ -187,6 +188,7 @@ def _cluster(command: Any) -> Any:
 @environment
 @trusting
 @_quiet
+@_verbose
 @_as_events
 @click.pass_context
 def run_command(context: click.Context, /, watch: bool, **options: Any) -> int:
@@ -253,6 +255,7 @@ def resume_command(run: str, **options: Any) -> int:
 @environment
 @trusting
 @_quiet
+@_verbose
 @_as_events
 def rerun_command(run: str, only: str, **options: Any) -> int:
     """Ask the items of RUN that a filter finds again, in a new run that names it as its parent."""

@@ -78,6 +78,8 @@ class ExecutionOptions:
     plan_only: bool = False
     detach: bool = False
     quiet: bool = False
+    verbose: bool = False
+    """Whether each answer is printed once it is judged."""
     as_json: bool = False
     env_name: str | None = None
     trusting: bool = False
@@ -110,6 +112,7 @@ def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
         plan_only=options.get("plan_only", False),
         detach=options.get("detach", False),
         quiet=options["quiet"],
+        verbose=options.get("verbose", False),
         as_json=options["as_json"],
         env_name=options["env_name"],
         trusting=options["trusting"],
@@ -253,7 +256,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     Shows how it goes, and ends with its exit code.
     """
     keep_output_to_ourselves()
-    progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json)
+    progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json, verbose=how.verbose)
     go_on = f"`tui-evals resume {job.run.key}` continues it"
     sys.setswitchinterval(_SWITCH)
     gc.freeze()  # what was imported and planned stays to the end, and need not be looked through for garbage

@@ -52,7 +52,7 @@ def run_on_change(words: Sequence[str], options: Mapping[str, Any]) -> int:
             if run is not None and (before is None or run.key != before.key):
                 spent += cost
                 if before is not None and before.source == run.source:
-                    _tui_evals("compare", before.key, run.key, "--limit", _MOST_LISTED)
+                    _tui_evals("compare", before.key, run.key, "--limit", _MOST_LISTED, "--no-pager")
                 before = run
             if code == _INTERRUPTED:
                 return code

@@ -151,7 +151,7 @@ def _targets(spec: EvalSpec, data: Mapping[str, Any], here: Project, options: Ma
     """The answers the samples bring, which no target is asked for; else the targets that are named or configured."""
     if data["items"] and all("response" in item for item in data["items"]):
         return (_replayed(spec, here),)
-    return target_words(options) or tuple(here.settings.run.targets)
+    return target_words(options) or here.settings.usual_targets
 
 
 def _replayed(spec: EvalSpec, here: Project) -> str:

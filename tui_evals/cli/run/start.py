@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from tui_evals.runs.execution import note_refusal
 from tui_evals.runs.experiments import (
     Experiment,
     experiment_named,
+    is_given,
     read_experiment,
     swept_targets,
     usual_experiment,
@@ -73,10 +74,15 @@ def start(*, registry: str | None, max_samples: int | None, faithful: bool, data
     document, source = document_of(options)
     name = options["name"] or Path(source).stem
     request = request_of(document, here, options, source=dataset_key(source, here.root), name=name)
-    dropped = [key for key in document.data.get("default_evaluators") or () if key not in (request.evaluators or ())]
-    if request.evaluators is not None and dropped and not how.quiet:
-        warn(f"note: --evaluators replaces the evaluators of {source}. Not judged by: {', '.join(dropped)}.")
+    _warn_of_dropped(request, document.data.get("default_evaluators"), source, how.quiet)
     return run_request(request, here, how)[1]
+
+
+def _warn_of_dropped(request: RunRequest, before: Iterable[str] | None, source: str, quiet: bool) -> None:
+    """Name the evaluators that --evaluators leaves out."""
+    dropped = [key for key in before or () if key not in (request.evaluators or ())]
+    if request.evaluators is not None and dropped and not quiet:
+        warn(f"note: --evaluators replaces the evaluators of {source}. Not judged by: {', '.join(dropped)}.")
 
 
 _SELECTING = ("items", "only", "from_run", "limit", "seed")
@@ -100,7 +106,7 @@ def _experiment(options: Mapping[str, Any]) -> Experiment | None:
 
 def _with_experiment(options: Mapping[str, Any], experiment: Experiment) -> dict[str, Any]:
     """The options with what the experiment gives where nothing was typed."""
-    typed = {name: value for name, value in options.items() if value not in (None, (), False)}
+    typed = {name: value for name, value in options.items() if is_given(value)}
     of_file = experiment.options
     if typed.keys() & set(_SELECTING):
         of_file = {name: value for name, value in of_file.items() if name not in _SELECTING}
@@ -123,6 +129,11 @@ def _request_of_experiment(
         elif options["sweep"] and not given["sweep"]:
             swept = swept_targets(target_words(options), experiment, here.settings)
             request = replace(request, targets=swept)
+        if given["evaluators"]:
+            if (before := experiment.evaluators) is not None:
+                _warn_of_dropped(request, before, experiment.where, options["quiet"])
+            else:
+                _warn_of_dropped(request, document.data.get("default_evaluators"), source, options["quiet"])
         return replace(
             request,
             judge=request.judge or experiment.judge(here.settings),

@@ -104,8 +104,9 @@ _PLAIN_EVERY = 5.0
 class Progress:
     """Shows a run that goes on somewhere."""
 
-    def __init__(self, run: RunRow, *, quiet: bool = False, as_json: bool = False) -> None:
+    def __init__(self, run: RunRow, *, quiet: bool = False, as_json: bool = False, verbose: bool = False) -> None:
         self._run = run
+        self._verbose = verbose and not quiet and not as_json
         self._quiet = quiet
         self._as_json = as_json
         self._live = redraws() and not quiet and not as_json
@@ -176,6 +177,8 @@ class Progress:
         if self._as_json:
             self._events(reader, run)
             return
+        if self._verbose:
+            self._say_answers(reader, run)
         now = time.monotonic()
         if not self._live and not over and now - self._last_shown < _PLAIN_EVERY:
             return
@@ -196,6 +199,20 @@ class Progress:
             self._lines = len(lines)
         for line in lines:
             say(cell(line, room))
+
+    def _say_answers(self, reader: Reader, run: RunRow) -> None:
+        """A line for each answer that is final since the last look, above the lines that are drawn over."""
+        from tui_evals.cli.look.show import answer_columns, say_row  # few runs are watched like that
+
+        rows = [row for row in reader.changed(self._seq, run) if row.seq > self._seq]
+        self._seq = max((row.seq for row in rows), default=self._seq)
+        over = [row for row in rows if row.status not in ("pending", "running", "answered")]
+        if over and self._live:
+            rewind(self._lines)
+            self._lines = 0
+        shape = answer_columns(over, {run.id: run})
+        for row in over:
+            say_row(row, run, shape)
 
     def _with_pace(self, run: RunRow, lines: list[str], totals: Sequence[Totals]) -> list[str]:
         """The lines of the targets with what the run waits for or how fast it goes, behind one or below several."""

@@ -15,6 +15,7 @@ from tui_evals.datasets import save, schema
 from tui_evals.datasets.companion import companion_of, companion_text
 from tui_evals.datasets.discover import STARTER, make_project, project_root, write_starter
 from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem, problem_with_place
 from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
@@ -23,7 +24,7 @@ from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.files import CannotSave
 from tui_evals.imports.convert import converted, reads_back
-from tui_evals.runs.experiments import experiment_named, json_schema, problems_of, read_experiment
+from tui_evals.runs.experiments import Experiment, experiment_named, json_schema, problems_of, read_experiment
 from tui_evals.runs.readiness import with_run_problems
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config_file import EMPTY, add_section, begin_configuration
@@ -94,7 +95,7 @@ def initialise(template: str, provider: str | None, given: Mapping[str, Any]) ->
     if provider is not None:
         _add_provider(provider)
     else:
-        say("next, offline: tui-evals run --target demo --judge demo", bold=True)
+        say("next, offline: tui-evals run --target demo", bold=True)
         say("then edit the dataset (`tui-evals`, or an editor and `tui-evals validate`), and .evals/config.toml")
     say_result(None, {"dataset": str(STARTER), "target": provider, "answer": None, "run_exit_code": None})
     return None
@@ -133,12 +134,19 @@ class _Finding:
     """A file with what validation found in it; a prompt file and an unreadable one have problems only."""
 
     def __init__(
-        self, file: Path, problems: Sequence[Problem], report: ValidationReport | None = None, kind: str = "prompt file"
+        self,
+        file: Path,
+        problems: Sequence[Problem],
+        report: ValidationReport | None = None,
+        kind: str = "prompt file",
+        power: str = "",
     ) -> None:
         self.file = file
         self.kind = kind
         self.problems = tuple(problems)
         self.report = report
+        self.power = power
+        """What drop the gate of an experiment can show."""
 
 
 def _finding(file: Path) -> _Finding:
@@ -162,9 +170,10 @@ def _finding_of_experiment(file: Path) -> _Finding:
     """What is wrong with an experiment, with what it names, and with its data."""
     here = inputs.open_project(None, trusting=False)
     experiment = read_experiment(file, here.root)
-    problems = problems_of(experiment, here.settings)
+    problems, power = problems_of(experiment, here.settings), ""
     try:
         document, source = experiment.document()
+        power = _power(experiment, document)
         rules = experiment.evaluators
         if rules is not None:
             document = document.with_data({**document.data, "default_evaluators": dict(rules)})
@@ -176,7 +185,18 @@ def _finding_of_experiment(file: Path) -> _Finding:
         ]
     except DatasetError as error:
         of_data = [Problem(str(error) if error.source != str(file) else one.message) for one in error.problems]
-    return _Finding(file, [*problems, *of_data], kind="experiment")
+    return _Finding(file, [*problems, *of_data], kind="experiment", power=power)
+
+
+def _power(experiment: Experiment, document: Document) -> str:
+    """What drop the gate on a regression can show with the items of an experiment; empty without that gate."""
+    level = experiment.options.get("fail_on_regression")
+    if level is None or experiment.model.items or experiment.model.filter:
+        return ""
+    from tui_evals.compare.baseline import drop_sentence  # few experiments have the gate
+
+    items = min(len(expanded(document)[0].data["items"]), experiment.model.limit or sys.maxsize)
+    return drop_sentence(items, items, level)
 
 
 def _good(finding: _Finding, strict: bool) -> bool:
@@ -198,6 +218,8 @@ def _say_finding(finding: _Finding, strict: bool, in_full: bool) -> None:
     for problem in finding.problems:
         mark = "warning: " if problem.severity == "warning" else ""
         say(f"  {problem_with_place(str(finding.file), replace(problem, message=mark + problem.message))}")
+    if finding.power:
+        say(f"  {finding.power}")
     for problem in report.portability if report and in_full else ():
         say(f"  {'' if strict else 'portability: '}{problem_with_place(str(finding.file), problem)}", dim=not strict)
 
@@ -219,6 +241,7 @@ def _as_json(finding: _Finding, strict: bool) -> dict[str, Any]:
         "portable": bool(report and report.portable),
         "items": len(report.dataset.items) if report and report.dataset else None,
         "problems": [shown(problem) for problem in finding.problems],
+        **({"power": finding.power} if finding.power else {}),
         "portability": [shown(problem) for problem in report.portability] if report else [],
     }
 

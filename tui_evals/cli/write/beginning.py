@@ -20,7 +20,7 @@ from tui_evals.cli import inputs
 from tui_evals.cli.inputs import evaluators_named, open_project
 from tui_evals.cli.output import Stop, asked, cell, keep_output_to_ourselves, say, say_result
 from tui_evals.cli.write.items import edited
-from tui_evals.datasets.discover import STARTER, find_dataset, make_project
+from tui_evals.datasets.discover import STARTER, STARTER_EVALUATORS, find_dataset, make_project
 from tui_evals.datasets.file_edit import Change
 from tui_evals.datasets.paths import CURRENT_VERSION
 from tui_evals.evaluators.proposals import proposals
@@ -413,7 +413,7 @@ def _write_dataset(first: str, options: Mapping[str, Any]) -> Path:
     examples = _examples(first, options["examples"], data)
     under_test: Path | None = options["prompt"]
     prompt = read_text(under_test, follow_out=True) if under_test is not None else ""
-    if not (is_new or examples or prompt or options["evaluators"]):
+    if not (is_new or examples or prompt or options["evaluators"] or _needs_missing_judge(data)):
         return file
 
     def edit(before: dict[str, Any]) -> Change:
@@ -439,6 +439,12 @@ def _write_dataset(first: str, options: Mapping[str, Any]) -> Path:
     if edited(file, edit, force=False, new=is_new).changed:
         say(f"wrote {file}", fg="green")
     return file
+
+
+def _needs_missing_judge(data: Mapping[str, Any]) -> bool:
+    """Whether a dataset names no evaluators, and the usual ones ask a judge that this project does not have."""
+    named = data.get("default_evaluators") or any(item.get("evaluators") for item in data.get("items") or ())
+    return not named and open_project(None, trusting=False).settings.judge is None
 
 
 def _examples(first: str, given: Sequence[str], data: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -473,7 +479,7 @@ def _evaluators(
     found = proposals(_expected(items), prompt)
     proposed = {one.name: dict(one.options) for one in found}
     earlier = {one.name: dict(one.options) for one in proposals(_expected(before.get("items") or ()))}
-    if had and had != earlier and not prompt:
+    if had and had not in (earlier, STARTER_EVALUATORS) and not prompt:
         return None
     if had == proposed:
         return None
