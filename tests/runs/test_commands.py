@@ -110,7 +110,7 @@ def test_golden_07_statuses_of_answers_and_conversations(project):
     [
         ["run", "data.json", "--target", "main", "--quiet", "--fail-under", "90"],
         ["run", "data.json", "--target", "main", "--json", "--no-such-option"],
-        ["run", "data.json"],
+        ["run", "data.json", "--target", "nobody"],
         ["rescore", "last", "-e", "StartsWith", "--plan", "--json"],
         ["show", "last"],
         ["export", "last", "--to", "json"],
@@ -136,7 +136,6 @@ def _timeless(text):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["run", "data.json"], 3, "no target is named"),
         (["run", "absent.json", "--target", "main"], 2, "no such file"),
         (["run", "data.json", "--target", "mian"], 3, "mian"),
         (["run", "--prompts", "a", "b", "--expected", "x", "--target", "main"], 2, "2 prompts but 1 expected"),
@@ -153,6 +152,14 @@ def _timeless(text):
 def test_exit_codes_and_their_sentences(project, arguments, code, said):
     project.dataset(2)
     assert said in project.do(*arguments, code=code)
+
+
+def test_one_of_several_targets_has_to_be_named_and_the_judge_is_none_of_them(project):
+    project.dataset(2)
+    project.configure('[targets.other]\nmodel = "openai/other"')
+    assert "no target is named" in project.do("run", "data.json", code=3)
+    project.configure('[targets.other]\nmodel = "openai/other"\n[judge]\ntarget = "other"')
+    assert "main: 2 of 2 pass" in project.do("run", "data.json")
 
 
 def test_a_gate_that_is_not_met_is_exit_1_and_low_scores_alone_are_not(project):

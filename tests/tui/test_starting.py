@@ -1,5 +1,7 @@
 """The form that starts a run: what enter does before the price is known and where a run is dear, and its targets."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.experiments import read_experiment
 from tui_evals.runs.start import PreparedRun
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import TargetConfig
@@ -136,3 +139,36 @@ def test_what_is_varied_is_remembered_for_its_dataset_only(tmp_path):
     for settings in (Settings(), configured):
         assert first_values(last, settings, tmp_path / "a.json") == own
     assert with_prompts({"prompts": ["gone"]}, ("p.prompty",)) == {"prompts": ["gone"]}
+
+
+async def test_the_form_keeps_the_run_as_an_experiment_that_the_command_line_runs(tmp_path):
+    """What was chosen is written once the run starts; a name that is taken is refused while the form is open."""
+    write(tmp_path / "data.json", {**DATA, "default_evaluators": {"Latency": {"threshold": 60_000}}})
+    configure(tmp_path, '[run]\ntargets = ["demo"]\n')
+    (tmp_path / "taken.experiment.yaml").write_text("data: data.json\n")
+    async with at_the_workbench(tmp_path, dataset="data.json", size=(100, 40)) as person:
+        await person.press("r")
+        await person.sees("4 calls")
+        form, lines = person.app.screen, person.app.screen.query_one(Lines)
+        for name, value in (("repeats", "2"), ("parameters", "temperature=0,0.7"), ("keep as", "taken")):
+            lines.show(form._rows, at=name)
+            await person.press("enter")
+            await person.type(value)
+            await person.press("enter")
+        await person.sees("taken.experiment.yaml is already there")
+        lines.show(form._rows, at="keep as")
+        await person.press("enter")
+        await person.press(*["backspace"] * len("taken"))
+        await person.type("nightly")
+        await person.press("enter")
+        await person.sees("16 calls")
+        await person.press("ctrl+s")
+        await person.until(lambda: person.app.watching.run and person.app.watching.run.status == "finished")
+        assert "keep as" not in person.app.session.values["form"]
+    experiment = read_experiment(tmp_path / "nightly.experiment.yaml", tmp_path)
+    assert experiment.model.repeats == 2 and experiment.model.sweep == {"temperature": [0, 0.7]}
+    command = [sys.executable, "-m", "tui_evals", "run", "nightly", "--quiet"]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    with Reader(tmp_path / ".evals" / "evals.db") as reader:
+        by_command, by_form = reader.runs()
+    assert (by_command.total, by_command.targets) == (by_form.total, by_form.targets)

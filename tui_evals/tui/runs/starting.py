@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
@@ -15,6 +16,7 @@ from tui_evals.datasets.discover import prompt_files
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES, prompt_name
 from tui_evals.datasets.validate import document_of_data
+from tui_evals.files import CannotSave, write_atomically
 from tui_evals.light_records import dataclass
 from tui_evals.present.estimates import estimate_sentence, why_think_twice
 from tui_evals.present.runs import destination_lines, stop_reason
@@ -50,6 +52,7 @@ from tui_evals.tui.workspace import Selection
 
 WITHOUT = "without judges"
 UNJUDGED = "unjudged too"
+KEEP = "keep as"
 Work = TypeVar("Work")
 REFUSALS = (CannotPlan, ConfigurationError, DatasetError, StoreError)
 """Everything that can keep a run from being planned; each is one sentence."""
@@ -90,6 +93,41 @@ class RunOrder:
             use_cache=not values.get("ask again"),
             allow_unjudged=bool(values.get(UNJUDGED)),
         )
+
+    def experiment(self, root: Path) -> str:
+        """The text of an experiment in the root of the project that says the same."""
+        from tui_evals.runs.experiments import experiment_text  # few runs are kept
+
+        values, judge = self.values, self.values.get("judge")
+        return experiment_text(
+            {
+                "data": os.path.relpath(self.file, root),
+                "items": None if self.items is None else ",".join(str(number + 1) for number in sorted(self.items)),
+                "prompts": list(values.get("prompts") or ()),
+                "targets": _targets(values),
+                "sweep": {name: list(given) for name, given in _sweep(values).items()},
+                "judge": None if judge == WITHOUT else judge,
+                "without_judges": judge == WITHOUT or None,
+                "allow_unjudged": bool(values.get(UNJUDGED)) or None,
+                "repeats": values.get("repeats"),
+                "concurrency": values.get("concurrency"),
+                "budget": values.get("budget"),
+                "cache": False if values.get("ask again") else None,
+            }
+        )
+
+
+def _experiment_file(values: Mapping[str, Any], root: Path) -> Path | None:
+    """The new file of the experiment that the form keeps; ConfigurationError where the name cannot be one."""
+    name = values.get(KEEP)
+    if not name:
+        return None
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ConfigurationError(f"{KEEP}: {name!r} is not a name. Use letters, digits, - and _, as in nightly")
+    file = root / ("experiment.yaml" if name == "experiment" else f"{name}.experiment.yaml")
+    if file.exists():
+        raise ConfigurationError(f"{KEEP}: {file.name} is already there. Choose another name")
+    return file
 
 
 def _sweep(values: Mapping[str, Any]) -> Sweep:
@@ -145,6 +183,9 @@ def fields_of(settings: Settings, last: Sequence[str] = (), prompts: Sequence[st
         Field("budget", "number", "Stop before more US dollars are spent.", default=str(default.max_cost or "none")),
         Field("ask again", "yes", "Ask even where the answer is known from before.", default="no"),
         Field("name", "text", "A name for the run.", default="the dataset's"),
+        Field(
+            KEEP, "text", "Keep this as an experiment of that name: `tui-evals run NAME`.", default="not kept"
+        ),
     )
 
 
@@ -286,20 +327,28 @@ async def start(
     begun = with_prompts(values or first_values(last, settings, file), prompts)
     offered = offered_targets((*_named(begun), *_named(last)), settings)
 
+    root = app.workspace.root
+
     async def prepare_run(entered: Mapping[str, Any]) -> PreparedRun:
+        _experiment_file(entered, root)
         order = RunOrder(data, file, chosen.items, entered, parent, offered)
-        return await asyncio.to_thread(lambda: prepare(order.request(app.workspace.root), app.workspace.project()))
+        return await asyncio.to_thread(lambda: prepare(order.request(root), app.workspace.project()))
 
     fields = fields_of(settings, tuple(_targets(last)), tuple(dict.fromkeys((*prompts, *begun.get("prompts", ())))))
     form = RunForm(chosen.says, fields, begun, prepare_run, settings.run)
     entered = await app.push_screen_wait(form)
     if entered is None:
         return False
-    app.session.put("form", {name: value for name, value in entered.items() if name != "name"} | {"file": str(file)})
+    usual = {name: value for name, value in entered.items() if name not in ("name", KEEP)}
+    app.session.put("form", usual | {"file": str(file)})
     app.tell("starting…")
     try:
         prepared = await prepare_run(entered)
-    except REFUSALS as problem:
+        if (kept := _experiment_file(entered, root)) is not None:
+            text = RunOrder(data, file, chosen.items, entered).experiment(root)
+            await asyncio.to_thread(write_atomically, kept, text.encode())
+            app.tell(f"wrote {kept.name}")
+    except (*REFUSALS, CannotSave, OSError) as problem:
         _refused(app, str(problem))
         return False
     return await _start_prepared(app, prepared, stays=stays)
