@@ -1,8 +1,10 @@
 """What newcomers stumbled over, in an empty folder with an empty home: what each command says, and its exit code."""
 
 import json
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.cli.helpers import asked
 from tests.tui.terminal import Terminal
 from tui_evals.datasets.discover import STARTER_EVALUATORS, TEMPLATES
 from tui_evals.evaluators.proposals import proposals
+from tui_evals.text.manual import pages
 
 AGENT = "def answer(prompt):\n    return 'I heard ' + prompt\n"
 DATA = json.dumps({"default_evaluators": {"PartialMatch": {}, "ExactMatch": {}}, "items": asked(2, "Paris")})
@@ -259,6 +262,29 @@ def test_a_limit_of_0_counts_as_given(types, gates, typed):
     types({"data.json": many, "experiment.yaml": experiment}, [f"run --quiet --fail-under 1 --json{typed}"])
     run = json.loads(types({}, ["show last --json"]).out)
     assert "more than 0 %" in json.dumps(run["gates"])
+
+
+def _same_job(heading):
+    """What the manual types for the same job in another tool or here."""
+    section = pages()["experiments"].partition("## The same job elsewhere")[2].partition("\n## ")[0]
+    block = section.partition(f"\n{heading}")[2].partition("\n\n")[2].partition("\n\n")[0]
+    return section, textwrap.dedent(block) + "\n"
+
+
+def test_the_same_job_of_the_manual_is_dated_and_runs_here(types):
+    section, experiment = _same_job("tui-evals:")
+    assert re.search(r"as of \d+ \w+ 20\d\d", section) and "promptfoo 0.121" in section and "Inspect 0.3" in section
+    texts = {"plain.txt": "{{prompt}}", "careful.txt": "Carefully: {{prompt}}", "experiment.yaml": experiment}
+    done = types({**texts, "cases.csv": "question,answer\nHi,Hello\nWho?,Me\n"}, ["validate", "run -m demo"])
+    assert done.code == 1 and done.out.count(" of 2 pass") >= 2 and "not met: --fail-under 90" in done.err
+
+
+def test_the_same_job_of_promptfoo_is_read(types):
+    texts = {"plain.txt": "{{question}}", "careful.txt": "Carefully: {{question}}"}
+    config = {"promptfooconfig.yaml": _same_job("promptfoo:")[1], "cases.csv": "question,__expected\nHi,Hello\n"}
+    done = types({**texts, **config}, ["import promptfooconfig.yaml"])
+    assert done.code == 0 and "experiment: experiment.yaml (written)" in done.out
+    assert types({}, ["validate"]).code == 0
 
 
 def test_the_starter_is_judged_as_would_be_proposed_for_its_items():
