@@ -12,6 +12,7 @@ import pytest
 from tests.cli.chat_service import chatting
 from tests.cli.helpers import asked
 from tests.tui.terminal import Terminal
+from tui_evals.cli.manual import laid_out
 from tui_evals.datasets.discover import STARTER_EVALUATORS, TEMPLATES
 from tui_evals.evaluators.proposals import proposals
 from tui_evals.text.manual import pages
@@ -126,6 +127,27 @@ def types(empty, shell):
             0,
             ["asked     ask 0", "expected  Paris", "answer    I heard ask 0", "why       "],
             id="6 a failure is explained",
+        ),
+        pytest.param(
+            {"data.json": DATA, "agent.py": AGENT},
+            [TYPED, "show last"],
+            0,
+            ["Answers: status, item, score (0 to 100), answer"],
+            id="6 the column of scores is named",
+        ),
+        pytest.param(
+            {"data.json": DATA, "agent.py": AGENT + "def right(prompt):\n    return 'Paris'\n"},
+            ["run data.json -t python:agent.py:right --quiet", TYPED, "compare last"],
+            0,
+            ["Answers: 2 broken", "✗ broken  #1"],
+            id="6 runs of targets with other names are compared",
+        ),
+        pytest.param(
+            {"data.json": DATA, "agent.py": AGENT + "def right(prompt):\n    return 'Paris'\n"},
+            [f"{TYPED} -t python:agent.py:right", "compare last --columns #1,#2"],
+            0,
+            ["Answers: 2 fixed"],
+            id="6 columns are named by their numbers",
         ),
         pytest.param(
             {"data.json": DATA, "agent.py": AGENT}, [TYPED, "runs"], 0, ["pass rate  name"], id="6 runs have a header"
@@ -262,6 +284,16 @@ def test_a_limit_of_0_counts_as_given(types, gates, typed):
     types({"data.json": many, "experiment.yaml": experiment}, [f"run --quiet --fail-under 1 --json{typed}"])
     run = json.loads(types({}, ["show last --json"]).out)
     assert "more than 0 %" in json.dumps(run["gates"])
+
+
+@pytest.mark.parametrize("page", ["gates", "start", "exit-codes", "targets"])
+def test_the_manual_breaks_no_word_at_80(page):
+    lines = [line for line, _ in laid_out(pages()[page], 80)]
+    described = [line for line in lines if re.search(r"\S {2,}\S+ \S", line)]
+    assert len(described) > 2 and max(map(len, described)) <= 80
+    if page == "gates":
+        whole = [line for line, _ in laid_out(pages()[page], None)]
+        assert " ".join(lines).split() == " ".join(whole).split() and max(map(len, lines)) <= 80
 
 
 def _same_job(heading):

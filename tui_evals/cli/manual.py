@@ -20,6 +20,8 @@ _WIDTH = 100
 """The widest line of text."""
 _GAP, _LEAST = 2, 6
 """Cells between two columns of a table, and the least that a column has."""
+_LEAST_SAID, _INDENT = 24, 8
+"""Cells that what is said behind a command takes at least, and where it continues if there are fewer."""
 _SHOWN = 8
 """How many sections a search shows."""
 
@@ -104,11 +106,15 @@ def laid_out(page: str, width: int | None) -> list[tuple[str, bool]]:
                 lines += ((line, True) for line in (textwrap.wrap(heading, width) if width else [heading]))
             elif width is not None and piece.startswith("|"):
                 lines += _table_lines(piece, width)
-            elif width is None or piece.startswith((" ", "|", "```")):
+            elif width is not None and piece.startswith(" "):
+                lines += ((line, False) for example in piece.splitlines() for line in _example_lines(example, width))
+            elif width is None or piece.startswith(("|", "```")):
                 lines += ((line, False) for line in piece.splitlines())
             else:
                 hanging = "  " if piece.startswith("* ") else ""
-                wrapped = textwrap.wrap(" ".join(piece.split()), min(width, _WIDTH), subsequent_indent=hanging)
+                wrapped = textwrap.wrap(
+                    " ".join(piece.split()), min(width, _WIDTH), subsequent_indent=hanging, break_on_hyphens=False
+                )
                 lines += ((line, False) for line in wrapped)
     return lines
 
@@ -129,6 +135,15 @@ def _pieces(block: str) -> Iterator[str]:
         yield "\n".join(piece)
 
 
+def _example_lines(example: str, width: int) -> list[str]:
+    """A line of an example; what is said behind a command continues below where the width ends."""
+    said = [match.end() for match in re.finditer(r"(?<=\S) {2,}", example)]
+    if len(example) <= width or not said:
+        return [example]  # a command or code, which stays one line to copy
+    below = " " * (said[-1] if said[-1] <= width - _LEAST_SAID else _INDENT)
+    return textwrap.wrap(example, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
+
+
 def _table_lines(table: str, width: int) -> Iterator[tuple[str, bool]]:
     """A Markdown table in columns that fit the width: long cells continue below, and the row of headings is one."""
     rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in table.splitlines()]
@@ -138,7 +153,9 @@ def _table_lines(table: str, width: int) -> Iterator[tuple[str, bool]]:
     while sum(widths) > room:
         widths[widths.index(max(widths))] -= 1
     for number, row in enumerate(rows):
-        parts = [textwrap.wrap(cell, room_of) for cell, room_of in zip(row, widths, strict=True)]
+        parts = [
+            textwrap.wrap(cell, room_of, break_on_hyphens=False) for cell, room_of in zip(row, widths, strict=True)
+        ]
         for below in zip_longest(*parts, fillvalue=""):
             line = (" " * _GAP).join(f"{part:<{room_of}}" for part, room_of in zip(below, widths, strict=True))
             yield line.rstrip(), number == 0

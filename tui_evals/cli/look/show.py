@@ -189,6 +189,9 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     shape = answer_columns(rows, {run.id: run})
     bad = [row for row in rows if row.id in reasons] if only is not None else []
     explanations = _explanations(reader, run, bad) if bad else {}
+    if shape.score:
+        target = ", target" if shape.target else ""
+        say(f"Answers: status, item, score (0 to 100){target}, answer", dim=True)
     for row in rows:
         say_row(row, run, shape, reason="" if row.id in explanations and not row.code else reasons.get(row.id, ""))
         for line in explanations.get(row.id, ()):
