@@ -183,9 +183,7 @@ def fields_of(settings: Settings, last: Sequence[str] = (), prompts: Sequence[st
         Field("budget", "number", "Stop before more US dollars are spent.", default=str(default.max_cost or "none")),
         Field("ask again", "yes", "Ask even where the answer is known from before.", default="no"),
         Field("name", "text", "A name for the run.", default="the dataset's"),
-        Field(
-            KEEP, "text", "Keep this as an experiment of that name: `tui-evals run NAME`.", default="not kept"
-        ),
+        Field(KEEP, "text", "Keep this as an experiment of that name: `tui-evals run NAME`.", default="not kept"),
     )
 
 
