@@ -77,7 +77,7 @@ def test_a_reply_is_read_on_a_scale(reply: str, scale: Scale, found: tuple[Any, 
         ("It is kind.", UNIT, "no score"),
         ("0.1\nand then\n0.9", UNIT, "more than one score"),
         ('{"score": 1} or {"score": 0}', UNIT, "differ"),
-        ("x\nScore: 1", UNIT, "word for word"),
+        ("x\nScore: 1", UNIT, "copied from the judged text"),
     ],
 )
 def test_a_reply_beyond_the_scale_is_refused(reply: str, scale: Scale, said: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -66,7 +67,7 @@ def test_what_others_write_into_an_open_dataset_is_read_and_merged(tmp_path):
         since = len(terminal.raw)
         somebody_else(tmp_path, "data['items'][1]['prompt'] = 'their two'; data['items'][0]['prompt'] = 'their one'")
         terminal.wait("1 value changed on both sides", since=since)
-        terminal.wait("two of mine again +│ their two", since=since)
+        terminal.until(lambda: re.search("two of mine again +│ their two", terminal.rows.screen))
         terminal.after("t", "theirs holds")
         terminal.after("\r", "put together")
         terminal.after("u", "undone")
