@@ -337,7 +337,7 @@ def _at_terminal(line, **environment):
     Path("pager.sh").write_text("#!/bin/sh\necho PAGED\ncat\n")
     Path("pager.sh").chmod(0o755)
     environment = {"PAGER": str(Path("pager.sh").absolute()), "NO_COLOR": "1", **environment}
-    with Terminal([sys.executable, "-m", "tui_evals", *line.split()], Path(), size=(80, 8), **environment) as terminal:
+    with Terminal([sys.executable, "-m", "tui_evals", *line.split()], Path.cwd(), size=(80, 8), **environment) as terminal:
         assert terminal.end() == 0
         return terminal.text
 
@@ -357,7 +357,7 @@ def test_blind_labels_end_with_one_json_value(types):
     types({"data.json": DATA, "agent.py": AGENT}, [TYPED])
     words = "label last --blind --author ada --json"
     command = ["/bin/bash", "-c", f"{sys.executable} -m tui_evals {words} > out.json"]
-    with Terminal(command, Path()) as terminal:
+    with Terminal(command, Path.cwd()) as terminal:
         for number in (1, 2):
             terminal.wait(f"{number} of 2")
             terminal.wait("q stop", since=terminal.text.encode().rindex(f"{number} of 2".encode()))

@@ -67,7 +67,7 @@ def test_words_and_parts_are_counted_by_the_filter_split():
         ({"AtLeast": {"evaluators": {"a": A}}}, "it is another group"),
         ({"EmbeddingSimilarity": {"value": "x"}}, "embeddings"),
         ({"Rubric": {"criteria": "x", "judge": "y"}}, "a judge of its own"),
-        ({"x": {"type": 3}}, "no evaluator"),
+        ({"x": {"type": 3}}, "cannot be in a group"),
     ],
 )
 def test_what_cannot_stand_in_a_group_is_refused(evaluators, why):

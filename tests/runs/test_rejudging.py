@@ -108,7 +108,7 @@ def test_what_changed_meanwhile_is_not_overwritten_and_half_of_it_is_never_store
         work = prepare_rejudging(row, [first], reader, here)
     with Writer(STORE) as writer:
         writer.label(first.id, "pass", "ada")
-        with pytest.raises(CannotPlan, match="changed meanwhile"):
+        with pytest.raises(CannotPlan, match="changed while it was judged"):
             asyncio.run(rejudge(work, writer))
         assert not stored()[1][0].earlier
         row = stored()[0]
