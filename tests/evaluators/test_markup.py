@@ -1,5 +1,7 @@
 """XML, HTML, SQL and refusals by their words: what passes, what fails, and why."""
 
+import time
+
 import pytest
 
 from tests.evaluators.helpers import score
@@ -41,10 +43,18 @@ def test_the_elements_that_are_missing_are_named():
     assert record.reason == "these elements are missing: 'a.c'" and record.details["missing"] == ["a.c"]
 
 
-@pytest.mark.parametrize("text", ["<" * 50_000, "<a>" * 50_000, "<a " * 50_000, "<!--" * 50_000])
-def test_hostile_markup_is_judged_in_no_time(text):
-    assert score(Xml, {"anywhere": True}, response=text).result == "fail"
-    assert score(Xml, response=text).result == "fail"
+@pytest.mark.parametrize("beginning", ["<", "<a>", "<a ", "<a b='", "</a ", "<!", "<!--", "<!-- >", "<![CDATA[", "<?"])
+def test_hostile_markup_is_judged_in_no_time(beginning):
+    """Twenty times as long, it takes about twenty times as long, and not four hundred times."""
+    for kind in (Xml, Html):
+        for options in ({"anywhere": True}, {}):
+            seconds = []
+            for count in (2_500, 50_000):
+                started = time.thread_time()
+                record = score(kind, options, response=beginning * count)
+                seconds.append(time.thread_time() - started)
+            assert seconds[1] < 100 * max(seconds[0], 0.02), (kind, options)
+            assert record.result == "fail" or (kind is Html and beginning == "<a>")
 
 
 @each_row(

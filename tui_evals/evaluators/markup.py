@@ -90,23 +90,43 @@ def _whole_tree(text: str) -> dict[str, Any]:
 
 
 _TAG = re.compile(
-    r"<!--.*?-->|<!\[CDATA\[(?P<raw>.*?)\]\]>|<[!?][^>]*>"
-    r"|<(?P<close>/)?(?P<name>[^\W\d][\w.:-]*)(?P<attributes>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>",
-    re.DOTALL,
+    r"(?P<begin><!--|<!\[CDATA\[|<[!?])"
+    r"|<(?P<close>/)?(?P<name>[^\W\d][\w.:-]*)(?P<attributes>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>"
 )
+_ENDS = {"<!--": "-->", "<![CDATA[": "]]>"}
 _ATTRIBUTE = re.compile(r"([^\W\d][\w.:-]*)\s*(?:=\s*(?:\"([^\"]*)\"|'([^']*)'))?")
+
+
+def _tags(text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Tags, comments, raw texts and declarations, each with where it ends; what has no end is text."""
+    missing: set[str] = set()
+    at = 0
+    while tag := _TAG.search(text, at):
+        at = tag.end()
+        if tag["begin"] is not None:
+            for end in dict.fromkeys((_ENDS.get(tag["begin"], ">"), ">")):
+                # What is not found once is not looked for again, or many beginnings would take forever.
+                place = -1 if end in missing else text.find(end, at)
+                if place >= 0:
+                    at = place + len(end)
+                    break
+                missing.add(end)
+            else:
+                continue
+        yield tag, at
 
 
 def _trees_within(text: str) -> Iterator[dict[str, Any]]:
     """The elements that are balanced somewhere in a text: all that follow each other together, then each alone."""
     stack, done = [_Element("")], _Element("")
     at = 0
-    for tag in _TAG.finditer(text):
+    for tag, end in _tags(text):
         stack[-1].text.append(text[at : tag.start()])
-        at = tag.end()
+        at = end
         name = tag["name"]
         if name is None:
-            stack[-1].text.append(tag["raw"] or "")
+            is_raw = tag["begin"] == "<![CDATA[" and text.endswith("]]>", 0, end)
+            stack[-1].text.append(text[tag.end() : end - len("]]>")] if is_raw else "")
         elif tag["close"]:
             if stack[-1].name != name:
                 stack = [_Element("")]
@@ -205,6 +225,20 @@ _SIGNS = (
 """What speaks for HTML in a text, and how much; two points are enough."""
 
 
+_ENDINGS = (("<", ">"), ("<!--", "-->"), ("<![", "]]>"))
+_MOST_LOOKED_AT = 5_000_000
+"""Characters that are looked at for the ends of tags: more than any page has, and half a second at most."""
+
+
+def _is_tangled(text: str) -> bool:
+    """Whether so many tags begin before one ends that to look for each end would take forever."""
+    looked_at = 0
+    for begin, end in _ENDINGS:
+        for part in text.split(end):
+            looked_at += sum(len(part) - found.start() for found in re.finditer(re.escape(begin), part))
+    return looked_at > _MOST_LOOKED_AT
+
+
 class _Page(HTMLParser):
     """Which elements a text has, and whether there is text that is in none."""
 
@@ -255,6 +289,8 @@ class Html(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Read it, or look for signs of it."""
         text = (evidence.response or "")[:_MOST].strip()
+        if _is_tangled(text):
+            return verdict_score(False, "it has thousands of tags without an end")
         if self.options.anywhere:
             points = sum(worth for sign, worth in _SIGNS if sign.search(text))
             return verdict_score(
