@@ -337,7 +337,9 @@ def _at_terminal(line, **environment):
     Path("pager.sh").write_text("#!/bin/sh\necho PAGED\ncat\n")
     Path("pager.sh").chmod(0o755)
     environment = {"PAGER": str(Path("pager.sh").absolute()), "NO_COLOR": "1", **environment}
-    with Terminal([sys.executable, "-m", "tui_evals", *line.split()], Path.cwd(), size=(80, 8), **environment) as terminal:
+    with Terminal(
+        [sys.executable, "-m", "tui_evals", *line.split()], Path.cwd(), size=(80, 8), **environment
+    ) as terminal:
         assert terminal.end() == 0
         return terminal.text
 

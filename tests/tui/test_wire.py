@@ -139,6 +139,18 @@ def test_what_follows_a_sign_that_terminals_draw_in_different_widths_has_a_place
     assert sent == "\x1b[2;1H字字 a字\x1b[1;1H", "East Asian text needs no more bytes"
 
 
+@pytest.mark.parametrize("picture", [[(2, 1, [("", "a name that is cut")])], [(9, 1, [("", "below")])]])
+def test_after_a_picture_for_another_size_everything_is_sent_again(picture):
+    cells, small = SentCells(), drawn([(2, 1, [("", "a name")])])
+    cells.fit((8, 5))
+    assert "a name" in cells.difference(small)
+    assert "a name" not in cells.difference(small)
+    cells.fit((8, 4))
+    assert "a name" in cells.difference(small)
+    cells.difference(drawn(picture))
+    assert "a name" in cells.difference(small), "the terminal cut it, or wrapped it into other rows"
+
+
 def test_after_another_screen_everything_is_sent_again():
     picture = drawn([(1, 1, [("1", "text")])])
     for what in ("\x1b[?1049h", "\x1b[2J", "words of another program"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -86,7 +87,14 @@ class SentCells:
     """The cells of the terminal as far as they are known; a text with signs that are wider or joined is never known."""
 
     def __init__(self) -> None:
+        self._size = (sys.maxsize, sys.maxsize)
         self.forget()
+
+    def fit(self, size: tuple[int, int]) -> None:
+        """Know the size of the terminal, in columns and rows; one that changed may show anything."""
+        if size != self._size:
+            self._size = size
+            self.forget()
 
     def forget(self) -> None:
         """The terminal may show anything now."""
@@ -103,7 +111,8 @@ class SentCells:
         return written
 
     def _drawn(self, written: str) -> str:
-        row, column, style, known = 0, 0, "", True
+        row, column, style, known, fits = 0, 0, "", True, True
+        columns, rows = self._size
         sent = _Sent(self._place)
         for token in _TOKEN.finditer(written):
             match token.lastgroup:
@@ -118,6 +127,7 @@ class SentCells:
                         for part, sure in _by_width(text):
                             sent.text(row, column, part, style, sure=sure)
                             column += cell_len(part)
+                    fits = fits and row <= rows and column <= columns + 1
                 case "style":
                     style = _added(style, token["style"])
                 case "line":
@@ -126,7 +136,10 @@ class SentCells:
                     known = known or int(token["row"]) != row
                     row, column = int(token["row"]), int(token["column"])
         self._place = (row, column)
-        return sent.end(row, column)
+        bytes_sent = sent.end(row, column)
+        if not fits:  # a picture for the size before, which the terminal cut or wrapped
+            self.forget()
+        return bytes_sent
 
     def _put(self, sent: _Sent, row: int, column: int, text: str, style: str) -> None:
         """Write those cells that differ, and with them the few between two that do."""

@@ -321,6 +321,8 @@ class TerminalDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write what differs."""
+        with contextlib.suppress(OSError):  # not on a terminal, as in a test
+            self._sent_cells.fit(os.get_terminal_size(self.fileno))
         if different := self._sent_cells.difference(data):
             super().write(different)
 
