@@ -79,7 +79,7 @@ async def test_a_log_of_inspect_becomes_the_run_on_screen_and_a_second_time_the_
     shutil.copy(TESTS / "recordings" / "arithmetic.eval", folder)
     async with at_the_workbench(folder) as person:
         await person.press("6")
-        await person.sees("O imports one")
+        await person.sees("No runs yet")
         for told in ("(new)", "no second one was made"):
             await ask_for(person, "arithmetic.eval")
             await person.sees("imported arithmetic.eval")
