@@ -131,13 +131,13 @@ async def test_a_missing_judge_is_asked_for_where_one_can_be_named(tmp_path):
         await person.sees("Relevance is judged by a model")
         ways = "choose which, or “without judges”, or name one for good in the settings (,)"
         await person.until(lambda: ways in flat(person))
-        await person.sees("▸ start")
         assert "--" not in flat(person)
         assert person.app.screen.query_one(Lines).key == "judge"
         await person.press("enter")
         await person.type("without")
         await person.press("enter")
         await person.sees("1 call, free")
+        await person.sees("▸ start")
         await person.press("ctrl+s")
         await person.until(lambda: person.app.watching.run and person.app.watching.run.status == "finished")
 
