@@ -1,5 +1,7 @@
 """Clusters of failures: which they are, what they hold, and what became of them since an earlier run."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.compare.labelled_runs import labelled_run, score
@@ -98,6 +100,21 @@ async def test_the_map_of_a_large_run_is_kept_until_something_changes(tmp_path, 
         assert reader.kept_failures(run) is None
         writer.delete_run(run)
         assert reader.session(failures.kept_name(run.id)) is None
+
+
+async def test_a_map_that_came_with_a_store_of_others_is_not_believed(tmp_path, monkeypatch):
+    """The chain of a run covers its rows, and not a map that was kept of them."""
+    monkeypatch.setattr(failure_map, "MADE_AHEAD", 1)
+    path, run = await faulty_run(tmp_path, 30)
+    with Writer(path) as writer, Reader(path) as reader:
+        made = read_failure_map(reader, run)
+        keep_failure_map(writer, replace(made, clusters=(), failing=0, failures=0))
+        writer.flush()
+        assert read_failure_map(reader, run).failing == 0, "what this user kept is used"
+    monkeypatch.setattr(Reader, "is_foreign", True)
+    with Reader(path) as reader:
+        assert read_failure_map(reader, run) == made
+        assert reader.ids(run.id, parse_filter(f"cluster:{made.clusters[0].key[:8]}"))
 
 
 async def test_what_broke_or_was_fixed_is_grouped_by_what_is_judged_otherwise(tmp_path):

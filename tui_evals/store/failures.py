@@ -7,7 +7,7 @@ reason. Sentences of judges that still differ are the same where most of their w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from hashlib import sha256
@@ -254,8 +254,7 @@ def kept_groups(ask: Ask, run: int) -> dict[str, Any] | None:
     return kept if isinstance(kept, dict) and kept.get("state") == state(ask, run) else None
 
 
-def _kept_answers(ask: Ask, run: int, number: int, key: str) -> set[int] | None:
-    kept = kept_groups(ask, run)
+def _kept_answers(kept: Mapping[str, Any] | None, number: int, key: str) -> set[int] | None:
     if kept is None or kept["state"][1] != number:
         return None
     try:
@@ -264,9 +263,9 @@ def _kept_answers(ask: Ask, run: int, number: int, key: str) -> set[int] | None:
         return None  # something else was written there, so the answers are grouped again
 
 
-def answers_of_group(ask: Ask, run: int, number: int, key: str) -> list[int]:
-    """The answers of the groups whose key begins so, in a pass of a run."""
-    if (kept := _kept_answers(ask, run, number, key)) is not None:
-        return sorted(kept)
+def answers_of_group(ask: Ask, run: int, number: int, key: str, kept: Mapping[str, Any] | None) -> list[int]:
+    """The answers of the groups whose key begins so, in a pass of a run; of those `kept` where there are any."""
+    if (answers := _kept_answers(kept, number, key)) is not None:
+        return sorted(answers)
     groups = FailureGroups(failures(ask, run, number))
     return sorted({one.answer for group in groups if group.key.startswith(key) for one in group.failures})

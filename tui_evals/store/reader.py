@@ -331,8 +331,8 @@ class Reader:
         return failures.judge_costs(self.query, run.id)
 
     def kept_failures(self, run: RunRow) -> dict[str, Any] | None:
-        """What was kept of the failures of a run; None where something changed since."""
-        return failures.kept_groups(self.query, run.id)
+        """What was kept of the failures of a run; None if something changed since, or the store is foreign."""
+        return None if self.is_foreign else failures.kept_groups(self.query, run.id)
 
     def failures_state(self, run: RunRow) -> failures.State:
         """Differs whenever a failure of a run may have changed."""
@@ -841,7 +841,8 @@ class Reader:
         """A filter as a condition on the answers of a run."""
 
         def answers_of(key: str) -> Sequence[int]:
-            return failures.answers_of_group(self.query, run, self.run(run).scoring_pass, key)
+            row = self.run(run)
+            return failures.answers_of_group(self.query, run, row.scoring_pass, key, self.kept_failures(row))
 
         return compiled(where, run, in_flight=self._in_flight(run), clusters=answers_of)
 
