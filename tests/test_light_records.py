@@ -5,6 +5,8 @@ import dataclasses
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tui_evals import light_records
 
@@ -74,3 +76,26 @@ class Sent:
 
 def test_a_record_goes_to_another_process():
     assert pickle.loads(pickle.dumps(Sent("a"))) == Sent("a")  # noqa: S301
+
+
+class Squares(light_records.LazySequence):
+    def __init__(self, length):
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+    def row_at(self, number):
+        assert 0 <= number < self.length
+        return number * number
+
+
+@given(st.integers(0, 6), st.integers(-8, 8), st.slices(8))
+def test_elements_made_on_demand_are_found_as_in_a_list(length, number, part):
+    lazy, made = Squares(length), [number * number for number in range(length)]
+    assert list(lazy) == made and lazy[part] == made[part]
+    if -length <= number < length:
+        assert lazy[number] == made[number]
+    else:
+        with pytest.raises(IndexError):
+            lazy[number]

@@ -1,4 +1,4 @@
-"""`dataclass` as the whole product uses it: cheap to define, and cheap to make many of.
+"""Records and sequences that cost little: `dataclass` as the whole product uses it, and elements made on demand.
 
 What `dataclasses` compiles for each class took a fifth of the start of a command. Here only `__init__` is compiled;
 comparison, hash and representation are shared.
@@ -7,11 +7,14 @@ comparison, hash and representation are shared.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, overload
 
-__all__ = ["dataclass"]
+__all__ = ["LazySequence", "dataclass"]
+
+Element = TypeVar("Element", covariant=True)
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -56,3 +59,25 @@ else:
     def _repr(self):
         shown = (f"{each.name}={getattr(self, each.name)!r}" for each in dataclasses.fields(self) if each.repr)
         return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+class LazySequence(Sequence[Element]):
+    """A sequence whose elements are made one by one: `row_at` returns the element with a number from 0."""
+
+    def row_at(self, number: int) -> Element:
+        """Return one element; the number is within the sequence."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, number: int) -> Element: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Element]: ...
+
+    def __getitem__(self, number: int | slice) -> Element | list[Element]:
+        if isinstance(number, slice):
+            return [self.row_at(place) for place in range(*number.indices(len(self)))]
+        place = number + len(self) if number < 0 else number
+        if not 0 <= place < len(self):
+            raise IndexError(number)
+        return self.row_at(place)

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, overload
+from typing import Literal
 
-from tui_evals.light_records import dataclass
+from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.present.answers import pretty_json
 from tui_evals.store.records import AnswerRecord, transcript_of
 from tui_evals.text import strictjson
@@ -59,7 +59,7 @@ class TranscriptLine:
         return DEPTHS.get(self.kind, 2)
 
 
-class TranscriptLines(Sequence[TranscriptLine]):
+class TranscriptLines(LazySequence[TranscriptLine]):
     """The lines of a transcript, each made of its message when it is asked for."""
 
     def __init__(self, transcript: Transcript, answer: str | None) -> None:
@@ -88,18 +88,11 @@ class TranscriptLines(Sequence[TranscriptLine]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    @overload
-    def __getitem__(self, number: int) -> TranscriptLine: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[TranscriptLine]: ...
-    def __getitem__(self, number: int | slice) -> TranscriptLine | list[TranscriptLine]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
-        place = range(len(self))[number]
-        message = bisect_right(self._ends, place)
+    def row_at(self, number: int) -> TranscriptLine:
+        message = bisect_right(self._ends, number)
         if self._last[0] != message:
             self._last = message, list(self._of(message, self._transcript.messages[message]))
-        return self._last[1][place - (self._ends[message - 1] if message else 0)]
+        return self._last[1][number - (self._ends[message - 1] if message else 0)]
 
     def __iter__(self) -> Iterator[TranscriptLine]:
         for number, message in enumerate(self._transcript.messages):

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
-from tui_evals.light_records import dataclass
+from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.store.answer_facts import INCOMPLETE
 from tui_evals.store.records import MESSAGES_BEFORE, OVER_STATUSES, AnswerRow, RunRow, ScoreRecord, WorkerRow
 from tui_evals.store.rows import (
@@ -216,7 +216,7 @@ class StoredDataset:
     items: Sequence[Item]
 
 
-class Items(Sequence[Item]):
+class Items(LazySequence[Item]):
     """The items of a stored document; those of `judging`, if given, say what is expected."""
 
     def __init__(self, text: str, starts: Sequence[int], judging: Sequence[Item] | None = None) -> None:
@@ -227,16 +227,7 @@ class Items(Sequence[Item]):
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    @overload
-    def __getitem__(self, place: int) -> Item: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Item]: ...
-
-    def __getitem__(self, place: int | slice) -> Item | Sequence[Item]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        place = range(len(self))[place]
+    def row_at(self, place: int) -> Item:
         start, end = self._starts[place], self._starts[place + 1]
         item: Item = _parse(_utf8(self._text[start:end]))[0]
         return item if self._judging is None else with_expectation(item, self._judging[place])

@@ -6,8 +6,9 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Generic, Literal, NamedTuple, TypeVar, overload
+from typing import Generic, Literal, NamedTuple, TypeVar
 
+from tui_evals.light_records import LazySequence
 from tui_evals.present import columns
 from tui_evals.present.status import ANSWER_LOOKS, Look, Tone
 from tui_evals.store.records import AnswerStatus
@@ -97,26 +98,8 @@ Source = TypeVar("Source")
 _LONG, _NEAR = 500, 200
 
 
-class LazyRows(Sequence[Row]):
-    """Rows that are made one by one when they are asked for: `row_at` gives the one with a number."""
-
-    def row_at(self, number: int) -> Row:
-        """The row with a number from 0."""
-        raise NotImplementedError
-
-    @overload
-    def __getitem__(self, number: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Row]: ...
-
-    def __getitem__(self, number: int | slice) -> Row | Sequence[Row]:
-        if isinstance(number, slice):
-            return [self.row_at(place) for place in range(*number.indices(len(self)))]
-        place = number + len(self) if number < 0 else number
-        if not 0 <= place < len(self):
-            raise IndexError(number)
-        return self.row_at(place)
+LazyRows = LazySequence[Row]
+"""Rows that are made one by one when they are asked for."""
 
 
 class TextRows(LazyRows):

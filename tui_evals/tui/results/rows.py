@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, overload
+from typing import Protocol
 
-from tui_evals.light_records import dataclass
+from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.present.answers import FAILING, answer_reason, plain_reason, preview_text
 from tui_evals.present.columns import (
     AS_THEY_ARE,
@@ -339,7 +339,7 @@ def verdict_cells(mean: EvaluatorMean) -> int:
     return _LABEL - 1 if parse_measure(mean.measure).unit in _UNITS else _FIGURE
 
 
-class AnswerTable(Sequence[Row]):
+class AnswerTable(LazySequence[Row]):
     """The answers as rows; each is made when it is looked at, so that any number of them opens at once."""
 
     def __init__(self, answers: AnswerSource, shown: Layout, now: Callable[[], float]) -> None:
@@ -350,15 +350,7 @@ class AnswerTable(Sequence[Row]):
     def __len__(self) -> int:
         return len(self._answers)
 
-    @overload
-    def __getitem__(self, number: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Row]: ...
-
-    def __getitem__(self, number: int | slice) -> Row | Sequence[Row]:
-        if isinstance(number, slice):
-            return [self[place] for place in range(len(self))[number]]
+    def row_at(self, number: int) -> Row:
         try:
             answer = self._answers.row(number)
             if answer is None:

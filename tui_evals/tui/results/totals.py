@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, overload
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from tui_evals.compare.statistics import percent
-from tui_evals.light_records import dataclass
+from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.present.answers import cause_line
 from tui_evals.present.columns import GAP, cell_width, elide, fit_columns, told_apart
 from tui_evals.present.columns import Column as TableColumn
@@ -350,7 +350,7 @@ def heading(columns: Sequence[TableColumn]) -> Row:
     return _line({column.by: Piece(column.word, "dim") for column in columns}, columns)
 
 
-class WorkerRows(Sequence[Row]):
+class WorkerRows(LazySequence[Row]):
     """The list; each row is made when it comes into view."""
 
     def __init__(self, workers: Sequence[WorkerRow], width: int, now: float) -> None:
@@ -361,13 +361,7 @@ class WorkerRows(Sequence[Row]):
     def __len__(self) -> int:
         return len(self._workers)
 
-    @overload
-    def __getitem__(self, number: int) -> Row: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[Row]: ...
-    def __getitem__(self, number: int | slice) -> Row | list[Row]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
+    def row_at(self, number: int) -> Row:
         return _line(_cells(self._workers[number], self._now), self._columns)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple
 
 from tui_evals.compare.sides import asked_part
 from tui_evals.compare.statistics import percent
-from tui_evals.light_records import dataclass
+from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.present.columns import GAP, Column, Names, cell_width, fit_columns, names_of
 from tui_evals.present.runs import change_lines, progress, run_cost, stop_reason
 from tui_evals.present.status import LIVE, is_stopped_by_person, rateless, run_look, short_counts, waiting_count
@@ -220,7 +220,7 @@ def runs_by_suite(listed: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
     return by_suite
 
 
-class RunRows(Sequence[Row]):
+class RunRows(LazySequence[Row]):
     """The list; each row is made when it comes into view."""
 
     def __init__(
@@ -239,13 +239,7 @@ class RunRows(Sequence[Row]):
     def __len__(self) -> int:
         return len(self._entries) + len(self._last)
 
-    @overload
-    def __getitem__(self, number: int) -> Row: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[Row]: ...
-    def __getitem__(self, number: int | slice) -> Row | list[Row]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
+    def row_at(self, number: int) -> Row:
         if number >= len(self._entries):
             return self._last[number - len(self._entries)]
         entry = self._entries[number]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 from tui_evals.datasets.merging import splice
 from tui_evals.datasets.paths import Problem
-from tui_evals.light_records import dataclass
+from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.runs.item_filter import ItemFilter, SearchedItem, searched_item
 from tui_evals.store.records import AnswerStatus
@@ -25,7 +25,7 @@ Key = tuple[str | int, ...]
 DATASET: Key = ()
 
 
-class RowKeys(Sequence[Key]):
+class RowKeys(LazySequence[Key]):
     """The keys of the rows from top to bottom, each made when it is asked for: an edit need not make thousands."""
 
     def __init__(self, entries: Sequence[int | str], turns: Sequence[int] | None) -> None:
@@ -37,19 +37,9 @@ class RowKeys(Sequence[Key]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else len(self._entries)
 
-    @overload
-    def __getitem__(self, number: int) -> Key: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Key]: ...
-
-    def __getitem__(self, number: int | slice) -> Key | list[Key]:
-        if isinstance(number, slice):
-            return [self[place] for place in range(*number.indices(len(self)))]
+    def row_at(self, number: int) -> Key:
         if not self._ends:
             return _entry_key(self._entries[number])
-        if not 0 <= number < len(self):
-            raise IndexError(number)
         place = bisect_right(self._ends, number)
         turn = number - self._start(place) - 1
         key = _entry_key(self._entries[place])
@@ -388,7 +378,7 @@ class Tree:
     others: Sequence[OtherDataset] = ()
 
 
-class TreeRows(Sequence[Row]):
+class TreeRows(LazySequence[Row]):
     """The rows of a tree at a width."""
 
     def __init__(self, tree: Tree, width: int) -> None:
@@ -402,16 +392,7 @@ class TreeRows(Sequence[Row]):
     def __len__(self) -> int:
         return 1 + len(self.tree.keys) + len(self._tail)
 
-    @overload
-    def __getitem__(self, number: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Row]: ...
-
-    def __getitem__(self, number: int | slice) -> Row | list[Row]:
-        if isinstance(number, slice):
-            return [self[place] for place in range(*number.indices(len(self)))]
-        number = number + len(self) if number < 0 else number
+    def row_at(self, number: int) -> Row:
         if number == 0:
             return _dataset(self.tree, self._width)
         if number <= len(self.tree.keys):
