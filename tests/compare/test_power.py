@@ -15,6 +15,7 @@ from tui_evals.compare.baseline import (
     drop_sentence,
     drop_shown,
     least_items,
+    one_sided_repeats,
     passing_and_judged,
     shared_items,
 )
@@ -80,6 +81,23 @@ def test_items_that_flip_within_the_baseline_are_not_broken():
     after = side(100, ["fail"] * 6, repeats=3)
     found = broken_items(shared_items(compared(before, after, asked=document("flips", "steady")).lines))
     assert [one.item for one in found.broken] == ["#2"] and (found.passed, found.flipping) == (1, 1)
+
+
+@given(
+    st.sets(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1),
+    st.sets(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1),
+)
+def test_what_both_runs_asked_is_shared_and_repeats_of_one_count_towards_their_item(before, after):
+    sides = [
+        [answer(start + n, item=item, repeat=repeat) for n, (item, repeat) in enumerate(sorted(asked))]
+        for start, asked in ((0, before), (100, after))
+    ]
+    lines = compared(*sides, asked=document("a", "b", "c")).lines
+    both = {item for item, _ in before & after}
+    alone = {(f"#{item + 1}", repeat) for item, repeat in before ^ after if item in both}
+    repeated = max(repeat for _, repeat in before | after) > 0
+    assert {one.item for one in shared_items(lines)} == {f"#{item + 1}" for item in both}
+    assert {(item, repeat or 0) for item, _, repeat in one_sided_repeats(lines)} == (alone if repeated else set())
 
 
 def test_an_item_that_is_still_to_be_answered_is_not_broken_yet():

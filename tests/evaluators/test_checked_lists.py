@@ -73,6 +73,11 @@ def test_without_chunks_the_way_to_them_is_told_and_the_context_is_one() -> None
     assert score(ContextRelevance, {}, Judge(reply), prompt="q", context="c").score == 1.0
 
 
+def test_an_answer_that_claims_nothing_is_faithful_and_the_reason_says_so() -> None:
+    record = score(Faithfulness, {}, Judge(json.dumps({"claims": []})), prompt="q", response="a", context="c")
+    assert (record.score, record.result, record.details["counted"]) == (1.0, "pass", 0) and "claim" in record.reason
+
+
 def test_faithfulness_is_the_share_of_claims_and_shows_each() -> None:
     reply = json.dumps({"claims": entries("claim", "supported", True, True, True, False, texts=True)})
     record = score(Faithfulness, {}, Judge(reply), prompt="q", response="a", context="c")

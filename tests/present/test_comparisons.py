@@ -9,7 +9,14 @@ from tests.tui.comparisons import side
 from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.sides import Kind, Usage
 from tui_evals.figures import Interval
-from tui_evals.present.comparisons import KIND_LOOKS, chance, difference_text, stop_notes, usage_lines
+from tui_evals.present.comparisons import (
+    KIND_LOOKS,
+    baseline_phrases,
+    chance,
+    difference_text,
+    stop_notes,
+    usage_lines,
+)
 
 
 def a_difference(before, after, adjusted=0.5, direction=1, what="Match", **given):
@@ -49,6 +56,11 @@ def test_every_kind_has_a_glyph_and_its_word():
 def test_a_difference_is_better_or_worse_only_where_it_is_not_chance(test, verdict, tone):
     found = difference_text(test)
     assert (found.verdict, found.tone, found.items) == (verdict, tone, "1,200")
+
+
+def test_without_a_common_item_nothing_is_said_of_the_baseline_and_no_difference_is_no_better():
+    assert baseline_phrases(a_difference(0, 0, items=0), "b-1")[0] == "nothing to compare with b-1"
+    assert baseline_phrases(a_difference(0.5, 0.5), "b-1")[0] == "no difference to b-1"
 
 
 def test_rates_are_in_percent_and_scores_have_as_many_decimals_as_it_takes():
