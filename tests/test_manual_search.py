@@ -2,11 +2,14 @@
 
 import re
 
+import pytest
 from click.testing import CliRunner
 
 from tui_evals.cli.main import cli
 from tui_evals.cli.manual import laid_out
 from tui_evals.text.manual import pages, search, sections
+
+pytestmark = pytest.mark.story
 
 QUESTIONS = {
     "http agent": "init URL",

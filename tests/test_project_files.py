@@ -39,17 +39,19 @@ READING_MODULES = {"os", "io", "gzip", "bz2", "lzma", "codecs", "tarfile", "toke
 READING_NAMES = {"read_text", "read_bytes"}
 READING_MODES = {"r", "rb", "rt", "r+", "r+b"}
 COPYING_NAMES = {"copy", "copy2", "copyfile", "copytree"}
+NAMES = {"open", "Path", "cmp"} | READING_NAMES | COPYING_NAMES
 
 
 def reads_otherwise(call: ast.Call) -> bool:
     """Whether a call opens or reads a file by its path, other than through `project_files` or `private_opener`."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name not in NAMES:  # before anything is written out, which takes long
+        return False
     if any(keyword.arg == "opener" and ast.unparse(keyword.value) == "private_opener" for keyword in call.keywords):
         return False
-    if isinstance(call.func, ast.Name):
-        return call.func.id == "open"
     if not isinstance(call.func, ast.Attribute):
-        return False
-    owner, name = ast.unparse(call.func.value), call.func.attr
+        return name == "open"
+    owner = ast.unparse(call.func.value)
     if name in READING_NAMES:
         return "files(__package__)" not in owner and "resources.files(" not in owner and "demo_files" not in owner
     if name == "open":
@@ -71,7 +73,8 @@ def places() -> dict[str, list[str]]:
     """Where a file is opened or read, by module."""
     found: dict[str, list[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        source = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)) if any(f"{name}(" in source for name in NAMES) else ():
             if isinstance(node, ast.Call) and reads_otherwise(node):
                 found.setdefault(file.relative_to(PACKAGE).as_posix(), []).append(f"{node.lineno}: {ast.unparse(node)}")
     return found

@@ -1,4 +1,4 @@
-"""Which tests are stories, which the whole suite leaves to `.ci/run`: what they start says it, or a mark what they cost."""
+"""Which tests are stories, which plain `pytest` leaves to `.ci/run`: what they start says so, or a mark they have."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+WITHOUT_STORIES = "(first or not story)"
 _OVER_HTTP = "one_server"
 _STARTS = {"run_test", "Popen", "subprocess", "as_process", "at_terminal", "openpty"}
 """The names by which a test, or a helper that it calls, mounts the workbench or starts a process."""
@@ -17,14 +18,13 @@ _STARTS = {"run_test", "Popen", "subprocess", "as_process", "at_terminal", "open
 
 def pytest_configure(config: pytest.Config) -> None:
     """Run the stories too of files and tests that are named on the command line: only all of them take long."""
-    named = config.args_source is pytest.Config.ArgsSource.ARGS
-    if named and not hasattr(config, "workerinput"):  # a worker is always given names, and the decision with them
-        config.option.markexpr = config.option.markexpr.replace(" and not story", "")
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        config.option.markexpr = config.option.markexpr.replace(f" and {WITHOUT_STORIES}", "")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark a story by what the test and its fixtures start, unless it is one of those that run first of all."""
-    if not isinstance(item, pytest.Function) or item.get_closest_marker("first"):
+    """Mark a story by what the test and its fixtures start."""
+    if not isinstance(item, pytest.Function):
         return
     fixtures = [found[-1].func for found in item._fixtureinfo.name2fixturedefs.values()]
     if _OVER_HTTP in item.fixturenames or any(map(_starts_something, [item.function, *fixtures])):

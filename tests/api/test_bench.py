@@ -28,6 +28,8 @@ from tui_evals.runs.suites import (
 )
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 PAGE = Path(tui_evals.__file__).parent / "help" / "bench.md"
 BLOCKS = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 EXAMPLES = [block for block in BLOCKS if "from tui_evals" in block]

@@ -24,6 +24,8 @@ from tui_evals.runs.errors import CannotPlan
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError
 
+pytestmark = pytest.mark.story
+
 PAGE = Path(tui_evals.__file__).parent / "help" / "python.md"
 BLOCKS = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 EXAMPLES = [block for block in BLOCKS if "from tui_evals" in block]

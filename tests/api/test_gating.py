@@ -11,6 +11,8 @@ from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 ITEMS = [{"prompt": f"ask {number}", "expected_response": "right"} for number in range(20)]
 
 

@@ -16,6 +16,8 @@ import pytest
 
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 ROOT = Path(__file__).parents[2]
 DATA = {
     "schemaVersion": "1.11.0",
@@ -78,6 +80,7 @@ def test_without_its_option_nothing_happens(folder):
     assert code == 0 and "1 passed" in out and not (folder / ".evals" / "evals.db").exists()
 
 
+@pytest.mark.first
 def test_every_item_is_a_test_and_a_failure_shows_the_difference(folder):
     code, out = run(folder, *CALM, ".")
     assert code == 1 and "3 passed" in out and "1 failed" in out

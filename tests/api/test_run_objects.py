@@ -17,6 +17,8 @@ from tui_evals import CannotPlan, EveryCallFailed, Run, aevaluate, evaluate, lis
 from tui_evals.api import watching
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 ITEMS = [{"testId": f"t{number}", "prompt": f"Say {number}", "expected_response": str(number)} for number in range(8)]
 
 

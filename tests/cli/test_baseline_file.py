@@ -9,6 +9,8 @@ import pytest
 
 from tui_evals.datasets.discover import dataset_files
 
+pytestmark = pytest.mark.story
+
 WORDS = ("red", "blue", "green", "gold", "gray", "pink")
 ITEMS = [{"prompt": f"Say {word}.", "expected_response": word} for word in WORDS]
 ITEMS[1::2] = [{"testId": f"T-{number}", **item} for number, item in enumerate(ITEMS[1::2])]

@@ -10,6 +10,8 @@ from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import battle
 from tui_evals.present.columns import cell_width
 
+pytestmark = pytest.mark.story
+
 # Each word of an answer that is a number is its worth, so that a test can say who wins.
 JUDGE = r"""
 import json, re

@@ -16,6 +16,8 @@ from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.actions import PROSE
 from tui_evals.tui.widgets import inputs
 
+pytestmark = pytest.mark.story
+
 BACKEND = """
 calls = 0
 

@@ -19,7 +19,7 @@ from tui_evals.store.baselines import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
-pytestmark = pytest.mark.usefixtures("project")
+pytestmark = [pytest.mark.usefixtures("project"), pytest.mark.story]
 
 
 @pytest.fixture

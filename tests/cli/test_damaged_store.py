@@ -24,6 +24,8 @@ from tui_evals.store.repair import copy_readable, repairing
 from tui_evals.store.upkeep import back_up
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 EACH = 300
 PAGE = 4096
 

@@ -68,6 +68,7 @@ def command(folder: Path, *arguments: str, code: str | None = None) -> subproces
     )
 
 
+@pytest.mark.first
 def test_plain_runs_it_here_with_passes_failures_and_errors(tmp_path):
     code = (
         "import sys; from tui_evals.targets import demo; demo._manner = lambda _: demo.Manner(0, 0)\n"

@@ -27,6 +27,7 @@ def defaults(file):
     return json.loads(file.read_text()).get("default_evaluators")
 
 
+@pytest.mark.story
 def test_the_list_and_one_of_it_are_shown_as_before(shell, file):
     assert "PartialMatch" in ok(shell("evaluators"))
     assert len(json.loads(ok(shell("evaluators", "--json")))) > 20

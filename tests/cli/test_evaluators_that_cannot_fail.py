@@ -29,6 +29,7 @@ def test_means_with_their_interval_stand_in_the_place_of_a_rate(scored, shell, f
     assert shell("show", "last").out.count("– scored") == 3
 
 
+@pytest.mark.story
 def test_labels_are_counted(dataset, answers, shell, folder):
     (folder / ".evals").mkdir()
     (folder / ".evals" / "config.toml").write_text('[targets.judge]\nmodel = "python:judging_labels:reply"\n')
@@ -52,6 +53,7 @@ def test_a_gate_on_a_share_is_not_met_by_what_cannot_fail(scored):
     assert scored("--quiet", "--fail-on", "error").code == 0
 
 
+@pytest.mark.story
 def test_comparisons_are_of_the_means_and_never_equal_out_of_nothing(scored, shell):
     scored("--quiet", texts=TEXTS)
     scored("--quiet", texts=TEXTS[::-1][:1] * 3)

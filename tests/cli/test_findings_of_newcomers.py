@@ -17,6 +17,8 @@ from tui_evals.datasets.discover import STARTER_EVALUATORS, TEMPLATES
 from tui_evals.evaluators.proposals import proposals
 from tui_evals.text.manual import pages
 
+pytestmark = pytest.mark.story
+
 AGENT = "def answer(prompt):\n    return 'I heard ' + prompt\n"
 DATA = json.dumps({"default_evaluators": {"PartialMatch": {}, "ExactMatch": {}}, "items": asked(2, "Paris")})
 BARE = json.dumps({"items": asked(2, "Paris")})

@@ -10,6 +10,8 @@ import pytest
 
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 RIGHT, WRONG = "right", "wrong"
 HALF = {"Includes": {}, "shape": {"type": "Regex", "pattern": "."}}
 """Of a wrong answer one of two evaluators passes, so its score is 50."""

@@ -16,6 +16,8 @@ from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 ITEMS = 20
 RIGHT, WRONG = "right", "wrong"
 

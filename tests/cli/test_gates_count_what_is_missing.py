@@ -8,6 +8,8 @@ import pytest
 from tests.cli.helpers import asked
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 BOTH = ("--fail-on-regression", "--fail-under", "90")
 
 

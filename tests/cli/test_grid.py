@@ -96,6 +96,7 @@ def test_names_of_strangers_are_made_safe(shell):
     assert done.code == 0 and "\x1b" not in done.out and "\x9b" not in done.out
 
 
+@pytest.mark.story
 def test_two_columns_are_compared_as_two_runs_are(run, shell):
     done = shell("compare", run.key, "--columns", "one,two")
     assert done.code == 0

@@ -67,6 +67,7 @@ def test_pages_name_only_commands_that_exist():
             assert command in COMMANDS, f"{topic} speaks of `tui-evals {command}`"
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("page", ["compare", "evaluators", "runs", "start", "targets"])
 def test_a_page_shows_what_its_commands_print(shell, project, page):
     shell("init", "--no-run")
@@ -150,6 +151,7 @@ def test_the_readme_names_only_commands_that_exist():
         assert command in COMMANDS
 
 
+@pytest.mark.story
 def test_the_experiment_of_the_readme_has_ten_lines_and_runs_with_the_demo_target(shell, project):
     (block,) = re.findall(r"```yaml\n(data: .*?)```", README, re.DOTALL)
     assert len(block.splitlines()) == 10

@@ -15,6 +15,8 @@ from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.recognizing import Recognized, look_at, missing_field, recognize, session_in
 
+pytestmark = pytest.mark.story
+
 DESCRIPTION = {
     "openapi": "3.1.0",
     "servers": [{"url": "/"}],

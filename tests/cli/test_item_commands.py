@@ -413,6 +413,7 @@ EDITS = st.one_of(
 )
 
 
+@pytest.mark.story
 @given(style=st.sampled_from(sorted(STYLES)), edits=st.lists(EDITS, min_size=1, max_size=3))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_done_can_be_taken_back_to_the_byte(project, style, edits):

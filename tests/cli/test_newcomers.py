@@ -12,6 +12,8 @@ import pytest
 from tests.providers import anthropic, speaking
 from tui_evals.text.yamls import load_yaml
 
+pytestmark = pytest.mark.story
+
 
 @pytest.fixture
 def api():

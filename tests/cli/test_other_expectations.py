@@ -19,6 +19,8 @@ from tui_evals.tui.compare.pair import _remarks
 from tui_evals.tui.compare.rows import ComparedItemFinder, head_lines
 from tui_evals.tui.rows import row_text
 
+pytestmark = pytest.mark.story
+
 OTHERWISE = "judged by another expectation"
 
 

@@ -80,6 +80,7 @@ ASKED = {
 }
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("form", ASKED)
 def test_a_judged_one_as_microsoft_writes_them_can_be_tried_with_the_demo_judge(project, capsys, form):
     folder = project / "custom-evaluators" / "tone"

@@ -18,6 +18,8 @@ import pytest
 import tui_evals
 from tui_evals.text.yamls import load_yaml
 
+pytestmark = pytest.mark.story
+
 ITEMS = [{"prompt": f"Say {n}.", "expected_response": str(n)} for n in range(8)]
 EXPERIMENT = "data: evals/evals.json\ntargets: ['python:agent.py:answer']\nevaluators: [Equals]\n"
 

@@ -48,6 +48,7 @@ def test_a_better_run_is_called_better(shell, two_runs):
         assert not HIDDEN.search(text)
 
 
+@pytest.mark.story
 def test_what_could_be_chance_is_called_so_with_how_many_items_would_tell(shell, two_runs):
     keys = two_runs(*OPEN)
     (against,) = json.loads(shell("compare", *keys, "--json").out)["against"]

@@ -68,6 +68,7 @@ def test_an_item_is_shown_by_the_name_it_has_there(repeated, project, shell):
     assert "Several items of" in refused.err and "Name one of them: refund#1, refund#3" in refused.err
 
 
+@pytest.mark.story
 def test_runs_of_them_are_compared_by_what_they_ask(repeated, project, shell):
     answered = [{**item, "response": item["expected_response"]} for item in repeated]
     for name, items in (("before", answered), ("after", [answered[2], answered[1], {**answered[0], "response": "no"}])):

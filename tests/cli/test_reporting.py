@@ -10,6 +10,8 @@ from tests.reports.stores import Ran, bad, every, good, store
 from tui_evals.reports.kinds import names, report_kind
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 ITEMS = [{"testId": name, "prompt": f"ask {name}", "expected_response": "yes"} for name in "ab"]
 TEXTS = [name for name in names() if report_kind(name).is_text]
 STARTS = {

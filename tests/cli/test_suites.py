@@ -10,6 +10,8 @@ from tui_evals.runs import suite_runs
 from tui_evals.runs import suites as keeping
 from tui_evals.runs.project import load_project
 
+pytestmark = pytest.mark.story
+
 CASES = 'input,reference_output\n"a, b",007\nq2,yes\nq3,no\n'
 
 

@@ -39,6 +39,7 @@ def suite(project, shell):
     return "s"
 
 
+@pytest.mark.story
 @pytest.mark.parametrize(("trouble", "code"), [("interrupt", 130), ("refuse", 4)])
 def test_an_interrupted_run_of_a_suite_has_the_code_of_any_other_and_is_resumed(suite, project, shell, trouble, code):
     (project / "trouble").write_text(trouble)

@@ -12,7 +12,7 @@ from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import trend
 from tui_evals.compare.trend import align_runs, bar_range, draw_bars, known_span, signed_number, thin_values
 
-pytestmark = pytest.mark.usefixtures("project")
+pytestmark = [pytest.mark.usefixtures("project"), pytest.mark.story]
 
 
 @pytest.fixture

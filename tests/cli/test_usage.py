@@ -19,6 +19,8 @@ from tui_evals.runs.limits import Budget
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import Request, TargetConfig
 
+pytestmark = pytest.mark.story
+
 USAGE = {
     "prompt_tokens": 1000,
     "completion_tokens": 200,

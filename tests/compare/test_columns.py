@@ -37,6 +37,7 @@ def without_ids(comparison):
     return [(line.item, line.repeat, line.kinds, line.column, line.how) for line in comparison.lines]
 
 
+@pytest.mark.story
 def test_the_columns_of_a_run_have_the_statistics_of_two_runs(reader):
     columns, runs = read_columns(reader, 1, ((0, 0), (0, 1))), read_comparison(reader, [2, 3])
     assert columns.against == runs.against
@@ -52,6 +53,7 @@ def test_the_columns_of_a_run_have_the_statistics_of_two_runs(reader):
     assert [side.run.name for side in columns.sides] == ["one", "two"]
 
 
+@pytest.mark.story
 def test_the_column_named_first_is_the_one_the_other_is_held_against(reader):
     there, back = (read_columns(reader, 1, pair).against[0].passes for pair in (((0, 0), (0, 1)), ((0, 1), (0, 0))))
     assert there.difference == -back.difference != 0

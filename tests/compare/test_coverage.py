@@ -15,6 +15,7 @@ def exact(rounds, rng):
     return (drawn for drawn in coverage._rates(1, rng) if drawn.weights is not None)
 
 
+@pytest.mark.story
 def test_rates_of_single_answers_and_of_answers_that_are_alike_hold_the_limits_in_every_cell():
     (found,) = coverage.measure(OURS["rates"]._replace(cells=exact), 1, 1).values()
     assert len(found) == len(coverage.ITEMS_OF_RATES) * len(coverage.REPEATS) * len(coverage.RATES)

@@ -21,6 +21,8 @@ from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 
 async def test_four_planted_faults_are_four_clusters_with_what_they_have_in_common(tmp_path):
     path, run = await faulty_run(tmp_path)

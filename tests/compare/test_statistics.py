@@ -45,6 +45,7 @@ def test_it_is_the_doubled_tail_of_a_fair_coin_and_favours_no_side(broken, fixed
     assert mcnemar(broken, fixed) == mcnemar(fixed, broken)
 
 
+@pytest.mark.story
 def test_it_holds_for_runs_of_any_size():
     assert mcnemar(50_000, 50_000) == 1.0
     assert isclose(mcnemar(49_500, 50_500), 0.001577, rel_tol=1e-2)

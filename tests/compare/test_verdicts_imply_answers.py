@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from tui_evals.runs.status import status_of
 from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import ScoreRecord, Totals
 from tui_evals.store.rows import JudgedBy
+
+pytestmark = pytest.mark.story
 
 EMPTY = "(empty)"
 _FIELDS = {"pass": "passed", "fail": "failed", "error": "errored"}

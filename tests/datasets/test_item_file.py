@@ -10,6 +10,8 @@ from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.text.yamls import load_yaml, write_yaml
 
+pytestmark = pytest.mark.story
+
 SHORT = st.text(max_size=12) | st.text(
     st.sampled_from("ab1:#-|>'\"\\ \n\t\r&*~<=\u2028\x7f\x85\u202e\ufeff日"), max_size=20
 )

@@ -307,6 +307,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.story
 @given(st.dictionaries(HOSTILE, VALUES, max_size=5))
 def test_whatever_is_written_as_yaml_is_read_back_the_same(document):
     assert (load_yaml(github_text(document)) or {}) == document

@@ -75,6 +75,7 @@ async def broken(question: Question) -> str:
     raise CannotJudge("judgeTimeout", "the judge took too long")
 
 
+@pytest.mark.story
 def test_a_sound_judge_is_trusted() -> None:
     report = asyncio.run(check_judge(sound))
     assert report.trusted and all(row.passed and row.result == row.expected for row in report.rows)
@@ -123,6 +124,7 @@ def test_every_judged_evaluator_has_canaries_of_both_verdicts() -> None:
     assert "5 - Fully: every part of the request" in rubric.answer and "{{answer}}" in rubric.answer
 
 
+@pytest.mark.story
 @each_row(("judge", "fault"), [(sound, None), (kind, "too_kind"), (strict, "too_harsh")])
 def test_a_judge_of_each_quality_is_told_apart_for_each_evaluator(judge, fault: str | None) -> None:
     for one in asyncio.run(check_judge(judge)).by_evaluator:

@@ -100,6 +100,7 @@ def test_a_reply_without_a_score_may_end_with_a_word(reply: str, outcome: str) -
     assert (parse_metric(reply).score, parse_metric(reply).outcome) == (None, outcome)
 
 
+@pytest.mark.story
 @each_row("piece", ["score", '{"score":', "score\u00e9", '"\\"', "/*", "{", "[", "'", "\\", " ", "\n", "//", "{score:"])
 def test_long_replies_are_read_at_once(piece: str) -> None:
     for reply in (piece * 300_000, "{" + piece * 300_000):

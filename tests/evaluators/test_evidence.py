@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -118,6 +119,7 @@ def _first_question(kind: type[Evaluator], evidence: Evidence) -> Question:
 PLAIN = {name: f"the {name}" for name in _FIELDS}
 
 
+@pytest.mark.story
 @each_row("kind", [k for k in JUDGED if k.name != "RetrievalResult"])
 def test_no_piece_of_evidence_reaches_out_of_its_fence(kind: type[Evaluator]) -> None:
     """Whatever a piece holds, the same pieces stand there under the same names, with the same words around them."""

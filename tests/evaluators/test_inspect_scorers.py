@@ -9,6 +9,7 @@ from tui_evals.evaluators.registry import load_registry
 REGISTRY = load_registry()
 
 
+@pytest.mark.story
 @each_row("name", ["match", "includes", "exact", "f1", "pattern", "choice"])
 def test_every_row_is_judged_as_the_package_judges_it(name):
     kind = REGISTRY.find(name)

@@ -111,6 +111,7 @@ def test_a_text_of_too_long_or_too_many_words_cannot_be_judged(text: Callable[[]
     assert "too many to look each of them up" in record.reason
 
 
+@pytest.mark.story
 @each_row("text", ["." * 10 * MB, " " * 10 * MB, "-\n" * 5 * MB])
 def test_ten_megabytes_without_a_word(text: str) -> None:
     assert flesch_reading_ease(text) == 206.84

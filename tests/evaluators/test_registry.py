@@ -18,6 +18,8 @@ from tui_evals.evaluators.base import Evaluator, Evidence, Score, ToolCall, eval
 from tui_evals.evaluators.registry import UnknownEvaluator, built_in, load_registry
 from tui_evals.evaluators.rows import RecordedReplies
 
+pytestmark = pytest.mark.story
+
 KINDS = tuple(dict.fromkeys(built_in().values()))
 NAMES = {kind.name: kind for kind in KINDS}
 

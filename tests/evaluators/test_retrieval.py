@@ -377,6 +377,7 @@ def test_entailment_that_can_be_read(reply: str, read: object) -> None:
     assert read_entailment(spoken_text(reply)) == read
 
 
+@pytest.mark.story
 @each_row("size", [10_000_000])
 def test_huge_evidence_ends_with_a_record(size: int) -> None:
     huge = "ab" * (size // 2)

@@ -15,6 +15,8 @@ from tui_evals.evaluators.structured import ContainsJson, JsonMatch, JsonSchema,
 from tui_evals.evaluators.values import PatternBudget
 from tui_evals.text.patterns import PatternTimeout
 
+pytestmark = pytest.mark.story
+
 DEEP = "[" * 200_000
 LONG = "1" * 6_000
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))

@@ -161,6 +161,7 @@ class CutOff:
         """Nothing is open."""
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("finish_reason", ["length", "max_tokens", "content_filter"])
 def test_a_verdict_that_was_cut_off_is_an_error(tmp_path: Path, finish_reason):
     judge = CutOff(finish_reason)

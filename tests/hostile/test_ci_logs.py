@@ -97,6 +97,7 @@ def test_a_long_text_is_read_once(runner):
     assert len(without_log_commands("::" + " \n" * 200_000 + " " * 200_000 + "#" * 200_000)) >= 800_000
 
 
+@pytest.mark.story
 def test_no_command_prints_an_order(runner, shell, project):
     assert shell("run", "data.json", "--target", "replay:data.json", "--quiet").code == 0
     assert shell("run", "data.json", "--target", "replay:data.json", "--name", "::error::n\n::error::m").code == 0

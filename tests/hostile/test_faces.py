@@ -15,6 +15,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.permissions import permissions_of
 
+pytestmark = pytest.mark.story
+
 ANY = ("--items", "1", "--evaluators", "Includes")
 GOOD = (0, 1)
 

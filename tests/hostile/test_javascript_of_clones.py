@@ -70,6 +70,7 @@ def test_a_file_of_code_runs_as_it_was_agreed_to(shell: Shell, folder: Path) -> 
     assert shell(*RUN).code == 2
 
 
+@pytest.mark.story
 def test_where_the_engine_cannot_be_isolated_a_clone_asks_first(
     shell: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -433,6 +433,7 @@ CHECK = {"PythonUnitTests": {"test": "assert double(4) == 8"}}
 RUN = ("run", "dataset.json", "-t", "python:unisolated_model:reply")
 
 
+@pytest.mark.story
 def test_a_run_says_that_it_is_not_isolated_before_it_starts(unisolated: Path, shell: Shell) -> None:
     planned = shell(*RUN, "--plan")
     assert (planned.code, planned.err) == (0, isolation.NOT_ISOLATED + "\n")

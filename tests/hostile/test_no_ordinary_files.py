@@ -13,6 +13,8 @@ import pytest
 from tests.tui.story import at_the_workbench
 from tui_evals.tui.widgets.dialogs import ConfirmPage, Reading
 
+pytestmark = pytest.mark.story
+
 NAMES = (
     "tags/tags.prompty",
     "tags/tone.metric.prompty",

@@ -21,6 +21,8 @@ from tui_evals.targets.base import ConfigurationError, TargetContext
 from tui_evals.targets.config import find_target
 from tui_evals.targets.opening import target_kind
 
+pytestmark = pytest.mark.story
+
 AGENT = "import sys\nimport random\nimport helper\nsys.stdin.read()\nprint(helper.word())\n"
 HELPER = "def word(): return 'two'\n"
 FUNCTION = "import random\nimport helper\ndef answer(prompt): return helper.word()\n"

@@ -15,6 +15,8 @@ from tests.hostile.zoo.keeper import Enclosure
 from tests.hostile.zoo.watch import MOST_MEMORY, Act, Place, watched
 from tests.warm import COLD
 
+pytestmark = pytest.mark.story
+
 ROOT = Path(__file__).parents[2]
 SEED = 32
 AT_LEAST = 300

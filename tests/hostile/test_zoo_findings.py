@@ -39,6 +39,7 @@ def test_settings_that_would_take_long_to_parse_are_refused(clone, shell, file, 
     assert said in done.err
 
 
+@pytest.mark.story
 def test_a_packed_dataset_that_unpacks_without_end_is_refused(clone, shell):
     (clone.root / "bomb.json.gz").write_bytes(gzip.compress(b" " * 2**27, 1))
     with bounded():

@@ -94,6 +94,7 @@ def test_the_dataset_of_a_log_is_written_where_it_is_wished_for(shell, doors):
     assert other.code == 2 and "holds something else" in other.err and len(runs()) == 1
 
 
+@pytest.mark.story
 def test_our_own_results_come_back_as_a_run_that_can_be_compared(shell, doors):
     shell("import", "choices.eval")
     assert shell("export", "last", "--to", "json", "-o", "before.json").code == 0
@@ -105,6 +106,7 @@ def test_our_own_results_come_back_as_a_run_that_can_be_compared(shell, doors):
     assert compared.code == 0 and "No answer changed." in compared.out, compared.err
 
 
+@pytest.mark.story
 def test_results_files_stand_for_runs_where_runs_are_compared(shell, doors):
     shell("import", "arithmetic.eval")
     shell("export", "last", "--to", "json", "-o", "a.json", "--bare")
@@ -343,6 +345,7 @@ def test_tools_and_the_form_of_the_answer_that_all_targets_share_stand_in_the_da
     assert (data["tools"], data["response_format"]) == ([tool], "json")
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("name", ["asserts", "chats", "countries", "letters", "scenarios"])
 def test_a_configuration_of_promptfoo_becomes_a_dataset_that_runs(shell, doors, name):
     done = shell("import", f"promptfoo/{name}.yaml")

@@ -16,6 +16,8 @@ from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports import recording
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 RECORDED = Path(__file__).parent / "promptpex"
 
 

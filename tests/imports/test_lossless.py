@@ -24,6 +24,8 @@ from tui_evals.runs.status import status_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
+pytestmark = pytest.mark.story
+
 ENDINGS = {"csv": "csv", "jsonl": "jsonl", "promptfoo": "yaml", "foundry": "json", "m365": "json"}
 DATASET = {
     "schemaVersion": "1.11.0",

@@ -696,6 +696,7 @@ def stays(data: dict[str, Any]) -> bool:
     return not taken or "messages" not in data or data["messages"] == ALONE
 
 
+@pytest.mark.story
 @given(documents().filter(stays))
 def test_what_both_can_say_survives_the_way_there_and_back(data: dict[str, Any]) -> None:
     assert parse_dataset(data)[1] == []

@@ -179,6 +179,7 @@ def test_digests_tell_content_apart_and_nothing_else():
         digest_of({1, 2})
 
 
+@pytest.mark.story
 def test_the_run_is_shown_compared_reported_and_exported_like_any_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     shell = Shell(capsys)

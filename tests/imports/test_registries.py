@@ -21,6 +21,8 @@ from tui_evals.reports.oaieval import final_report, log_lines
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
+pytestmark = pytest.mark.story
+
 HERE = Path(__file__).parent / "registries"
 EXAMPLE = HERE / "example"
 REAL: dict[str, Any] = json.loads((HERE / "example.json").read_text(encoding="utf-8"))["runs"]

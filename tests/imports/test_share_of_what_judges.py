@@ -53,6 +53,7 @@ def test_each_door_says_its_share(shell, project, source, said) -> None:
     assert share(done.out) == (said + way if said[0].isdigit() and "assertion" not in said else said)
 
 
+@pytest.mark.story
 def test_our_own_files_and_conversations_say_theirs(shell, project) -> None:
     evaluators = {"ContainsAll": {"values": ["a"]}, "Length": {"at_most": 2000}}
     data = {"schemaVersion": "1.11.0", "default_evaluators": evaluators, "items": [{"prompt": "1?"}, {"prompt": "2?"}]}

@@ -30,6 +30,8 @@ from tui_evals.tui.rows import row_text
 from tui_evals.tui.runs.rows import RunHistory
 from tui_evals.tui.watch import Watch
 
+pytestmark = pytest.mark.story
+
 
 @dataclass(frozen=True)
 class Raw:

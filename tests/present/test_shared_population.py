@@ -25,6 +25,8 @@ from tui_evals.tui.compare.rows import head_lines
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.runs.trend import read_trend
 
+pytestmark = pytest.mark.story
+
 
 @pytest.fixture(autouse=True)
 def project(tmp_path, monkeypatch):

@@ -18,6 +18,8 @@ from tui_evals.store.repair import repairing
 from tui_evals.store.verifying import find_key, verify
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 
 def verdict_of(store):
     return provenance(store.verify()).verdict

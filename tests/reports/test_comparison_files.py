@@ -12,6 +12,8 @@ from tests.text.test_cells import FORMULAS, begins_a_formula
 from tui_evals.reports import comparison, results
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 
 def item(name, **more):
     return {"testId": name, "prompt": f"ask {name}", "expected_response": "yes", **more}

@@ -21,6 +21,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 EVIL = (
     '</script><script>alert(1)</script></style><img src=x onerror=alert(1)> "><svg onload=alert(2)> '
     "' onmouseover='alert(3) \" autofocus onfocus=\"alert(4) javascript:alert(5) <!-- --> ]]> </textarea></title> "

@@ -17,6 +17,8 @@ from tui_evals.reports.junit import suites
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate
 
+pytestmark = pytest.mark.story
+
 STORED = st.text() | st.text("\x00\x1b[31m\ufffe]]>&<\"'\r\n")
 ANYTHING = STORED | st.text(st.characters(codec=None, exclude_categories=())) | st.text("\ud800\udc00a")
 

@@ -15,6 +15,8 @@ from tests.store.helpers import judged, said
 from tui_evals.reports.markdown import block, code, code_element, summary
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 HOSTILE = [
     "</summary></details></pre></code><img src=x onerror=alert(1)><script>alert(1)</script>",
     "<!-- hidden -->",

@@ -23,6 +23,8 @@ from tui_evals.store.records import AnswerRecord, answer_steps
 from tui_evals.store.rows import body_of
 from tui_evals.transcript import to_json
 
+pytestmark = pytest.mark.story
+
 ANSWERS = 1_200
 
 

@@ -50,6 +50,7 @@ def judged(project, verdict: str = '{"reason": "fine", "score": 4}') -> None:
     project.configure(f'{judge}\n[judge]\ntarget = "judge"')
 
 
+@pytest.mark.first
 def test_the_seed_example_gives_results_that_are_an_eval_document(project):
     judged(project)
     (project.folder / "data.json").write_text(json.dumps(SEED))
@@ -119,6 +120,7 @@ def test_golden_07_statuses_of_answers_and_conversations(project):
     ],
     ids=" ".join,
 )
+@pytest.mark.first
 def test_a_command_is_the_same_as_a_process_of_its_own_and_as_a_call(project, arguments):
     """Most tests call commands in their own process, and this is why they may."""
     project.dataset(2)

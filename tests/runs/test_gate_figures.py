@@ -14,6 +14,8 @@ from tests.present.test_every_figure import Course, interval
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.gates import check_gates
 
+pytestmark = pytest.mark.story
+
 OPEN = ("pending", "running", "answered")
 
 

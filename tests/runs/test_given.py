@@ -17,6 +17,8 @@ from tui_evals.bench import Scorer, TestSuite
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 ROWS = 1_300  # two pages and a part of one
 
 

@@ -49,6 +49,7 @@ def begun(shell, folder, *words):
     return done.out, config
 
 
+@pytest.mark.story
 def test_from_python_writes_a_function_and_asks_it(shell, folder):
     out, config = begun(shell, folder, "python", "--at", "agents/bot.py:reply", "--ask", "Who are you?")
     assert "wrote agents/bot.py" in out and "'You said: Who are you?'" in out
@@ -58,6 +59,7 @@ def test_from_python_writes_a_function_and_asks_it(shell, folder):
     assert "agents/other.py:reply" in (folder / ".evals" / "config.toml").read_text()
 
 
+@pytest.mark.story
 def test_from_command(shell, folder):
     out, _ = begun(shell, folder, "command", "--at", f"{sys.executable} -c 'print(input().upper())'", "--ask", "hello")
     assert "program answers: 'HELLO'" in out

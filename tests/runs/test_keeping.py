@@ -13,6 +13,8 @@ from tui_evals.runs.rescoring import with_named
 from tui_evals.runs.scoring_passes import at_threshold
 from tui_evals.store.records import ScoreRecord
 
+pytestmark = pytest.mark.story
+
 COMPARING = sorted({kind.name for kind in built_in().values() if kind.compares})
 REPLIES = {
     "SummaryQuality": ("0", "1", "tie", "none of these"),

@@ -18,6 +18,8 @@ from tui_evals.store import housekeeping
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 STORE = Path(".evals/evals.db")
 SAID = "1 answer judged again by an edited dataset"
 

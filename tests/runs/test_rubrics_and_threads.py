@@ -91,6 +91,7 @@ def test_a_dataset_that_runevals_takes_is_judged_by_its_levels(document: dict[st
     assert all(details["judge_model"] for details in told)
 
 
+@pytest.mark.story
 def test_answers_that_were_judged_by_other_rubrics_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
     keys = []
     shell = Shell(capsys)

@@ -12,6 +12,8 @@ from tui_evals.targets.base import Request, TargetConfig
 from tui_evals.targets.opening import open_target
 from tui_evals.transcript import reasoning_text
 
+pytestmark = pytest.mark.story
+
 FREE = "price = { input_per_million = 0, output_per_million = 0 }\n"
 BUDGET = '{ type = "enabled", budget_tokens = 9000 }'
 TARGETS = """

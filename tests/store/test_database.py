@@ -60,6 +60,7 @@ def test_a_newer_store_is_refused_and_left_alone(path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.story
 def test_an_earlier_store_is_backed_up_and_brought_up_to_date(path, monkeypatch):
     with Writer(path) as writer:
         run = writer.plan(new_run(), cells(2))

@@ -16,6 +16,8 @@ from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.repair import repairing
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 
 def noted(answer, **given):
     fields = {"kind": "judge", "target": "j", "attempt": 1, "started": 1.0, "latency_ms": 2.0, "cost": 0.1}

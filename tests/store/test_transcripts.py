@@ -15,6 +15,8 @@ from tui_evals.targets.base import HttpService, Reply, Request, TargetConfig
 from tui_evals.targets.opening import identity
 from tui_evals.transcript import Call, Message, Reasoning, Result, Text, Took, Transcript, answer_text
 
+pytestmark = pytest.mark.story
+
 OLD = [
     (
         '{"messages":[{"role":"user","content":"Is 7 paid?"}]}',

@@ -23,6 +23,8 @@ from tui_evals.store.database import StoreError, open_store, select
 from tui_evals.store.records import CallRecord
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.story
+
 PAGE = (Path(tui_evals.__file__).parent / "help" / "store.md").read_text(encoding="utf-8")
 QUESTIONS = re.findall(r"^### (.+)\n\n((?:    .+\n)+)", PAGE, re.MULTILINE)
 COLUMNS = {

@@ -353,6 +353,7 @@ def test_labels_drafts_and_session(path, writer, reader):
     assert reader.session("nothing") is None
 
 
+@pytest.mark.story
 def test_what_a_long_draft_took_is_given_back_with_it(writer):
     def held():
         give_memory_back()

@@ -119,6 +119,7 @@ SCHEMA = {
 }
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("wanted", [SCHEMA, {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}])
 def test_a_schema_is_filled_and_sometimes_breaks_off(wanted):
     texts = [reply.text for reply in several("12 blue ones, please", response_format=wanted)]

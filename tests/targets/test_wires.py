@@ -25,7 +25,7 @@ from tui_evals.targets.providers import PROVIDERS as KNOWN
 from tui_evals.targets.providers import provider_of
 from tui_evals.transcript import other_parts, reasoning_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.story]
 STREAMED = [who for who, spoken in PROVIDERS.items() if KNOWN[provider_of(spoken.model)].ours]
 WAYS = [*((who, {}) for who in PROVIDERS), *((who, {"stream": True}) for who in STREAMED)]
 

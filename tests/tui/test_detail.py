@@ -318,6 +318,7 @@ async def test_messages_that_are_no_text_are_named(project):
     assert "temperature: 0" in project.text(1)
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("width", [20, 38, 76])
 async def test_hostile_texts_are_rows_like_others(tmp_path, width):
     item = {"testId": HOSTILE[:60].replace("\ud800", ""), "prompt": "x", "expected_response": "\x1b[2Jx"}

@@ -181,6 +181,7 @@ def test_options_in_short_quote_what_could_be_misread_and_cut_what_is_long():
     assert len(options_words({"a": "x" * 10_000, "b": list(range(10_000))})) < 200
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("width", [30, 36, 74, 150])
 def test_no_row_is_wider_than_the_pane_whatever_the_texts(width):
     data = document(default_evaluators={HOSTILE: {HOSTILE: HOSTILE}, "Regex": {"pattern": HOSTILE}})

@@ -1,5 +1,6 @@
 """What a terminal sends means the same in however many pieces it comes; the clock decides where nothing follows."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual import events
@@ -50,6 +51,7 @@ def keys(*pieces: bytes) -> list[str]:
     return [message.key if isinstance(message, events.Key) else type(message).__name__ for message in messages]
 
 
+@pytest.mark.story
 @settings(max_examples=200, deadline=None)
 @given(st.lists(piece, max_size=8).map(b"".join), st.data())
 def test_a_stream_means_the_same_however_it_is_split(stream, data):

@@ -353,6 +353,7 @@ def test_checks_judge_the_last_turn_of_a_conversation_and_the_file_stays_valid(t
     assert with_checks({"prompt": "q"}, []) == {"prompt": "q"}
 
 
+@pytest.mark.story
 def test_a_long_answer_is_not_compared_word_for_word():
     for text in ("12 " * 350_000, '"' * 1_000_000, "[" * 1_000_000, "9" * 1_000_000):
         assert not {"ExactMatch", "PartialMatch", "WordCountMatch"} & set(kinds(text))

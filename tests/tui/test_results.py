@@ -40,6 +40,8 @@ from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, StoreWriter, Workspace
 
+pytestmark = pytest.mark.story
+
 STYLES = Path(workbench.__file__).parent / "styles" / "app.tcss"
 HOSTILE = (
     "[/b] [@click=app.quit]x[/] \x1b]52;c;aGk=\x07 \x1b[2J \x9b31m \u202e 日本語 \ud800 " + "long " * 1000,

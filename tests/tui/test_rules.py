@@ -386,6 +386,7 @@ def test_a_rule_that_is_not_tested_says_so():
     assert "tested: the first 2" in text_of(head_rows(sheet_of(most=2), None, [], 90))[0]
 
 
+@pytest.mark.story
 def test_ten_thousand_tests_are_laid_out_when_they_come_into_view():
     sheet = sheet_of(dataset([case_of(number, 1, RULES[0]) for number in range(10_000)]))
     rows = RuleRows(sheet, VerdictBoard(), (False, 1), sheet.lines[0].tests, 80)

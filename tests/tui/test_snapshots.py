@@ -7,6 +7,8 @@ import pytest
 from tests.pictures.script import played
 from tests.tui.snapshots import GALLERY
 
+pytestmark = pytest.mark.story
+
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):

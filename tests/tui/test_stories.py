@@ -216,6 +216,7 @@ async def test_what_was_on_screen_is_there_again(project):
         assert person.app.watching.run is not None
 
 
+@pytest.mark.first
 @pytest.mark.parametrize("size", SIZES)
 async def test_every_pane_is_reached_by_its_digit_by_tab_and_from_the_palette(project, size):
     project.dataset(3)

@@ -116,6 +116,7 @@ def left_as_it_was(terminal: Terminal, before) -> None:
     assert terminal.left_on() == set()
 
 
+@pytest.mark.first
 @pytest.mark.parametrize(
     "way", ["quit", *(pytest.param(way, marks=pytest.mark.soak) for way in ("SIGTERM", "SIGHUP", "exception"))]
 )

@@ -21,6 +21,8 @@ from tui_evals.tui import watch as questions
 from tui_evals.tui import watch as watch_module
 from tui_evals.tui.watch import PAGE, AnswerOrder, Watch
 
+pytestmark = pytest.mark.story
+
 
 @pytest.fixture
 def path(tmp_path):

@@ -12,6 +12,8 @@ from tests.imports.recordings.made import promptfoo_database
 from tui_evals.imports.registry import built_in
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.story
+
 HERE = Path(__file__).parent
 PROMPTPEX = HERE.parent / "promptpex"
 OURS = {"json": "out.json", "jsonl": "out.jsonl", "csv": "out.csv", "oaieval-log": "out.log", "inspect": "log.json"}

@@ -232,6 +232,7 @@ def test_the_number_1_and_the_text_1_are_two_samples(tmp_path):
     assert [(one.item, one.repeat) for one in recording.answers] == [(0, 0), (0, 1), (1, 0)]
 
 
+@pytest.mark.story
 def test_thousands_of_samples_are_read(tmp_path):
     value = log()
     events = [{"event": "model", "text": "x" * 200}] * 3

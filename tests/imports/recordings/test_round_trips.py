@@ -26,6 +26,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.transcript import plain_transcript
 
+pytestmark = pytest.mark.story
+
 ITEMS = [
     {"testId": "one", "prompt": "1?", "expected_response": "1", "category": "sums"},
     {"prompt": "=again", "category": "texts"},

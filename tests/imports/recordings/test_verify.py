@@ -13,6 +13,8 @@ import pytest
 
 from tests.imports.recordings.made import promptfoo_database
 
+pytestmark = pytest.mark.story
+
 HERE = Path(__file__).parent
 PROMPTPEX = HERE.parent / "promptpex"
 

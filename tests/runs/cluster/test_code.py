@@ -190,6 +190,7 @@ def test_a_name_that_is_not_utf8_stops_the_parcel(project: Project) -> None:
         project.packed("mine")
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("trouble", ["huge", "many", "missing"])
 def test_what_cannot_be_read_at_home_is_the_same_error_on_a_worker(
     project: Project, folder: Path, trouble: str
@@ -429,6 +430,7 @@ def test_nothing_sent_replaces_a_built_in_evaluator(folder: Path, part: str) -> 
         unpack_evaluators(parcel(**{part: {"Equals": entry}}), folder, ALL)
 
 
+@pytest.mark.story
 def test_a_parcel_of_too_much_is_refused(folder: Path) -> None:
     many = {"mine.py": b"", **{f"{number}.txt": b"" for number in range(MAX_FILES)}}
     with pytest.raises(ConfigurationError, match="more than 1000 files or 16 MB"):

@@ -23,6 +23,8 @@ from tui_evals.store.records import AnswerRecord, CallRecord
 from tui_evals.store.rows import body_of
 from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError
 
+pytestmark = pytest.mark.story
+
 chances = st.sampled_from([0.0, 0.1, 0.4])
 
 

@@ -31,6 +31,8 @@ from distributed import Scheduler, Worker
 from tests.runs.cluster.certificates import issued
 from tests.runs.cluster.processes import PATIENCE, alive, wait_for
 
+pytestmark = pytest.mark.story
+
 NO_PAGES = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 

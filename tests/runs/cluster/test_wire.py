@@ -228,6 +228,7 @@ orders = st.builds(
 )
 
 
+@pytest.mark.story
 @given(orders)
 def test_an_order_arrives_as_it_was_given(order):
     assert load_order(sent(dump_order(order))) == order
