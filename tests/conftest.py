@@ -36,6 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # How long an example takes is for the benchmarks to say, not for a test to fail by.
 settings.register_profile("untimed", deadline=None, max_examples=10)
+settings.register_profile("many", settings.get_profile("untimed"), max_examples=60)
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=250)
 settings.load_profile("untimed")
 

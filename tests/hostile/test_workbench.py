@@ -35,7 +35,7 @@ def keys_of(action: Action) -> list[str]:
 
 
 @pytest.mark.soak  # some hundred keys; the ways to run something are in test_workbench_stories.py
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [SIZES[0], pytest.param(SIZES[1], marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("where", PLACES)
 async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger, tmp_path):
     """Each key, and enter in whatever it opens, which takes every form as it stands."""

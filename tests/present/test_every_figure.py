@@ -395,7 +395,9 @@ def test_every_face_shows_what_the_rows_say_after_each_change(tmp_path, monkeypa
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize(
+    "seed", [*range(100, 106), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(106, 140))]
+)
 def test_every_face_shows_what_the_rows_say_in_long_courses(tmp_path, monkeypatch, capsys, seed):
     monkeypatch.chdir(tmp_path)
     course = Course(tmp_path, Shell(capsys), seed)

@@ -87,7 +87,9 @@ def test_the_rate_of_every_column_is_what_its_rows_say_at_every_moment(tmp_path,
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(300, 310))
+@pytest.mark.parametrize(
+    "seed", [*range(300, 303), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(303, 310))]
+)
 def test_the_rate_of_every_column_is_what_its_rows_say_in_long_courses(tmp_path, monkeypatch, capsys, seed):
     monkeypatch.chdir(tmp_path)
     course = Course(tmp_path, Shell(capsys), seed)
