@@ -252,19 +252,13 @@ def test_no_fault_of_the_infrastructure_becomes_a_row_or_a_second_bill(case, tmp
         play(Project(tmp_path, one_server), case)
 
 
-NIGHTLY = {(state, command) for state in STATES for command in ("run", "resume")} - {
-    ("refused: key", "run"),
-    ("away: inside a stream", "run"),
-    ("limited for long", "run"),
-    ("refused: model", "resume"),
-    ("away for a while", "resume"),
-}
-"""Rounds of half a minute each; OFTEN has cases of every state."""
+EACH_CHANGE = {(state, COMMANDS[number % len(COMMANDS)]) for number, state in enumerate(STATES)}
+"""Rounds of half a minute each: each state once, each command twice or more. OFTEN has cases of every state too."""
 
 
 def rounds():
     for state, command in itertools.product(STATES, COMMANDS):
-        marks = [pytest.mark.nightly] if (state, command) in NIGHTLY else []
+        marks = [] if (state, command) in EACH_CHANGE else [pytest.mark.nightly]
         yield pytest.param(state, command, marks=marks, id=f"{command}-{state}")
 
 
