@@ -1,4 +1,4 @@
-"""The command of every Python we start: the folder it stands in, a project of a stranger perhaps, is never a place to
+"""The command of every Python we start: the folder it is in, a project of a stranger perhaps, is never a place to
 import from, so that no `click.py` of a project takes the place of the one that is installed."""
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ VERSION = 1
 Which: TypeAlias = Literal["last", "all"]
 """Which messages are the answer: the last one of the assistant that has text, or all of them together."""
 Think: TypeAlias = Literal["auto", "on", "off"]
-"""Whether reasoning is taken out of a text: where it begins with `<think>`, also where only `</think>` stands in it, or
+"""Whether reasoning is taken out of a text: where it begins with `<think>`, also where only `</think>` is in it, or
 never."""
 _NOTHING: Mapping[str, Any] = {}
 

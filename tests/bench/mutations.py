@@ -43,12 +43,11 @@ class Mutant:
     path: Path
     line: int
     kind: str
+    before: str
     source: str
 
     def diff(self) -> str:
-        lines = difflib.unified_diff(
-            (ROOT / self.path).read_text().splitlines(), self.source.splitlines(), lineterm="", n=2
-        )
+        lines = difflib.unified_diff(self.before.splitlines(), self.source.splitlines(), lineterm="", n=2)
         return "\n".join(list(lines)[2:])
 
 
@@ -115,8 +114,9 @@ def mutants(rounds: int, rooms: list[str]) -> list[Mutant]:
     ]
     drawn = random.sample(places, min(rounds, len(places)))
     return [
-        Mutant(path.relative_to(ROOT), node.lineno, kind, _replaced(path.read_text(), node, text))
+        Mutant(path.relative_to(ROOT), node.lineno, kind, source, _replaced(source, node, text))
         for path, (kind, node, text) in drawn
+        for source in [path.read_text()]
     ]
 
 
@@ -158,7 +158,7 @@ def outcome(mutant: Mutant, checkout: Path, seconds: float) -> tuple[str, str]:
         tests.communicate()
         return "unfinished", f"{seconds:g} s are not enough for {len(files)} test files"
     finally:
-        shutil.copy2(ROOT / mutant.path, target)
+        target.write_text(mutant.before)
     failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR", "E   "))]
     last = (failed or said.strip().splitlines() or ["no output"])[-1]
     return ("survived" if tests.returncode == 0 else "noticed"), last[:160]

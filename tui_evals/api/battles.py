@@ -32,7 +32,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import NotApproved
 
-from .given import TargetLike, configurations
+from .arguments import TargetLike, configurations
 from .watching import wait_for
 
 

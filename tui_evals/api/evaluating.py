@@ -24,7 +24,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.targets.sweep import Sweep, swept
 
-from .given import (
+from .arguments import (
     DatasetLike,
     EvaluatorsLike,
     TargetLike,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tui_evals.store.answer_facts import FACTS
 from tui_evals.store.records import RunRow, ScoreRecord, answer_steps, transcript_of
-from tui_evals.store.rows import Told
+from tui_evals.store.rows import AnswerDetail
 from tui_evals.text.safe import safe_line
 from tui_evals.transcript import Transcript
 
@@ -92,7 +92,7 @@ def frame_of(rows: list[dict[str, Any]], library: Literal["pandas", "polars"]) -
     return importlib.import_module("pandas").DataFrame(rows)
 
 
-def answer_of(run: RunRow, told: Told, item: Mapping[str, Any]) -> Answer:
+def answer_of(run: RunRow, told: AnswerDetail, item: Mapping[str, Any]) -> Answer:
     """An answer of a run as an object; `item` is its item in the dataset of the run."""
     row, record = told.row, told.answer
     turns = item.get("turns")

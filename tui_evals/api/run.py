@@ -32,8 +32,7 @@ from tui_evals.targets.permissions import NotApproved
 from tui_evals.text.model_output import ENDINGS
 from tui_evals.text.safe import safe_line
 
-from .battles import Battle, fight_battle
-from .given import (
+from .arguments import (
     Configured,
     DatasetLike,
     EvaluatorsLike,
@@ -44,6 +43,7 @@ from .given import (
     evaluators_and_code,
     target_list,
 )
+from .battles import Battle, fight_battle
 from .results import Answer, answer_of, frame_of
 from .watching import wait_for
 

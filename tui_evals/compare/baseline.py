@@ -55,7 +55,7 @@ class AgainstBaseline:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What stays as it is while a run goes on."""
+    """What stays as it is while a run is running."""
 
     cells: _Cells
     """What became of the answers of the baseline, by item."""

@@ -348,7 +348,7 @@ def battle_sentence(tally: Tally, left: str = "A", right: str = "B") -> str:
 
 
 def lean_sentence(lean: PositionLean) -> str:
-    """Whether it matters to the judge which answer stands first."""
+    """Whether it matters to the judge which answer is first."""
     low, high = percent(lean.interval.low), percent(lean.interval.high)
     share = f"{percent(lean.share)} of the verdicts (95 % interval {low} to {high})"
     if not lean.real:

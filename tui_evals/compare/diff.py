@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
-MAX_DEPTH = 24  # levels that get lines of their own; what is deeper stands on one line
+MAX_DEPTH = 24  # levels that get lines of their own; what is deeper is on one line
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True).encode
@@ -216,7 +216,7 @@ class DiffSide:
 
     @property
     def text(self) -> str:
-        """The line as it stands in its text, with its line break."""
+        """The line as it is in its text, with its line break."""
         return "".join(span.text for span in self.spans)
 
 

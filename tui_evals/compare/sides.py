@@ -90,7 +90,7 @@ def repeat_verdicts(outcomes: Iterable[TurnOutcome]) -> list[Verdict]:
 
 
 def _same_everywhere(key: ItemKey, runs: int, repeated: Collection[str | None]) -> Group:
-    """An item that stands at the same place in the same list of items everywhere, as of runs of one dataset."""
+    """An item that is at the same place in the same list of items everywhere, as of runs of one dataset."""
     return Group((key,) * runs, "testId" if key.test_id and key.test_id not in repeated else "content")
 
 
@@ -421,7 +421,7 @@ class RunAnswers:
         return [measure for measure in self._scored.get(key, ()) if measure]
 
     def bring(self, key: str, measure: str) -> None:
-        """Bring the scores of an evaluator to a scale that others share, without those that stand on none."""
+        """Bring the scores of an evaluator to a scale that others share, without those that are on none."""
         scores, by_measure = self.scores[key], self._scored[key]
         for own, scored in list(by_measure.items()):
             if own is None:

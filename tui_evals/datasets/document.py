@@ -67,7 +67,7 @@ class Document:
 
     @property
     def written(self) -> Collection[str | int]:
-        """The top-level keys of the JSON object as they stand in the file."""
+        """The top-level keys of the JSON object as they are in the file."""
         return self._layout.by_key(self._layout.root).keys()
 
     def line(self, path: Path) -> int | None:
@@ -130,7 +130,7 @@ def _read_parquet(file: File, raw: bytes) -> list[dict[str, Any]]:
 def _with_the_rest(file: File, text: str, items: list[dict[str, Any]]) -> dict[str, Any]:
     """The rows of a file as a document, with what its companion holds of the dataset they were made of.
 
-    A row that was edited since is as it stands; every other is the item it was made of.
+    A row that was edited since is taken as it is; every other is the item it was made of.
     """
     beside = read_companion(file, text)
     if beside is None:
@@ -289,7 +289,7 @@ def _prompt_items(prompts: Sequence[Any], references: Sequence[Any]) -> list[dic
 
 
 def written_path(path: Path, shape: Shape) -> Path:
-    """Where a value of the document stands in the file as it was written."""
+    """Where a value of the document is in the file as it was written."""
     if shape == "document" or path[:1] != ("items",):
         return path
     if shape == "array":

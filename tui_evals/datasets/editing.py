@@ -221,7 +221,7 @@ class Editing:
         return self._write(self.document, overwrite, even_read_only)
 
     def save_as(self, file: File) -> Saved:
-        """Write the data to a new file and go on editing that one."""
+        """Write the data to a new file and continue editing that one."""
         if os.path.lexists(file):
             raise CannotSave(f"{file} is already there; choose another name")
         dialect = dialect_of_name(file)

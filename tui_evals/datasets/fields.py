@@ -39,7 +39,7 @@ class Unreadable(ValueError):
 
 
 def place_of(where: Path, name: str) -> Path:
-    """Where a field stands in the data; those of the metadata are shown among the dataset's own."""
+    """Where a field is in the data; those of the metadata are shown among the dataset's own."""
     if not where and name.startswith("metadata."):
         return ("metadata", name.removeprefix("metadata."))
     return (*where, name)

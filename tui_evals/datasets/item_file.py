@@ -133,7 +133,7 @@ def _fault(problem: Problem, items: Sequence[ItemText], places: Mapping[int, Pla
 
 
 def with_faults(text: str, faults: Sequence[Fault]) -> tuple[str, int]:
-    """The file with what is wrong at its top, in place of what was said there before, and the line to go on at."""
+    """The file with what is wrong at its top, in place of what was said there before, and the line to continue at."""
     body = without_faults(text)
     above = faults[:_MOST]
     moved = [replace(fault, line=fault.line + len(above)) for fault in above]

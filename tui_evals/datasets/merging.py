@@ -175,7 +175,7 @@ def _on_side(units: Iterable[_Unit], side: Literal["mine", "theirs"]) -> list[_U
 
 
 def paired(old: Sequence[Any], new: Sequence[Any]) -> dict[int, int]:
-    """Which of the new items is which of the old: by its testId, by all it holds, or by where it stands."""
+    """Which of the new items is which of the old: by its testId, by all it holds, or by where it is."""
     pairs = _paired_by_key(old, new)
     return {**pairs, **_paired_by_place(old, new, pairs)}
 

@@ -341,7 +341,7 @@ for _model in (Item, Turn):
 
 
 TURN_ONLY_FIELDS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
-"""Fields that, in a conversation, stand on its turns and not on the item."""
+"""Fields that, in a conversation, are on its turns and not on the item."""
 
 
 class Metadata(_StrictModel):

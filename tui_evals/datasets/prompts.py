@@ -288,7 +288,7 @@ def _front_matter_problems(prompt: Prompty, text: str) -> list[Problem]:
 
 
 def _front_matter_text(text: str) -> str:
-    """The front matter alone, on the lines where it stands in the file."""
+    """The front matter alone, on the lines where it is in the file."""
     lines = text.removeprefix("\ufeff").split("\n")
     end = next(number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
     return "\n".join(["", *lines[1:end], ""])

@@ -80,7 +80,7 @@ def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = (
 
 @dataclass(frozen=True, slots=True)
 class _ItemCheck:
-    """What is wrong with one item, whatever stands around it; paths begin at the item."""
+    """What is wrong with one item, whatever is around it; paths begin at the item."""
 
     item: Item | None
     fields: tuple[Problem, ...]
@@ -225,7 +225,7 @@ def _parsed_item(item: Any) -> tuple[Item | None, tuple[Problem, ...]]:
 
 
 def _placed(checks: Sequence[_ItemCheck], name: str) -> list[Problem]:
-    """The problems of one kind of all items, where they stand in the document."""
+    """The problems of one kind of all items, where they are in the document."""
     found = list(map(attrgetter(name), checks))
     if not any(found):  # without a step of Python for each of thousands
         return []

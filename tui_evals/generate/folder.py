@@ -174,7 +174,7 @@ class TestRule(NamedTuple):
 def match_rules(tests: Sequence[TestRule], rules: Sequence[Rule]) -> list[Rule | None]:
     """The rule of each test, as the rules are now; None where there is none.
 
-    A test follows the text of its rule. One whose text is gone belongs to the rule that stands in its place now, which
+    A test follows the text of its rule. One whose text is gone belongs to the rule that is in its place now, which
     was edited, unless that is a rule other tests follow: then its own was deleted.
     """
     by_text = {(rule.text, rule.inverse): rule for rule in rules}

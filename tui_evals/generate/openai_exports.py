@@ -242,7 +242,7 @@ def _ok_err_judge(messages: Messages) -> dict[str, Any]:
     """A judge that ends with OK or ERR; only its prompt is a template, so a system message with names moves there."""
     system_texts = [one["content"] for one in messages if one["role"] == "system" and "{{" not in one["content"]]
     user_texts = [one["content"] for one in messages if one["role"] != "system" or "{{" in one["content"]]
-    # ERR stands first because the first choice that is part of a reply is taken, and "looks" holds an OK.
+    # ERR is first because the first choice that is part of a reply is taken, and "looks" holds an OK.
     choices = [{"choice": "ERR", "score": 0}, {"choice": "OK", "score": 1}]
     system = {"systemPrompt": "\n\n".join(system_texts)} if system_texts and user_texts else {}
     return {
@@ -337,7 +337,7 @@ def evals_run(
 
 
 def _item_values(subject: Subject, row: ExportRow, facts: PromptFacts) -> dict[str, str]:
-    """One row of the data: every value as the text that stands in the prompt."""
+    """One row of the data: every value as the text that is in the prompt."""
     keys = _item_keys(subject)
     metric_values = {**metric_constants(subject, facts), "input": row.test.testinput, "groundtruth": row.expected}
     values = {name: str(value) for name, value in row.values.items()}

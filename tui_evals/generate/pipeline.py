@@ -331,7 +331,7 @@ class Pipeline:
                 self._work.folder.write_result(step.file, text, step.sources, self._author(step), self._work.texts)
         except Halted:
             self._failed.add(step.name)
-        except Unavailable:  # steps that ask other models go on
+        except Unavailable:  # steps that ask other models continue
             self._failed.add(step.name)
             self._left.add(step.name)
         except (Stopped, StoreError) as problem:

@@ -88,7 +88,7 @@ class CsvRow:
 
 
 def join_torn_cells(row: CsvRow, header: Sequence[str]) -> CsvRow:
-    """A row with too many cells, where exactly those too many go on after a comma and a space, as a sentence does."""
+    """A row with too many cells, where each that is too many begins after a comma and a space, as in a sentence."""
     cells: list[str] = []
     torn = quoted = False
     for space, cell in _CELL.findall(f"{row.raw},"):
@@ -160,7 +160,7 @@ class ParsedTests:
 
 
 def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> ParsedTests:
-    """The tests of a reply, whatever stands around them: one for each row with all open inputs and a rule we know.
+    """The tests of a reply, whatever is around them: one for each row with all open inputs and a rule we know.
 
     Lines before the header are chatter; a row with more or fewer cells than the header, as a line of chatter is, is
     dropped and counted, unless nothing but a comma outside quotation marks can have torn it. Where a stray quotation
@@ -198,7 +198,7 @@ class _Columns:
 def _find_columns(header: Sequence[str], inputs: Sequence[str]) -> _Columns | None:
     """The columns of a header; None where one is missing.
 
-    An input may be called like a fixed column, which then stands before it.
+    An input may be called like a fixed column, which then comes before it.
     """
     names = [normal_name(name) for name in header]
     places: dict[str, int] = {}

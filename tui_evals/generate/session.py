@@ -211,7 +211,7 @@ _NOT_SEARCHED = frozenset(("node_modules", "venv", "__pycache__"))
 
 
 def remembered_targets(root: Path, settings: Settings) -> list[TargetConfig]:
-    """The targets that the generations of a project would ask when they go on."""
+    """The targets that the generations of a project would ask when they continue."""
     configs = []
     for place, folders, files in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in _NOT_SEARCHED]
@@ -219,7 +219,7 @@ def remembered_targets(root: Path, settings: Settings) -> list[TargetConfig]:
             continue
         where = str((Path(place) / RECORD).relative_to(root))
         for word in _remembered_words(Path(place)):
-            with suppress(ConfigurationError):  # said where the generation goes on
+            with suppress(ConfigurationError):  # said where the generation continues
                 configs.append(find_target(str(our_spelling(word, settings)), settings, where))
     return configs
 
@@ -227,7 +227,7 @@ def remembered_targets(root: Path, settings: Settings) -> list[TargetConfig]:
 def _remembered_words(folder: Path) -> list[str]:
     try:
         targets = GenerationFolder(folder).record.get("targets")
-    except UnreadableFile:  # said where the generation goes on
+    except UnreadableFile:  # said where the generation continues
         return []
     roles = targets.values() if isinstance(targets, dict) else ()
     words = [word for role in roles for word in (role if isinstance(role, list) else [role])]

@@ -387,7 +387,7 @@ class Generation:
         return {PROMPT: self.subject.body}
 
     def text(self, name: str) -> str:
-        """What stands in a file of the folder."""
+        """What is in a file of the folder."""
         return (self.folder.read(name) or "").strip()
 
     @property
@@ -400,13 +400,13 @@ class Generation:
 
     @property
     def tests(self) -> list[Test]:
-        """The tests as they stand, baseline tests included, under the numbers of the rules as they stand."""
+        """The tests as they are, baseline tests included, under the numbers of the rules as they are."""
         tests = parse_rows(Test, self._place("tests.json"), self.folder.read("tests.json") or "[]")
         return renumber_tests(tests, all_rules(*self._lines(), self.options.max_rules))
 
     @property
     def truths(self) -> dict[str, Truth]:
-        """The ground truth as it stands, by test."""
+        """The ground truth as it is, by test."""
         text = self.folder.read("test_groundtruth.json") or "[]"
         return {truth.testuid: truth for truth in parse_rows(Truth, self._place("test_groundtruth.json"), text)}
 

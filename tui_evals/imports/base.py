@@ -223,7 +223,7 @@ class ImportResult:
     overview: Sequence[dict[str, Any]] = ()
     """The totals, where there was nothing else."""
     next: str = ""
-    """The command line that goes on from here."""
+    """The command line that continues from here."""
     targets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Sections for the project's configuration, by the names of the targets: settings that no command line holds."""
     targets_written: tuple[str, ...] = ()
@@ -234,7 +234,7 @@ class ImportResult:
     repeatable: int = 0
     """How many verdicts the source records, and how many of them have an evaluator here that can give them again."""
     next_with_targets: str = ""
-    """The command line that goes on from here, once those sections have been written."""
+    """The command line that continues from here, once those sections have been written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

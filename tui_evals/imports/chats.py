@@ -56,7 +56,7 @@ class ChatWithTools:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A conversation as it stands in a file: messages with their places, and the request around them with its own."""
+    """A conversation as it is in a file: messages with their places, and the request around them with its own."""
 
     path: Path
     messages: list[tuple[Path, Any]]

@@ -1,6 +1,6 @@
 """A dataset file of Inspect (.jsonl, .json or .csv with its columns input and target) imported as a dataset.
 
-The fields are read as `json_dataset` and `csv_dataset` read them without a FieldSpec. How a task scores stands in its
+The fields are read as `json_dataset` and `csv_dataset` read them without a FieldSpec. How a task scores is in its
 Python and not in the file, so the evaluators are only a beginning: `choice` where there are choices, else `includes`.
 """
 
@@ -241,7 +241,7 @@ def _without_files(asked: Any, folder: Path, beside: Path, losses: Losses) -> tu
 
 
 def _judged(items: Sequence[Data]) -> Data:
-    """The evaluators of all items; those of an item stand in it where only some have choices."""
+    """The evaluators of all items; those of an item are in it where only some have choices."""
     offering = [item for item in items if "choices" in item["extensions"]["inspect"]]
     if len(offering) == len(items):
         return {"choice": {}}

@@ -129,7 +129,7 @@ def keep_targets(result: ImportResult, root: Path) -> ImportResult:
 
 
 def _written_targets(root: Path) -> Mapping[str, Any]:
-    """The sections of targets as they stand in the project's configuration, which is a valid one."""
+    """The sections of targets as they are in the project's configuration, which is a valid one."""
     load_settings(root)
     file = root / FILE
     targets: Mapping[str, Any] = tomllib.loads(text_of(file)).get("targets", {}) if file.exists() else {}

@@ -197,7 +197,7 @@ def _sampled(sample: _Sample, data: Mapping[str, Any], target: str, *, ours: boo
 
 
 def _continues(last: _Answer, prompt: Sequence[Any]) -> bool:
-    """Whether a prompt goes on from the answer before it, as the next turn of a conversation does."""
+    """Whether a prompt continues from the answer before it, as the next turn of a conversation does."""
     before = last.record.request.get("messages") or []
     return (
         len(prompt) > len(before) + 1

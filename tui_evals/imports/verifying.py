@@ -204,7 +204,7 @@ def _plan(recording: Recording, document: Mapping[str, Any], project: Project, j
 
 
 def _places(recorded_document: Mapping[str, Any], document: Mapping[str, Any]) -> dict[int, int]:
-    """Where each recorded item stands in another document: among those that ask the same, in their order."""
+    """Where each recorded item is in another document: among those that ask the same, in their order."""
     known: dict[frozenset[str], list[int]] = {}
     for number, item in enumerate(document["items"]):
         known.setdefault(_asks(document, item), []).append(number)

@@ -1,6 +1,6 @@
 """Text that fits: cut or filled to a width, broken into lines, laid out in columns, by the cells its signs take.
 
-Every list has its columns by one rule. A column is as wide as what stands in it; where the room is too small, the less
+Every list has its columns by one rule. A column is as wide as what is in it; where the room is too small, the less
 important ones are left out, and those that may be cut give way; what nothing stands in has no column. Of names, what
 nearly all of them begin with is left out, and one that is too long keeps its end, by which it is told from the others.
 """
@@ -225,7 +225,7 @@ def fit_columns(columns: Iterable[Column], width: int) -> list[Column]:
 
 _LONGEST_NAME = 40
 _WORTH_LEAVING_OUT = 8
-"""Cells from which it pays to leave out what names begin with: an ellipsis stands there, and the eye has to add it."""
+"""Cells from which it pays to leave out what names begin with: an ellipsis is there, and the eye has to add it."""
 _STRAY = 50
 """One name in so many may begin otherwise at either end of the alphabet."""
 

@@ -12,7 +12,7 @@ from tui_evals.present.columns import fit, table, wrap
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
-from tui_evals.store.rows import Told, expected_item
+from tui_evals.store.rows import AnswerDetail, expected_item
 from tui_evals.text.measures import counted, duration, money, plain_number
 from tui_evals.text.safe import safe_line
 
@@ -162,7 +162,7 @@ def explained(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[in
     }
 
 
-def _example(run: RunRow, told: Told, asked: Mapping[str, Any], cluster: Cluster | None = None) -> Example:
+def _example(run: RunRow, told: AnswerDetail, asked: Mapping[str, Any], cluster: Cluster | None = None) -> Example:
     row, record = told.row, told.answer
     item = asked if told.rejudged is None else expected_item(told.rejudged, asked, row.turn)
     turns = item.get("turns")

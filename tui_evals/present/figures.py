@@ -127,7 +127,7 @@ def measure_phrases(means: Iterable[EvaluatorMean]) -> tuple[str, ...]:
 
 
 def run_measures(reader: Reader, run: RunRow, totals: Totals) -> tuple[str, ...]:
-    """What stands in the place of a pass rate where nothing in a run can fail; empty where there is a rate."""
+    """What is in the place of a pass rate where nothing in a run can fail; empty where there is a rate."""
     return measure_phrases(reader.evaluator_means(run.id)) if rateless(totals) else ()
 
 

@@ -1,4 +1,4 @@
-"""A run as a grid in words: what stands above its columns, in its cells, and the column that a word names."""
+"""A run as a grid in words: what is above its columns, in its cells, and the column that a word names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TROUBLE = ("error", "partial", "running", "pending", "answered")
 
 @dataclass(frozen=True, slots=True)
 class GridColumn:
-    """A prompt and target of a run with what stands above its cells."""
+    """A prompt and target of a run with what is above its cells."""
 
     place: Column
     name: str

@@ -85,7 +85,7 @@ class RunFacts:
     name: str
     look: Look
     reason: str
-    """Why it stopped, in the sentence the user saw; empty while it goes on or is finished."""
+    """Why it stopped, in the sentence the user saw; empty while it continues or is finished."""
     counts: str
     """What became of its answers."""
     cost: Cost
@@ -94,7 +94,7 @@ class RunFacts:
     judging: str
     """How it stands while its answers are judged again; empty otherwise."""
     next_step: str
-    """The command that goes on with it; empty where nothing is left to do."""
+    """The command that continues with it; empty where nothing is left to do."""
     verdict: str = ""
     """Whether it met its gates and why not; empty where none were set."""
     rejudged: str = ""
@@ -145,7 +145,7 @@ def judging_sentence(run: RunRow) -> str:
 
 
 def stop_reason(run: RunRow) -> str:
-    """Why a run stopped, in the sentence the user saw; empty while it goes on or is finished."""
+    """Why a run stopped, in the sentence the user saw; empty while it continues or is finished."""
     judging = "" if run.status in LIVE_STATUSES else judging_sentence(run)
     return f"{run.message.rstrip('.')}; {judging}" if run.message and judging else run.message or judging
 
@@ -162,7 +162,7 @@ def run_duration(run: RunRow) -> str:
 
 
 def next_step(run: RunRow) -> str:
-    """What goes on with a run that did not come to its end."""
+    """What continues with a run that did not come to its end."""
     if run.status not in ("planned", "interrupted") or GENERATION in run.config:
         return ""
     return next_command(run)
@@ -184,7 +184,7 @@ def open_phrases(run: RunRow, totals: Totals) -> tuple[str, ...]:
 
 
 def progress(run: RunRow, totals: Totals | None) -> str:
-    """How far a run is that goes on: the share of its answers that are final, or are judged again; else empty."""
+    """How far a run is that continues: the share of its answers that are final, or are judged again; else empty."""
     if run.status not in LIVE_STATUSES or totals is None:
         return ""
     done, total = (run.staged, run.staged_total) if run.staged_pass else (final_count(totals), totals.total)
@@ -302,7 +302,7 @@ def destination_lines(destinations: object) -> list[str]:
 
 
 def change_lines(run: RunRow) -> list[str]:
-    """What of the questions to each target and judge was not sent as it stands."""
+    """What of the questions to each target and judge was not sent as it is."""
     kept = run.config.get(CHANGES)
     named = kept.items() if isinstance(kept, dict) else ()
     return [safe_line(f"{name}: {change}") for name, changes in named for change in changes]
@@ -354,7 +354,7 @@ class Pace:
         self._samples: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, count: int, going: bool = True) -> None:
-        """Remember how many were final by now; what came before a time in which it did not go on counts no more."""
+        """Remember how many were final by now; what came before a time in which it did not continue counts no more."""
         samples = self._samples
         if not going:
             samples.clear()

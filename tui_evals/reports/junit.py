@@ -355,7 +355,7 @@ def _escaped_property(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the items of a run stand in the dataset file as it is now; None for those without a line."""
+    """Where the items of a run are in the dataset file as it is now; None for those without a line."""
 
     document: Document
     now: Sequence[int | None]

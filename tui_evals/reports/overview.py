@@ -49,7 +49,7 @@ class MetricMean:
 
     @property
     def counted(self) -> int:
-        """How many scores, or verdicts where there are no scores, stand behind the figure."""
+        """How many scores, or verdicts where there are no scores, come behind the figure."""
         return self.scored or self.passed + self.failed
 
 
@@ -240,7 +240,7 @@ def naming_columns(overview: Overview) -> list[str]:
 
 
 def table(overview: Overview, *, counts: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows, without columns that hold nothing; `counts` adds what stands behind each metric."""
+    """Headings and rows, without columns that hold nothing; `counts` adds what comes behind each metric."""
     names = naming_columns(overview)
     counted = [_count_cells(row) for row in overview.rows]
     columns = [

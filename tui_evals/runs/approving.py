@@ -238,7 +238,7 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
 
 
 def _names_of(entry: EffectiveEvaluator) -> Iterator[str]:
-    """The evaluator, and those that stand in it."""
+    """The evaluator, and those that are in it."""
     yield entry.evaluator
     for held in (entry.settings.get("evaluators"), entry.settings.get("evaluator")):
         for key, options in held.items() if isinstance(held, Mapping) else ():

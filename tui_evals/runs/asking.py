@@ -85,7 +85,7 @@ class ConversationKeys:
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """What a cache key is made of, in words a person can compare.
 
-    A session is no part of it: its name is another each time, and what was said in it stands in the messages.
+    A session is no part of it: its name is another each time, and what was said in it is in the messages.
     """
     form = request.response_format
     return {
@@ -121,7 +121,7 @@ class PricedTarget:
     largest_answer: int = 0
     """The tokens of the largest answer it has given in the run."""
     changes: set[str] = field(default_factory=set)
-    """What of its questions is known not to be sent as it stands."""
+    """What of its questions is known not to be sent as it is."""
 
     @property
     def availability(self) -> Availability:
@@ -402,7 +402,7 @@ class StoreLedger:
         self._writer.waiting(self._run, wait, None)
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Note what is not sent as it stands."""
+        """Note what is not sent as it is."""
         self._writer.changed(self._run, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:

@@ -131,7 +131,7 @@ class Engine:
         """When the wait ends that is shown."""
 
     async def execute(self, *, again: bool = False) -> ExecutionEnd:
-        """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
+        """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can continue."""
         cells = self.answered_cells if again else self.cells
         since, begun_at = time.monotonic(), max(time.time(), self._run.started or 0.0)
         begun = {} if again else {"started": self._run.started or begun_at}
@@ -428,7 +428,7 @@ class Engine:
         self._writer.call(record, self._run.id)
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
-        """Show a wait that is long, and of several that go on at once the one that ends last."""
+        """Show a wait that is long, and of several that continue at once the one that ends last."""
         if wait.until - time.time() < _LONG_WAIT:
             return
         is_last = wait.until > self._wait_shown
@@ -437,7 +437,7 @@ class Engine:
         self._writer.waiting(self._run.id, wait if is_last else None, answer)
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Note what is not sent as it stands."""
+        """Note what is not sent as it is."""
         self._writer.changed(self._run.id, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:

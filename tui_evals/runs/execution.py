@@ -221,7 +221,7 @@ def _outcome_of_lost_store(run: RunRow, path: Path, message: str) -> RunOutcome:
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
-    """Keep in the store why a run could not begin or go on."""
+    """Keep in the store why a run could not begin or continue."""
     if run.status != "finished":
         writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
 
@@ -243,7 +243,7 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: ExecutionEnd, gates: Gate
 
 
 def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, again: bool = False) -> Engine:
-    """The engine of a run, its targets and judges opened; to judge `again` it begins a pass or goes on with one.
+    """The engine of a run, its targets and judges opened; to judge `again` it begins a pass or continues with one.
 
     On a cluster the targets are opened by the workers, and here only once something asks them; so is a judge that no
     evaluator needs.

@@ -30,11 +30,11 @@ class SearchedItem:
 
 
 Fits = Callable[[SearchedItem, int], bool]
-"""Whether an item fits, which stands at a position from 0."""
+"""Whether an item fits, which is at a position from 0."""
 
 
 def searched_item(item: object) -> SearchedItem:
-    """What a filter looks at of an item as it stands in the file; what is no text there is passed over."""
+    """What a filter looks at of an item as it is in the file; what is no text there is passed over."""
     if not isinstance(item, dict):
         return SearchedItem("", "", (), "")
     turns = item.get("turns")
@@ -125,7 +125,7 @@ def _matching(pattern: str) -> Callable[[str], bool]:
 
 
 def _holding(pattern: str) -> Callable[[str], bool]:
-    """Whether the pattern stands somewhere in a text."""
+    """Whether the pattern is somewhere in a text."""
     pieces = pattern.split("*")
     return (lambda text: pattern in text) if len(pieces) == 1 else lambda text: _end_of(pieces, text, 0) >= 0
 

@@ -73,7 +73,7 @@ def place_of_store(root: Path) -> Path:
 
 
 def demand_unused(path: Path) -> None:
-    """StoreError where no store is to be made, because a run that goes on writes into the one that stood there."""
+    """StoreError where no store is to be made, because a run that is running writes into the one that stood there."""
     for key in executed_runs(path):
         if alive(run_lock(path, key)):
             raise StoreError(

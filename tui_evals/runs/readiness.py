@@ -288,7 +288,7 @@ def _each(step: Callable[[str], str | None], values: Sequence[str]) -> Mapping[s
 
 
 def _close(targets: Sequence[Target]) -> None:
-    """Close targets that were not asked, on a loop of their own, for there may be one here that goes on."""
+    """Close targets that were not asked, on a loop of their own, because another loop may be running here."""
 
     async def close_all() -> None:
         await asyncio.gather(*(target.close() for target in targets))
@@ -354,7 +354,7 @@ class Probed:
     url: str | None
     probes: tuple[Probe, ...]
     changes: tuple[str, ...]
-    """What of the questions was not sent as it stands."""
+    """What of the questions was not sent as it is."""
 
 
 async def probe(config: TargetConfig, target: Target) -> Probed:
@@ -380,7 +380,7 @@ async def _ask(config: TargetConfig, target: Target, request: Request) -> Reply:
 async def _try(
     name: str, target: Target, config: TargetConfig, text: str, judge: Callable[[Reply], tuple[bool, str]], **more: Any
 ) -> tuple[Probe, tuple[str, ...]]:
-    """One question, whether its reply is as it should be, and what of it was not sent as it stands."""
+    """One question, whether its reply is as it should be, and what of it was not sent as it is."""
     params = judging_params(config, _REPLY_TOKENS)
     request = Request(messages=({"role": "user", "content": text},), params=params, **more)
     try:

@@ -316,7 +316,7 @@ def prepare_rejudging(
     dataset: Document | None = None,
     place: int | None = None,
 ) -> Rejudging:
-    """Find what judges answers to one item: the run's own, or a dataset in which the item now stands at a `place`.
+    """Find what judges answers to one item: the run's own, or a dataset in which the item now is at a `place`.
 
     CannotPlan or DatasetError says why they cannot be judged.
     """
@@ -504,7 +504,7 @@ class _Ledger:
         """Not shown."""
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Note what is not sent as it stands."""
+        """Note what is not sent as it is."""
         self._writer.changed(self._run.id, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:

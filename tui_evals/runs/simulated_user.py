@@ -58,7 +58,7 @@ class Said:
 
 
 async def converse(user: SimulatedUser, ask: Ask, answer: Answer, request: Request) -> AnswerRecord:
-    """The conversation as one answer; `request` holds what stands before it."""
+    """The conversation as one answer; `request` holds what comes before it."""
     said_so_far: list[Mapping[str, Any]] = []
     records: list[AnswerRecord] = []
     steps: list[dict[str, Any]] = []
@@ -136,7 +136,7 @@ def _failed(
     message: str,
     traceback: str | None = None,
 ) -> AnswerRecord:
-    """A conversation that could not go on, with what was said and paid until then."""
+    """A conversation that could not continue, with what was said and paid until then."""
     failure: dict[str, Any] = {"text": None, "code": code, "message": message, "traceback": traceback}
     if not records:
         return AnswerRecord(request={}, attempts=0, **failure)

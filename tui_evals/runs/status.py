@@ -23,7 +23,7 @@ FILES = "files"
 DESTINATIONS = "destinations"
 """The key in the config of a run for where its targets and judges send questions and keys, by name."""
 UNJUDGED_TOO = "unjudged too"
-"""The key in the config of a run that goes on where evaluators cannot judge."""
+"""The key in the config of a run that is running where evaluators cannot judge."""
 RUBRIC = "rubric"
 """The key in the config of a run or pass for what the levels of ratings mean whose options do not say it."""
 RECORDED = "recorded"
@@ -92,7 +92,7 @@ def first_exit_code(codes: Iterable[int]) -> int:
 
 
 def exit_code_of(code: StopCode) -> int:
-    """The exit code of a command that stopped before its end and can go on, as all but what is lost can."""
+    """The exit code of a command that stopped before its end and can continue, as all but what is lost can."""
     return {"configuration": 3, "misnamed": 3, "asked": 130, "lost": 1}.get(code, 4)
 
 

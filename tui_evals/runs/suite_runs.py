@@ -160,7 +160,7 @@ def refuse_twice(reader: Reader, suite: str, name: str) -> None:
 
 
 def stored_name(name: str) -> str:
-    """How the name of a run stands in the store, where each is one line."""
+    """How the name of a run is in the store, where each is one line."""
     return safe_line(name)
 
 

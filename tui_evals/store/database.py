@@ -37,7 +37,7 @@ def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: 
 
     One that writes is refused where the schema could change what is written. No query in a store that is not the user's
     own takes long. One to a store that may be `damaged` reads what is there where others refuse. What a `durable` one
-    commits is on the disk before it goes on, and so survives a power cut.
+    commits is on the disk before it continues, and so survives a power cut.
     """
     connection = _connected(path, write=write, damaged=damaged, durable=durable)
     try:

@@ -47,7 +47,7 @@ class StoreTrouble(StoreError):
 
 
 def file_identity(path: Path | str) -> tuple[int, int] | None:
-    """Which file stands at a path, whatever it is called by now; None where there is none."""
+    """Which file is at a path, whatever it is called by now; None where there is none."""
     try:
         status = os.stat(path)
     except OSError:

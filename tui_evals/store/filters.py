@@ -377,7 +377,7 @@ VERDICT_WORDS: Mapping[str, Literal["pass", "fail"]] = {"good": "pass", "bad": "
 
 @dataclass(frozen=True, slots=True)
 class FilterKey:
-    """What stands before a colon: an example with a value, what it finds, and its condition."""
+    """What comes before a colon: an example with a value, what it finds, and its condition."""
 
     example: str
     about: str

@@ -124,7 +124,7 @@ def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
         "JOIN runs r ON r.id = e.run LEFT JOIN bodies b ON b.id = e.body "
         "WHERE e.answer = ? AND ifnull(e.judging ->> '$.pass', 0) <= r.scoring_pass ORDER BY e.id"
     )
-    # One that a later pass took over stands there once for each.
+    # One that a later pass took over is there once for each.
     attempts = {
         time: EarlierAttempt(
             time,
@@ -195,7 +195,7 @@ def score_keys(ask: Ask, run: RunRow, condition: str = "TRUE", values: Sequence[
 
 
 def _by_pass(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[ScoreRecord, ...]]:
-    """Scores by the number of their pass, which stands before each."""
+    """Scores by the number of their pass, which comes before each."""
     by_number: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
     for number, *score in rows:
         by_number[number].append(score_record(tuple(score)))

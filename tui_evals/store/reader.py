@@ -41,6 +41,7 @@ from .records import (
     WorkerRow,
 )
 from .rows import (
+    AnswerDetail,
     Cached,
     CacheInfo,
     Detail,
@@ -53,7 +54,6 @@ from .rows import (
     Mark,
     ScoreSpread,
     ScoringPass,
-    Told,
     answer_record,
     answer_row,
     call_record,
@@ -135,12 +135,12 @@ class Reader:
     # -- runs
 
     def runs_version(self) -> tuple[object, ...]:
-        """Something else whenever a run was planned, ended or goes on again."""
+        """Something else whenever a run was planned, ended or continues again."""
         over = ", ".join(f"'{status}'" for status in OVER_STATUSES)
         return self.query(f"SELECT max(id), total(status IN ({over})) FROM runs WHERE total IS NOT NULL")[0]
 
     def runs(self, limit: int = 50, offset: int = 0, text: str = "") -> list[RunRow]:
-        """Runs, the latest first; every word of the text stands in a name, suite, source, tag or note of theirs."""
+        """Runs, the latest first; every word of the text is in a name, suite, source, tag or note of theirs."""
         words = [f"%{like(word)}%" for word in text.split()]
         where = (
             " AND key || ' ' || name || ' ' || suite || ' ' || source || ' ' || tags || ' ' || note LIKE ? ESCAPE '~'"
@@ -462,7 +462,7 @@ class Reader:
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND {among} ORDER BY pos"
         return self._answers(query, [run, json.dumps(list(items))])
 
-    def asked_again(self, run: RunRow, row: AnswerRow) -> tuple[RunRow, Told] | None:
+    def asked_again(self, run: RunRow, row: AnswerRow) -> tuple[RunRow, AnswerDetail] | None:
         """The latest answer to what a run asked in one that goes back to it, with that run; None where there is none.
 
         It is of the same prompt and target, or of the only ones that each of the two runs has.
@@ -507,7 +507,7 @@ class Reader:
         """The median time to an answer of each prompt and target of a run, in milliseconds, without cached answers."""
         return grid.column_latencies(self.query, run)
 
-    def told(self, run: RunRow, rows: Iterable[AnswerRow], *, requests: bool = False) -> Iterator[Told]:
+    def told(self, run: RunRow, rows: Iterable[AnswerRow], *, requests: bool = False) -> Iterator[AnswerDetail]:
         """Answers of a run with their texts and scores, read in pages; what was sent only where `requests` are wanted.
 
         Nothing but the row is told of an answer that is not there yet.
@@ -518,7 +518,7 @@ class Reader:
 
     def _told(
         self, run: RunRow, page: Sequence[AnswerRow], requests: bool, rejudged: Mapping[int, EarlierAttempt]
-    ) -> Iterator[Told]:
+    ) -> Iterator[AnswerDetail]:
         answered = [row for row in page if row.status not in ("pending", "running")]
         ids = [row.id for row in answered]
         scores = self.scores_of(ids, run.scoring_pass)
@@ -528,11 +528,11 @@ class Reader:
             read = 1 + max((at for at, row in enumerate(page) if row.id in records), default=len(page))
             for row in page[:read]:
                 if row.status in ("pending", "running"):
-                    yield Told(row, None, (), ())
+                    yield AnswerDetail(row, None, (), ())
                 else:
                     together_here = together.get((row.item, row.turn), ())
                     known = scores.get(row.id, ())
-                    yield Told(row, records.get(row.id), known, together_here, rejudged.get(row.id))
+                    yield AnswerDetail(row, records.get(row.id), known, together_here, rejudged.get(row.id))
             page, ids = page[read:], [answer for answer in ids if answer not in records]
             records.clear()
 

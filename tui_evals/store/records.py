@@ -44,7 +44,7 @@ AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partia
 WorkerState = Literal["alive", "silent", "gone"]
 
 MESSAGES_BEFORE = "messages before"
-"""The key in a stored request for how many messages of the turn before stand before its own; readers put them there."""
+"""The key in a stored request for how many messages of the turn before come before its own; readers put them there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class ScoreRecord:
 
 
 CHANGES = "changes"
-"""The key in the config of a run for what of the questions to each target and judge was not sent as it stands."""
+"""The key in the config of a run for what of the questions to each target and judge was not sent as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,14 +282,14 @@ class RunRow:
     heartbeat: float | None
     scoring_pass: int
     message: str = ""
-    """Why it stopped, in the sentence that its user saw; empty while it goes on and once it is finished."""
+    """Why it stopped, in the sentence that its user saw; empty while it continues and once it is finished."""
     code: StopCode = ""
     verdict: str = ""
     """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
     gates: tuple[CheckedGate, ...] = ()
     """Its gates one by one; empty where none were set or the run is from before they were kept."""
     waiting: Wait | StoreWait | None = None
-    """What it waits for, while it does and goes on."""
+    """What it waits for, while it does and continues."""
     staged_pass: int = 0
     """The scoring pass that has begun and does not count before it is whole; 0 where there is none."""
     staged_total: int = 0

@@ -129,7 +129,7 @@ def _ids(store: sqlite3.Connection, lost: Sequence[int], there: Mapping[int, int
 
 
 def _close_gaps(store: sqlite3.Connection, run: int, count: int) -> None:
-    """Positions without a gap, by a way on which no two answers ever stand at the same one."""
+    """Positions without a gap, by a way on which no two answers ever are at the same one."""
     ordered = "SELECT id, row_number() OVER (ORDER BY pos) AS place FROM answers WHERE run = ?"
     store.execute(f"UPDATE answers SET pos = -o.place FROM ({ordered}) o WHERE answers.id = o.id", [run])
     store.execute("UPDATE answers SET pos = -pos - 1 WHERE run = ?", [run])

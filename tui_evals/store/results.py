@@ -206,7 +206,7 @@ def called_in_battle(connection: sqlite3.Connection, rows: Sequence[tuple[Sequen
 
 
 def changed(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, Sequence[str]]]) -> list[None]:
-    """What of the questions to targets of a run is not sent as it stands, each said once: run, target, in words."""
+    """What of the questions to targets of a run is not sent as it is, each said once: run, target, in words."""
     for run, target, changes in rows:
         found = connection.execute("SELECT config FROM runs WHERE id = ?", [run]).fetchone()
         if found is None:  # it was deleted meanwhile

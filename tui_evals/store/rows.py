@@ -235,7 +235,7 @@ class EvaluatorMean:
         return Figure(self.mean, self.values.items, self.values.answers, interval, method, own.unit, "scored")
 
 
-class Told(NamedTuple):
+class AnswerDetail(NamedTuple):
     """An answer with what was said and the scores that count; a run has many, so it is a plain tuple."""
 
     row: AnswerRow

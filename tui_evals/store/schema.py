@@ -1,4 +1,4 @@
-"""What stands in the schema of a store that tui-evals did not put there, and whether that could change what is stored.
+"""What is in the schema of a store that tui-evals did not put there, and whether that could change what is stored.
 
 Triggers, unique indexes, conditions and views under our names decide what becomes of a row that is written. Other
 tables, views and plain indexes, as Datasette and sqlite-utils make them, do not.

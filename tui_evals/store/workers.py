@@ -41,7 +41,7 @@ def together(rows: Sequence[WorkerRow]) -> WorkerTotals:
 
 
 class RunWorkers:
-    """The workers of a run as it goes on; read again only once something was heard of them, or the run is over."""
+    """The workers of a run as it continues; read again only once something was heard of them, or the run is over."""
 
     def __init__(self) -> None:
         self.rows: Sequence[WorkerRow] = ()

@@ -127,7 +127,7 @@ class Writer:
         return partial(housekeeping.update_run, run=run, values={"status": status, **fields, **guarded})
 
     def run_config(self, run: int, config: Mapping[str, Any]) -> None:
-        """Change on what terms a run goes on."""
+        """Change on what terms a run continues."""
         self._update(run, {"config": self._guarded(dumps(config))})
 
     def control(self, run: int, word: Control) -> None:
@@ -307,7 +307,7 @@ class Writer:
         return (run, *call_values(call))
 
     def changed(self, run: int, target: str, changes: Sequence[str]) -> None:
-        """Say once what of the questions to a target is not sent as it stands; does not wait."""
+        """Say once what of the questions to a target is not sent as it is; does not wait."""
         self._thread.put(results.changed, (run, self.clean(target), [self._guarded(change) for change in changes]))
 
     async def secure(self, run: int, amount: float) -> None:

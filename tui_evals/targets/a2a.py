@@ -1,6 +1,6 @@
 """An agent behind the Agent2Agent protocol: `a2a:https://host`, asked through the official SDK (the extra `a2a`).
 
-Its card says where and how it is asked; its context is the session of a conversation. A task that goes on is watched,
+Its card says where and how it is asked; its context is the session of a conversation. A task that continues is watched,
 by its stream or else by asking how it stands, until it has ended or the agent asks back.
 """
 
@@ -135,7 +135,7 @@ class Agent:
                 async for event in events:
                     answer.take(event)
         except TargetError as problem:
-            # The agent goes on with a task whose stream broke, and would do it twice if it were asked again.
+            # The agent continues with a task whose stream broke, and would do it twice if it were asked again.
             if problem.code != "agentResponseUnparseable" or not answer.is_running:
                 raise
         wait = _FIRST_WAIT
@@ -147,7 +147,7 @@ class Agent:
     async def _connected(self, failures: Failures) -> Any:
         """The SDK's client of the agent, once its card is read."""
         self.check()
-        # The SDK takes a second to import, during which others of the run go on.
+        # The SDK takes a second to import, during which others of the run continue.
         await asyncio.to_thread(importlib.import_module, "tui_evals.targets.a2a_calls")
         await asyncio.to_thread(importlib.import_module, "a2a.client")
         import httpx

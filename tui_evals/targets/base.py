@@ -64,7 +64,7 @@ class Request:
     session: Any = None
     """What the target's last reply in this conversation gave as its session; None before one did."""
     attachments: tuple[AttachedFile, ...] = ()
-    """The files of what was said since the last reply; in the form of the chat protocol they stand in the messages."""
+    """The files of what was said since the last reply; in the form of the chat protocol they are in the messages."""
     recorder: RecorderAddress | None = None
 
 

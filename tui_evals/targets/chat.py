@@ -46,7 +46,7 @@ def url_secrets(url: str) -> Iterator[str]:
 
 
 def demand_reference(config: TargetConfig) -> None:
-    """Refuse a key that stands in the configuration itself, where it would be stored and shown."""
+    """Refuse a key that is in the configuration itself, where it would be stored and shown."""
     if config.api_key is not None and not config.api_key.startswith("env:"):
         raise ConfigurationError(
             f'The api_key of the target {config.name} must be a reference such as "env:OPENAI_API_KEY", not a key. '

@@ -190,7 +190,7 @@ def line_of_setting(text: str, setting: Sequence[object]) -> int:
         for end in range(number, 0, -1):
             try:
                 return _depth(tomllib.loads("".join(lines[:end])), setting)
-            except tomllib.TOMLDecodeError:  # the value goes on in the next line
+            except tomllib.TOMLDecodeError:  # the value continues in the next line
                 continue
         return 0
 

@@ -58,7 +58,7 @@ def _all_text(messages: Messages) -> str:
 
 
 def _fenced_texts(said: str) -> tuple[dict[str, str], str]:
-    """The fenced texts by name, and what stands around them."""
+    """The fenced texts by name, and what is around them."""
     mark = _MARK.search(said)
     # Only the mark that is explained first counts: a text may hold marks of its own.
     end = re.escape(f"</data-{mark[1]}>") if mark else "$."
@@ -189,7 +189,7 @@ def _wants_ok_or_err(prompt: str) -> bool:
 
 
 def _options(prompt: str) -> list[str]:
-    """The choices that stand in a list, each before a colon or a dash: the first two or more such lines in a row."""
+    """The choices that are in a list, each before a colon or a dash: the first two or more such lines in a row."""
     found = _OPTIONS.search(prompt)
     return re.findall(_OPTION, found[0], re.MULTILINE) if found else []
 
@@ -353,7 +353,7 @@ def _in_words(place: re.Match[str]) -> str:
 
 
 def _tests(texts: Mapping[str, str], words: str, number: int, later: Messages) -> str:
-    """A CSV of tests, further ones in a conversation that goes on."""
+    """A CSV of tests, further ones in a conversation that continues."""
     header = _HEADER.search(words)
     columns = [cell.strip() for cell in next(csv.reader([header[0]], skipinitialspace=True))] if header else []
     columns = columns or [*_FIXED, *_values(texts["inputs"], 0)]

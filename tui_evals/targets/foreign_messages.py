@@ -198,7 +198,7 @@ def read_parts(block: object) -> Iterator[Part]:
 
 
 def read_call(value: object) -> Iterator[Part]:
-    """A call in the form of any tool, with its result where that stands in it; `Unknown` where it has no name."""
+    """A call in the form of any tool, with its result where that is in it; `Unknown` where it has no name."""
     outer = value if isinstance(value, Mapping) else {}
     inner = outer["function"] if isinstance(outer.get("function"), Mapping) else outer
     name = next((inner[each] for each in _NAMES if isinstance(inner.get(each), str) and inner[each]), "")

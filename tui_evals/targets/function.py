@@ -62,7 +62,7 @@ _NOT_DATA = ("attachments", "recorder")
 
 
 def request_data(request: Request) -> dict[str, Any]:
-    """The request as an object of the user's own, to keep or change; its files stand in the messages."""
+    """The request as an object of the user's own, to keep or change; its files are in the messages."""
     return {field.name: _copy(getattr(request, field.name)) for field in fields(request) if field.name not in _NOT_DATA}
 
 
@@ -83,7 +83,7 @@ class _Code:
 
     function: Callable[..., Any]
     owner: object = None
-    """What the function stands in, with its setup and teardown."""
+    """What the function is in, with its setup and teardown."""
     of_class: type | None = None
     """The class whose object has to be made, and `function` is a method of."""
 
@@ -154,7 +154,7 @@ class Function:
         return await asyncio.shield(self._beginning)
 
     async def _begin(self) -> Callable[..., Any]:
-        """Make the object and set up what the code stands in; ConfigurationError says why that cannot be."""
+        """Make the object and set up what the code is in; ConfigurationError says why that cannot be."""
         owner, function, made = self._code.owner, self._code.function, self._code.of_class
         if made is not None:
             try:
@@ -193,7 +193,7 @@ def named_function(config: TargetConfig, root: Path, seal: Seal | None = None) -
 
 
 def given_function(function: Callable[..., Any], config: TargetConfig) -> Function:
-    """Code at hand; a first parameter of another name gets the prompt. The module it stands in is the caller's own."""
+    """Code at hand; a first parameter of another name gets the prompt. The module it is in is the caller's own."""
     if inspect.isclass(function):
         code = _class_code(function, config.name)
     else:

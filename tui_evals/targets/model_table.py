@@ -329,7 +329,7 @@ class Fitting:
         self._traits = traits_of(config)
         self._unset = {name for name, value in config.params.items() if value == UNSET}
         self._learnt: dict[str, str] = {}
-        """What stands in the place of each parameter that was refused; nothing where it is left out."""
+        """What is in the place of each parameter that was refused; nothing where it is left out."""
 
     def fit(self, body: MutableMapping[str, Any]) -> tuple[str, ...]:
         """Make a question fit; what is changed in it, in words."""

@@ -1,6 +1,6 @@
 """What a target would do that a project may not decide alone: run programs, call code, send keys and questions.
 
-What you type or write in code is a yes for itself. What stands in a file of the project, in a stored run or in
+What you type or write in code is a yes for itself. What is in a file of the project, in a stored run or in
 a dataset is asked about once and remembered, outside the project, by what it is: whatever changes is asked again.
 """
 

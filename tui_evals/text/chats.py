@@ -63,7 +63,7 @@ def attachment_text(about: object) -> str:
 def chat_to_text(messages: Sequence[Mapping[str, Any]], *, cue: bool = False) -> str:
     """A lone message as its content; several each on a line after the name or role of who speaks.
 
-    System messages bear no prefix. `cue` ends the text with the word that asks an assistant to go on.
+    System messages bear no prefix. `cue` ends the text with the word that asks an assistant to continue.
     """
     if len(messages) == 1:
         return _message_text(messages[0])
@@ -86,7 +86,7 @@ def split_at_question(chat: Sequence[Mapping[str, Any]]) -> tuple[Messages, Mess
     """What came before, and what is asked with all that follows it; both together are the chat.
 
     What is asked begins at the last message of the user since the last answer, or where the user says nothing, at the
-    last message of the system. What stands behind it, such as a system message, an answer to be continued or the
+    last message of the system. What comes after it, such as a system message, an answer to be continued or the
     calls and results of tools, belongs to the question.
     """
     end = len(chat)

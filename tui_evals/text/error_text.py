@@ -34,7 +34,7 @@ _LONGEST = 6_000
 
 
 def last_frames(error: BaseException) -> str:
-    """The traceback as Python prints it, with files named from the current folder; causes stand above, as usual."""
+    """The traceback as Python prints it, with files named from the current folder; causes are above, as usual."""
     told = traceback.TracebackException.from_exception(error)
     for part in _chain(told):
         frames = [frame for frame in part.stack if not frame.filename.startswith(_OWN)] or list(part.stack)

@@ -47,7 +47,7 @@ class Measure:
 
     @property
     def range_text(self) -> str:
-        """The scale as it stands behind a score, `1–10`; empty where none is declared."""
+        """The scale as it is written after a score, `1–10`; empty where none is declared."""
         if self.bounds is None:
             return ""
         low, high = map(plain_number, self.bounds)
@@ -75,7 +75,7 @@ class Measure:
         return replace(self, direction=_OPPOSITE[self.direction])
 
     def scale(self, values: Sequence[float]) -> tuple[float, str, str]:
-        """What numbers are multiplied by to be written in a comparison, and what stands before and after each."""
+        """What numbers are multiplied by to be written in a comparison, and what comes before and after each."""
         if self.unit == "USD":
             return 1.0, "$", ""
         if self.unit != "ms":

@@ -436,7 +436,7 @@ def fill_template(template: str, values: Mapping[str, str]) -> str:
     """A `{key}` template with its fields replaced in one pass, so that braces in values stay as they are.
 
     Doubled braces become single ones, as in `str.format`, unless the template also holds a single brace that
-    belongs to no field (JSON, say): then every brace outside the fields stays as it stands.
+    belongs to no field (JSON, say): then every brace outside the fields stays as it is.
     """
     if len(template) > MAX_TEMPLATE:
         raise TemplateError(f"is longer than {MAX_TEMPLATE:,} characters")

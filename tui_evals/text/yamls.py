@@ -278,7 +278,7 @@ def _lines(value: object, indent: int) -> Iterator[str]:
 
 
 def _scalar(value: object, indent: int) -> list[str]:
-    """A text, number, constant, or what holds nothing: what stands on the line it begins on, and the lines below."""
+    """A text, number, constant, or what holds nothing: what is on the line it begins on, and the lines below."""
     if not isinstance(value, str):
         return [json.dumps(value)]
     if "\n" in value and value.strip() and _is_visible(value):

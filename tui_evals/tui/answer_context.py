@@ -15,7 +15,7 @@ from tui_evals.present.answers import prompt_text, reference_text
 from tui_evals.project_files import resolved
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
-from tui_evals.store.rows import Detail, EarlierAttempt, Told, expected_item, rejudged_now
+from tui_evals.store.rows import AnswerDetail, Detail, EarlierAttempt, expected_item, rejudged_now
 
 from .diff_rows import diff_texts
 
@@ -32,7 +32,7 @@ class AskedAgain:
     """An answer to what another run asked before."""
 
     run: RunRow
-    told: Told
+    told: AnswerDetail
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class AnswerContext:
     detail: Detail
     item: Unit
     """The item as it was asked, with what its answers are judged by; empty where the snapshot has none."""
-    turns: tuple[Told, ...]
+    turns: tuple[AnswerDetail, ...]
     """The answers of the same conversation in order, this one among them."""
     again: AskedAgain | None = None
     """The answer to the same in a later run that goes back to this one."""
@@ -86,7 +86,7 @@ class ComparedAnswer:
     case: AnswerContext
     _diffs: dict[tuple[int, bool], Diff] = field(default_factory=dict)
 
-    def diff(self, turn: Detail | Told, raw: bool) -> Diff | None:
+    def diff(self, turn: Detail | AnswerDetail, raw: bool) -> Diff | None:
         """How a turn differs from what was expected; None where one of the two is missing."""
         text = text_of(turn)
         reference = reference_text(unit_of(self.case.item, turn.row.turn), text)
@@ -156,7 +156,7 @@ def unit_of(item: Unit, turn: int) -> Unit:
     return turns[turn] if turn < len(turns) and isinstance(turns[turn], dict) else {}
 
 
-def text_of(detail: Detail | Told) -> str | None:
+def text_of(detail: Detail | AnswerDetail) -> str | None:
     """What was answered."""
     return detail.answer.text if detail.answer else None
 
@@ -167,7 +167,7 @@ def messages_of(detail: Detail) -> list[Unit]:
     return [message for message in sent if isinstance(message, dict)] if isinstance(sent, list) else []
 
 
-def prompt_of(item: Unit, detail: Detail | Told) -> str:
+def prompt_of(item: Unit, detail: Detail | AnswerDetail) -> str:
     """What a turn asks: its prompt, else the last thing the user said."""
     return prompt_text(unit_of(item, detail.row.turn), detail.answer)
 

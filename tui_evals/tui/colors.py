@@ -9,7 +9,7 @@ from textual.color import BLACK, WHITE, Color
 from textual.theme import Theme
 
 TEXT = 4.5
-"""The least contrast of a text with what it stands on."""
+"""The least contrast of a text with what it is on."""
 CALM = 5.8
 """What less important text gets where there is room, so that it differs from what cannot be done now."""
 SHAPE = 3.0

@@ -154,7 +154,7 @@ def _field(path: DataPath) -> str | int | None:
 
 
 def _order(unit: DataPath) -> tuple[int, ...]:
-    """Where a unit stands in the file: the dataset, an item, its turns."""
+    """Where a unit is in the file: the dataset, an item, its turns."""
     return tuple(part for part in unit if isinstance(part, int))
 
 
@@ -268,7 +268,7 @@ def _asked(item: object) -> str:
 
 
 _OF_ITS_OWN = re.compile(r"\s|[-*|#]|\d+\.|$")
-"""How a line begins that does not go on where the one before ended."""
+"""How a line begins that does not continue where the one before ended."""
 _CELL = 16  # columns for the first cell of a table
 _SECOND_COLUMN = re.compile(r"\s*(?:\S.*?\s{2,})?")
 
@@ -302,7 +302,7 @@ def page_rows(text: str, width: int) -> list[Row]:
 
 
 def _example_rows(line: str, width: int) -> list[Row]:
-    """A line that is no sentence; what there is no room for goes on below where its second column begins."""
+    """A line that is no sentence; what there is no room for continues below where its second column begins."""
     begins = _SECOND_COLUMN.match(line)
     indent = begins.end() if begins is not None and begins.end() <= width // 2 else 0
     first, *more = wrapped(line[indent:], width - indent)
@@ -329,7 +329,7 @@ def _table_rows(line: str, width: int) -> list[Row]:
 
 
 def suspend(desk: Desk) -> None:
-    """Stop as a terminal stops its programs; where no shell could bring it back, the kernel lets it go on."""
+    """Stop as a terminal stops its programs; where no shell could bring it back, the kernel lets it continue."""
     try:
         with desk.suspend():
             before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -346,7 +346,7 @@ def suspend(desk: Desk) -> None:
 def _wait_for_foreground(terminal: int) -> None:
     """After `bg` the terminal still belongs to the shell: a process that changes it is stopped until `fg`.
 
-    The signal that lets it go on interrupts the change, which is then tried again.
+    The signal that lets it continue interrupts the change, which is then tried again.
     """
     while True:
         try:

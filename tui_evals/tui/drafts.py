@@ -220,7 +220,7 @@ async def ask_and_leave(desk: Desk) -> None:
 
 
 async def leave(desk: Desk) -> None:
-    """Close the workbench: drafts are kept first, runs go on."""
+    """Close the workbench: drafts are kept first, runs continue."""
     unsaved = [file.name for file, editing in desk.workspace.open.items() if editing.dirty]
     try:
         await desk.keep_drafts(now=True)

@@ -161,7 +161,7 @@ def agreement_rows(found: Verification | str | None, result: ImportResult, width
 def result_rows(result: ImportResult, width: int, judged: Sequence[Row] | None = None) -> list[Row]:
     """What was read, where it went, and what was left out, changed and carried, each with its place.
 
-    What came of judging again stands in the place of what was expected of it.
+    What came of judging again is in the place of what was expected of it.
     """
     from tui_evals.imports.losses import Losses
     from tui_evals.imports.summary import (

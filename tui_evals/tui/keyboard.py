@@ -84,7 +84,7 @@ class Keyboard:
         self._meanings = _Meanings()
         self._letters = getincrementaldecoder("utf-8")("replace")
         self._rest = b""
-        """What begins with ESC and may go on."""
+        """What begins with ESC and may continue."""
         self._by_itself = False
         """The ESC of the rest stood at the end of what came, so that a person may have pressed it."""
         self._given = False
@@ -229,7 +229,7 @@ class KeyQueue:
         self._typed.put_nowait(event)
 
     async def work(self) -> None:
-        """Hand on keys for as long as the app goes on."""
+        """Hand on keys for as long as the app continues."""
         following: Typed | None = None
         while True:
             event = following or await self._typed.get()
@@ -250,7 +250,7 @@ class KeyQueue:
     async def _settled(self, before: set[Any], focused: Widget | None, stack: Sequence[Screen[Any]]) -> None:
         """Wait for what a key began: messages, a dialog that an action is about to show, and the next picture.
 
-        A key that leaves a dialog lets the action go on that had asked, perhaps to another one."""
+        A key that leaves a dialog lets the action continue that had asked, perhaps to another one."""
         app, screen = self._app, self._app.screen
         await wait_until_handled(_concerned(app))
         goes_on = stack[-1] not in app.screen_stack
@@ -267,7 +267,7 @@ class KeyQueue:
 
 
 def _is_repeat(event: Typed, following: Typed | None, focused: Widget | None) -> bool:
-    """Whether a key comes again that only moves in a list: it need not wait, or the list would go on after its end."""
+    """Whether a key comes again that only moves in a list: it need not wait, or the list would move after its end."""
     if not isinstance(event, Key) or not isinstance(following, Key) or not isinstance(focused, Lines):
         return False
     return event.key == following.key and event.key in MOVES

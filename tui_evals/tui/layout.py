@@ -31,7 +31,7 @@ _STACKED = 36
 """Lines from which two panes share a column."""
 _LEAST_LINES = 8
 _MOST_BESIDE = 48
-"""Cells that are enough for names where results stand next to them."""
+"""Cells that are enough for names where results are next to them."""
 
 _PAIRS: dict[Place, Columns] = {
     "tree": (("tree",), ("editor",)),

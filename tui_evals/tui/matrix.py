@@ -179,7 +179,7 @@ _WORDS = len("95 % interval")
 _TURN = len(".10")
 _LEAST_NAME = 8
 _VERDICT = 10
-"""Cells of a status, so that the scores stand below each other."""
+"""Cells of a status, so that the scores are below each other."""
 _EDGE, _GAP, _MARK = "│", " │ ", "▪ "
 
 
@@ -330,7 +330,7 @@ def _line_row(line: GridLine, shown: Layout, text_of: Callable[[int], Sequence[s
 
 
 def beside(width: int, count: int, cursor: int, marked: int | None) -> list[int]:
-    """Of so many columns those whose answers stand next to each other: under the cursor, marked, and what follows."""
+    """Of so many columns those whose answers are next to each other: under the cursor, marked, and what follows."""
     after = [number % count for number in range(cursor, cursor + count)]
     wanted = dict.fromkeys([cursor, *([] if marked is None else [marked]), *after])
     return sorted(list(wanted)[: max(1, min(count, width // _BESIDE))])

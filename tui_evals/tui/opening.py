@@ -601,7 +601,7 @@ class ChooseSides(Dialog[frozenset[int]]):
         return rows
 
     def action_side(self, theirs: bool) -> None:
-        """Choose for the value under the cursor, and go on to the next."""
+        """Choose for the value under the cursor, and continue to the next."""
         key = self._lines.key
         if isinstance(key, int):
             self._theirs = self._theirs | {key} if theirs else self._theirs - {key}

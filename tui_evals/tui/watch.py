@@ -527,7 +527,7 @@ class Watch:
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """Which file stands at a path."""
+    """Which file is at a path."""
     try:
         status = os.stat(file)
     except FileNotFoundError:

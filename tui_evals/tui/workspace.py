@@ -75,7 +75,7 @@ class Workspace:
     reported: tuple[int, int, str] = (0, -1, "")
     """Which state of which editing the report is about."""
     _times: tuple[list[Any], Counter[str]] = field(default_factory=lambda: ([], Counter()))
-    """How often each testId stands in some items, which an edit replaces and never changes."""
+    """How often each testId is in some items, which an edit replaces and never changes."""
 
     def configure(self) -> list[str]:
         """Read the configuration, the environment and the evaluators; returns remarks, raises ConfigurationError."""
@@ -167,7 +167,7 @@ class Workspace:
 
     @property
     def test_ids(self) -> Counter[str]:
-        """How often each testId stands in the items now."""
+        """How often each testId is in the items now."""
         items, (before, times) = self.items, self._times
         if before is not items:
             found = splice(before, items)
@@ -299,7 +299,7 @@ class StoreWriter:
     async def write(self, step: Callable[[Writer], Written]) -> Written:
         """Do a step with the writer and wait until it is committed; StoreError says why it could not be."""
         async with self._opening:
-            if self._writer is not None and self._writer.is_elsewhere:  # another store stands at its path by now
+            if self._writer is not None and self._writer.is_elsewhere:  # another store is at its path by now
                 await self.close()
             if self._writer is None:
                 self._writer = await asyncio.to_thread(self._opened)

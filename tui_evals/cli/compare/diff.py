@@ -1,4 +1,4 @@
-"""A diff as lines: two columns, or one; what changed stands in marks, so that no colour is needed to see it."""
+"""A diff as lines: two columns, or one; what changed is in marks, so that no colour is needed to see it."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ _ANSWERS = {"": True, "y": True, "yes": True, "n": False, "no": False}
 
 
 class TerminalQuestion:
-    """Asks at the terminal while work goes on; an interrupt answers this and later questions with no."""
+    """Asks at the terminal while work continues; an interrupt answers this and later questions with no."""
 
     def __init__(self) -> None:
         self._interrupted = asyncio.Event()
@@ -280,7 +280,7 @@ class StepBoard:
         self._draw()
 
     def show_wait(self, wait: StoreWait, is_over: bool) -> None:
-        """Say what the store keeps it waiting for, and that it goes on."""
+        """Say what the store keeps it waiting for, and that it continues."""
         with suppress(OSError):  # what is printed may go to the disk that is full
             self.tell(command_wait_sentence(wait, time.time(), is_over=is_over))
 

@@ -303,7 +303,7 @@ class _BlindSession:
             if key != "n":
                 return key
             session.notes[session.answer or 0] = plain(self._keys.line("note", session.note()).strip())
-            note = ""  # it stands there, just typed
+            note = ""  # it is there, just typed
 
     def _lines(self, answer: int) -> list[tuple[str, bool]]:
         """The lines that show an answer; titles are bold."""

@@ -242,7 +242,7 @@ class AnswerColumns:
 
 
 def answer_columns(rows: Sequence[AnswerRow], runs: Mapping[int, RunRow]) -> AnswerColumns:
-    """Columns as wide as what stands in them."""
+    """Columns as wide as what is in them."""
     cells = [("", "", "", ""), *(_answer_cells(row, runs[row.run]) for row in rows)]
     return AnswerColumns(*(max(map(cell_width, column)) for column in zip(*cells, strict=True)))
 

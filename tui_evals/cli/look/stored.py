@@ -50,7 +50,7 @@ _NAMED = 50
 
 
 def say_control(word: str, control: Control) -> None:
-    """Write a control into the store, which the run obeys wherever it goes on."""
+    """Write a control into the store, which the run obeys wherever it continues."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if run.status not in LIVE:

@@ -199,13 +199,13 @@ def _rules(thresholds: Sequence[str], weights: Sequence[str], pass_rule: float |
 
 
 def say_wait(wait: StoreWait, is_over: bool) -> None:
-    """Say what the store keeps it waiting for, and that it goes on."""
+    """Say what the store keeps it waiting for, and that it continues."""
     with suppress(OSError):  # what is printed may go to the disk that is full
         warn(command_wait_sentence(wait, time.time(), is_over=is_over))
 
 
 def _place(reader: Reader, run: RunRow, number: int, document: Document) -> int:
-    """Where the item of a run stands in a dataset now."""
+    """Where the item of a run is in a dataset now."""
     asked = reader.snapshot(run.snapshot)["items"][number]
     place = place_of(document.data["items"], asked, number)
     if place is None:

@@ -152,7 +152,7 @@ def resume(
     without: Sequence[str] = (),
     **options: Any,
 ) -> int:
-    """`tui-evals resume`; a paused run that is alive is let go on where it runs."""
+    """`tui-evals resume`; a paused run that is alive continues where it runs."""
     how = execution_options(options)
     here = open_project(how.env_name, how.trusting)
     with open_writer(here) as writer:

@@ -102,7 +102,7 @@ _PLAIN_EVERY = 5.0
 
 
 class Progress:
-    """Shows a run that goes on somewhere."""
+    """Shows a run that is running somewhere."""
 
     def __init__(self, run: RunRow, *, quiet: bool = False, as_json: bool = False, verbose: bool = False) -> None:
         self._run = run
@@ -159,7 +159,7 @@ class Progress:
                     await asyncio.wait([work], timeout=_EVERY)
 
     def _tell_store_wait(self, run: RunRow, over: bool) -> None:
-        """Say once that nothing can be stored, and once that it goes on: the run does nothing meanwhile."""
+        """Say once that nothing can be stored, and once that it continues: the run does nothing meanwhile."""
         wait = run.waiting if isinstance(run.waiting, StoreWait) else None
         before, self._store_wait = self._store_wait, wait
         if wait == before or (wait is None and (before is None or over)):

@@ -96,7 +96,7 @@ def remove_evaluator(file: Path, name: str, *, item: str | None, turn: int | Non
 
 
 def _say_explicit(file: Path, done: FileEdit, item: str | None) -> None:
-    """Say that the system defaults, which hold where a dataset names none, stand in the file from now on."""
+    """Say that the system defaults, which hold where a dataset names none, are in the file from now on."""
     if item is None and done.changed and get_at(done.before, DEFAULTS) is None:
         defaults = " and ".join(SYSTEM_DEFAULTS)
         names = ", ".join(_written(done.after, DEFAULTS)) or "none"

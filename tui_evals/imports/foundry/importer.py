@@ -38,7 +38,7 @@ def _import(request: ImportRequest) -> ImportResult:
 
 
 def _with_line(loss: Loss, layout: Layout, path: Path) -> Loss:
-    """The loss with its line, where its place is named as it stands in the file."""
+    """The loss with its line, where its place is named as it is in the file."""
     if not _PLACE.fullmatch(loss.where):
         return loss
     parts = [int(number) if number else name for number, name in _PART.findall(loss.where)]

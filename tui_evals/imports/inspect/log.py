@@ -219,7 +219,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class LoggedSample:
-    """A sample and where it stands; `traced` where the log also tells how it came about."""
+    """A sample and where it is; `traced` where the log also tells how it came about."""
 
     where: str
     sample: Sample

@@ -239,7 +239,7 @@ class Asserts:
         raise NoEqual(f"no assertion of this name is known{meant}; promptfoo ends its test with an error")
 
     def _javascript(self, spot: Spot, seen: Seen) -> Read:
-        """The evaluator that runs the code as it stands."""
+        """The evaluator that runs the code as it is."""
         if seen.gone:
             raise NotCarried(f"it judges what a transform makes of the answer, {seen.gone}")
         source, file = self._source(spot)
@@ -261,7 +261,7 @@ class Asserts:
         return name, {**options, **({"function": file.function} if file.function else {})}
 
     def _python(self, spot: Spot, seen: Seen, turned: bool) -> Read:
-        """The custom evaluator that runs the code as it stands."""
+        """The custom evaluator that runs the code as it is."""
         source, file = self._source(spot)
         function = None if file is None else file.function or "get_assert"
         if seen != Seen():

@@ -294,13 +294,13 @@ class Tests:
 
     @cached_property
     def around(self) -> frozenset[tuple[str, str]]:
-        """What stands before and after the prompt in some tests; empty where nothing does."""
+        """What comes before and after the prompt in some tests; empty where nothing does."""
         found = frozenset(map(self._around, self.cases))
         return found if any(map(any, found)) else frozenset()
 
     @property
     def written_around(self) -> tuple[str, str]:
-        """What stands around each prompt: the texts where all tests have the same, else a variable for each."""
+        """What is around each prompt: the texts where all tests have the same, else a variable for each."""
         if len(self.around) == 1:
             (texts,) = self.around
             return as_jinja(texts[0]), as_jinja(texts[1])

@@ -1,4 +1,4 @@
-"""The files of a promptfoo configuration: values that know where they stand, and files next to it, never elsewhere."""
+"""The files of a promptfoo configuration: values that know where they are, and files next to it, never elsewhere."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A value and where it stands."""
+    """A value and where it is."""
 
     source: Source
     path: Path

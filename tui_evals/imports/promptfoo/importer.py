@@ -88,7 +88,7 @@ def _asked(prompt: Prompt, item: Mapping[str, Any], shared: Mapping[str, Any], l
 
 
 def _unfillable(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message whose text is taken as it stands."""
+    """A message whose text is taken as it is."""
     content = message.get("content")
     return {**message, "content": literal(content)} if isinstance(content, str) else dict(message)
 
@@ -137,7 +137,7 @@ Chat = Sequence[Mapping[str, Any]]
 class Configuration:
     """What a configuration says: the eval document, its prompts, and the targets it asks.
 
-    A single prompt stands in the document itself. Where there are several the document has none, and each is to be
+    A single prompt is in the document itself. Where there are several the document has none, and each is to be
     run with it as a prompt file.
     """
 

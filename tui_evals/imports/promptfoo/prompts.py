@@ -331,7 +331,7 @@ _CALLED_HERE = {
 
 
 def _settings(config: Spot) -> Iterator[tuple[str, Spot]]:
-    """What a provider is configured with, under the names that it has here; Google's stands in a part of its own."""
+    """What a provider is configured with, under the names that it has here; Google's is in a part of its own."""
     for key, part in config.members():
         if key == "generationConfig" and isinstance(part.value, dict):
             yield from _settings(part)

@@ -150,7 +150,7 @@ class Values:
         return spots
 
     def is_plain(self, spot: Spot, whole: bool) -> bool:
-        """Whether a variable has one value that stands there as it is."""
+        """Whether a variable has one value that is there as it is."""
         value = spot.value
         if isinstance(value, list) and value and isinstance(value[0], str) and not whole:
             return False
@@ -159,7 +159,7 @@ class Values:
         return not (self.renders and isinstance(value, str) and needs_values(value))
 
     def plain(self, spot: Spot) -> Any:
-        """The value of a variable that has one, as it stands there."""
+        """The value of a variable that has one, as it is there."""
         value = spot.value
         if not isinstance(value, str):
             return _as_number(value)

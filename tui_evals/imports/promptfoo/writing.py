@@ -413,7 +413,7 @@ def _leave_out(data: Mapping[str, Any], losses: Losses) -> None:
 
 
 class _Writer:
-    """Writes items as tests; the default evaluators stand in the default test where every item takes them."""
+    """Writes items as tests; the default evaluators are in the default test where every item takes them."""
 
     def __init__(self, data: Mapping[str, Any], name: str, renders: bool, losses: Losses) -> None:
         self.data = data

@@ -27,7 +27,7 @@ from tui_evals.text import strictjson
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What stands in one file, or in one place of a file that holds several: text, or rows already read."""
+    """What is in one file, or in one place of a file that holds several: text, or rows already read."""
 
     where: str
     value: object
@@ -88,7 +88,7 @@ _SPACED = re.compile(r'[^",]*, ')
 
 
 def _records(lines: list[str]) -> Iterator[tuple[int, CsvRow | Unreadable]]:
-    """The records with the line each begins on; behind one that is broken reading goes on with the line after it."""
+    """The records with the line each begins on; behind one that is broken reading continues with the line after it."""
     spaced = any(_SPACED.match(line) for line in lines[:2])
     begin = 0
     while begin < len(lines):

@@ -68,7 +68,7 @@ def _from_row(row: About) -> RecordedTest:
 
 
 def written_tests(artefacts: Artefacts) -> Tests:
-    """The tests that are written down, then those baseline tests that stand in a file of their own."""
+    """The tests that are written down, then those baseline tests that are in a file of their own."""
     tests = Tests(artefacts.rows("tests", RecordedTest))
     piece = artefacts.pieces.get("baseline_tests")
     if piece is None:

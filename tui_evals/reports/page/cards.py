@@ -254,7 +254,7 @@ def _filter_tokens(cell: Sequence[AnswerEntry], talk: Talk, filters: Filters) ->
         f"t{list(filters.columns).index((row.prompt, row.target))}",
         f"c{filters.categories.index(row.category)}",
         *(f"w-{word}" for word in sorted({word for answered in cell for word in _words(answered)})),
-        # While a run goes on, an evaluator may come up that was not there when the page was begun.
+        # While a run continues, an evaluator may come up that was not there when the page was begun.
         *(f"e{place}" for place, key in enumerate(filters.evaluators) if key in failed),
     ]
     return " ".join(tokens)

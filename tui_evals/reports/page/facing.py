@@ -47,7 +47,7 @@ from tui_evals.reports.page.texts import (
 from tui_evals.reports.plots import Scatter, Steps, meter, scatter, steps
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.store.rows import Told
+from tui_evals.store.rows import AnswerDetail
 from tui_evals.text.measures import counted
 
 
@@ -343,9 +343,9 @@ def cards(reader: Reader, comparison: Comparison, evaluators: Sequence[str], col
             yield _card(place, lines, told, sources, tokens)
 
 
-def _told(reader: Reader, sources: Sequence[Source], lines: Sequence[ComparedLine]) -> dict[int, Told]:
+def _told(reader: Reader, sources: Sequence[Source], lines: Sequence[ComparedLine]) -> dict[int, AnswerDetail]:
     """What was answered in these lines, by the ids of the answers."""
-    told: dict[int, Told] = {}
+    told: dict[int, AnswerDetail] = {}
     for number, source in enumerate(sources):
         rows = reader.rows(answer.id for line in lines if (answer := line.answers[number]))
         told |= {one.row.id: one for one in reader.told(source.run, rows, requests=True)}
@@ -370,7 +370,7 @@ class _Tokens:
 def _card(
     place: int,
     lines: Sequence[ComparedLine],
-    told: Mapping[int, Told],
+    told: Mapping[int, AnswerDetail],
     sources: Sequence[Source],
     tokens: _Tokens,
 ) -> Card:
@@ -431,7 +431,7 @@ def _means(lines: Sequence[ComparedLine]) -> Iterator[Standing]:
             yield Standing(letter, status, ANSWER_LOOKS[status].glyph, f"{passed}/{len(answers)}")
 
 
-def _facing(line: ComparedLine, told: Mapping[int, Told], sources: Sequence[Source]) -> Facing:
+def _facing(line: ComparedLine, told: Mapping[int, AnswerDetail], sources: Sequence[Source]) -> Facing:
     details = [told.get(answer.id) if answer else None for answer in line.answers]
     units = [_unit(detail, source) if detail else {} for detail, source in zip(details, sources, strict=True)]
     prompts = [
@@ -453,7 +453,7 @@ def _facing(line: ComparedLine, told: Mapping[int, Told], sources: Sequence[Sour
     )
 
 
-def _unit(detail: Told, source: Source) -> Mapping[str, Any]:
+def _unit(detail: AnswerDetail, source: Source) -> Mapping[str, Any]:
     item = source.items[detail.row.item]
     units: Sequence[Mapping[str, Any]] = item.get("turns") or [item]
     return units[detail.row.turn]
@@ -470,7 +470,9 @@ def _distinct_texts(texts: Sequence[str | None]) -> Iterator[SharedText]:
             yield SharedText(letters if len(places) > 1 else "", shown)
 
 
-def _sides(line: ComparedLine, details: Sequence[Told | None], sources: Sequence[Source]) -> Iterator[RunAnswer]:
+def _sides(
+    line: ComparedLine, details: Sequence[AnswerDetail | None], sources: Sequence[Source]
+) -> Iterator[RunAnswer]:
     base = details[0].answer.text if details[0] and details[0].answer else None
     kinds: tuple[Kind | None, ...] = (None, *line.kinds)
     for place, (detail, source, kind) in enumerate(zip(details, sources, kinds, strict=True)):
@@ -490,7 +492,7 @@ def _sides(line: ComparedLine, details: Sequence[Told | None], sources: Sequence
         yield RunAnswer(letter, shown, kind, alike, where)
 
 
-def _only_other(details: Sequence[Told | None]) -> str | None:
+def _only_other(details: Sequence[AnswerDetail | None]) -> str | None:
     """The answer that the first one is marked against, which there is where two runs are compared."""
     other = details[1] if len(details) == 2 else None
     return other.answer.text if other and other.answer else None

@@ -125,7 +125,7 @@ class DoorRecording:
         return usage if counted else None, cost
 
     def _conversation(self) -> list[ModelCall]:
-        """The calls of which each goes on where one before it ended; what else is asked, such as titles, is aside."""
+        """The calls of which each continues where one before it ended; what else is asked, such as titles, is aside."""
         threads: list[list[ModelCall]] = []
         for call in self.calls:
             digest = call.digest

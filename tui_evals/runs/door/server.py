@@ -63,7 +63,7 @@ class Attempt:
     seen: Counter[str] = field(default_factory=Counter)
     """How often each question was asked: the next identical one wants another answer."""
     responses: dict[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
-    """The conversation until each response, for those that go on from one by its id."""
+    """The conversation until each response, for those that continue from one by its id."""
 
     @property
     def in_models(self) -> float:

@@ -25,7 +25,7 @@ class Asked:
     params: Mapping[str, Any] = field(default_factory=dict)
     streamed: bool = False
     previous: str = ""
-    """The id of the response that this one goes on from, where the server keeps the conversation."""
+    """The id of the response that this one continues from, where the server keeps the conversation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Cell:
 
 
 class Stopped(JudgingStopped):
-    """The run must not go on (its money is spent, nothing can be stored); what is not answered stays pending."""
+    """The run must not continue (its money is spent, nothing can be stored); what is not answered stays pending."""
 
     def __init__(self, message: str, code: StopCode = "failed") -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class Ledger(Protocol):
         ...
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Note what of the questions to a target or judge is not sent as it stands, in words."""
+        """Note what of the questions to a target or judge is not sent as it is, in words."""
         ...
 
     async def cached(self, key: str) -> AnswerRecord | None:
@@ -123,5 +123,5 @@ class Executor(Protocol):
     """Holds the conversations of cells."""
 
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
-        """Work through the cells of each target; Stopped when the run must not go on."""
+        """Work through the cells of each target; Stopped when the run must not continue."""
         ...

@@ -196,7 +196,7 @@ class LocalExecutor:
                 said, evaluators = cell.scores.get(turn, ()), self._evaluators.of(cell.item, turn)
                 try:
                     judged = await judge(evaluators, evidence, self._plan, cell.item, turn, said)
-                except Unavailable:  # it is judged once the judge can be asked, and the conversation goes on
+                except Unavailable:  # it is judged once the judge can be asked, and the conversation continues
                     self._sink.left_open((answer,))
                 else:
                     await self._sink.scored(answer, judged.records, judged.status, judged.score)
@@ -305,7 +305,7 @@ class LocalExecutor:
 
 
 def stored_request(request: Request, before: int) -> dict[str, Any]:
-    """A request as the store keeps it: of a chat that goes on, the messages after those sent before."""
+    """A request as the store keeps it: of a chat that continues, the messages after those sent before."""
     sent: dict[str, Any] = {"messages": list(request.messages[before:]), "params": dict(request.params)}
     if before:
         sent[MESSAGES_BEFORE] = before

@@ -31,7 +31,7 @@ from tui_evals.text.templates import TemplateError
 _PAGE = 500
 """Conversations in a transaction at most."""
 _SECONDS = 0.25
-"""How long judging goes on until what is judged is committed: what a kill costs is to judge so much again."""
+"""How long judging continues until what is judged is committed: what a kill costs is to judge so much again."""
 
 
 def asks_nobody(plan: Plan, targets: Sequence[PricedTarget]) -> bool:

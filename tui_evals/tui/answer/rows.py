@@ -27,7 +27,7 @@ from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
 from tui_evals.present.transcripts import arguments_text, transcript_lines
 from tui_evals.store.records import RunRow, ScoreRecord
-from tui_evals.store.rows import Detail, Label, Told
+from tui_evals.store.rows import AnswerDetail, Detail, Label
 from tui_evals.targets.answers import content_text
 from tui_evals.text.measures import number, score_figures
 from tui_evals.text.safe import safe_line, spell_out
@@ -235,7 +235,7 @@ LAYOUT_NAMES: dict[Layout, str] = {"sides": "side by side", "unified": "unified"
 _MORE = "       … the full text is below"
 _BADGE_LINES, _REASON_LINES = 2, 3
 _ASKED = 3
-"""Lines of the question that stand above its answer."""
+"""Lines of the question that are above its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +373,7 @@ def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterato
 
 
 def _turn_rows(
-    compared: ComparedAnswer, turn: Detail | Told, view: AnswerView, width: int, *, titled: bool = True
+    compared: ComparedAnswer, turn: Detail | AnswerDetail, view: AnswerView, width: int, *, titled: bool = True
 ) -> Iterator[Rows]:
     """The answer of one turn, against what was expected where something was."""
 
@@ -445,7 +445,7 @@ def _again_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Itera
         yield from _score(judged, width)
 
 
-def _text_rows(text: str, turn: Detail | Told, raw: bool, width: int) -> Rows:
+def _text_rows(text: str, turn: Detail | AnswerDetail, raw: bool, width: int) -> Rows:
     if not text or not (raw or text.strip()):
         calls = " The tool calls are below." if turn.answer and turn.answer.tool_calls else ""
         return [row((missing_text(turn.row, turn.answer) + calls, "dim"))]

@@ -167,7 +167,7 @@ def later_of(line: ComparedLine, view: PairView) -> int:
 
 
 def beside_words(view: PairView, later: int, several: bool) -> str:
-    """What is shown next to what, and the keys that go on."""
+    """What is shown next to what, and the keys that continue."""
     name = NAMES[later]
     what = {"runs": f"A next to {name}", "first": "expected next to A", "later": f"expected next to {name}"}[
         view.beside

@@ -200,7 +200,7 @@ async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str,
     screen.list.only_with(text, kinds, answers)
 
 
-_BESIDE = 100  # columns from which the line in full stands next to the list
+_BESIDE = 100  # columns from which the line in full is next to the list
 _WHOLE = 160  # columns from which the answers of three runs and what was expected have one each
 _TALL = 30  # lines from which there is room for more than the verdict
 

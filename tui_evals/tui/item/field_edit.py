@@ -74,7 +74,7 @@ class FieldEdit:
 
     @property
     def place(self) -> DataPath:
-        """Where it stands in the data."""
+        """Where it is in the data."""
         return (*place_of(self.where, self.field), *self.part)
 
 
@@ -184,7 +184,7 @@ def is_compound(workspace: Workspace, field: str) -> bool:
 
 
 def has_page(workspace: Workspace, field: str) -> bool:
-    """Whether the page of a field can go on being shown: it holds parts, or none yet."""
+    """Whether the page of a field can continue being shown: it holds parts, or none yet."""
     return is_compound(workspace, field) or value_at(workspace.data, workspace.where, field) is None
 
 
@@ -334,7 +334,7 @@ async def another_name(pane: Pane, field: str, number: int) -> Callable[[Workspa
     answer = await pane.app.push_screen_wait(
         Ask("another name", old, check=lambda text: parts.why_not_name(text.strip(), taken))
     )
-    # What a terminal must not be sent stands in the line as a picture, which is no use in a name.
+    # What a terminal must not be sent is in the line as a picture, which is no use in a name.
     return None if answer in (None, safe_line(old)) else partial(rename_part, name=str(answer).strip())
 
 

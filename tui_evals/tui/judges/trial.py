@@ -82,7 +82,7 @@ class _Unit:
 
 
 def subject_of(here: CurrentPlace) -> JudgedSubject:
-    """The answer on screen where it is one of this item, else the response that stands in the item."""
+    """The answer on screen where it is one of this item, else the response that is in the item."""
     unit = get_at(here.data, here.where) if here.where else None
     reason = "no answer is on screen"
     if here.answer is not None:
@@ -347,7 +347,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """An evaluator as it stands in a dataset, what it is to judge, and who can be asked."""
+    """An evaluator as it is in a dataset, what it is to judge, and who can be asked."""
 
     entry: EffectiveEvaluator
     here: CurrentPlace

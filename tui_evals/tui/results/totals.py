@@ -59,7 +59,7 @@ _NAME = 24
 """Cells of the longest name of a target or a baseline."""
 _TONES: Mapping[str, Style] = {"better": "pass", "worse": "fail"}
 _MONEY_LEAST, _MONEY_AT = 44, 60
-"""Where the cost stands on a narrow and on a wide screen."""
+"""Where the cost is on a narrow and on a wide screen."""
 _AFTER_ERRORS: tuple[AnswerStatus, ...] = ("partial", "unjudged", "scored", "answered", "running", "pending")
 
 
@@ -366,7 +366,7 @@ class WorkerRows(LazySequence[Row]):
 
 
 def _cells(worker: WorkerRow, now: float) -> dict[str, Piece]:
-    """What there is to tell of a worker, by the column it stands in."""
+    """What there is to tell of a worker, by the column it is in."""
     glyph, style = STATES[worker.state]
     return {
         "state": Piece(f"{glyph} {worker.state}", style),

@@ -229,7 +229,7 @@ class Columns:
         self.text = max(left, 0)
 
     def title(self, board: VerdictBoard) -> Row:
-        """What stands over the columns."""
+        """What is over the columns."""
         names = [fit(name, wide, "dim", right=True) for name, wide in zip(board.targets, self.rates, strict=False)]
         left = len(board.targets) - len(self.rates)
         text = "rule" + (f" (+{left} {'models' if left > 1 else 'model'} below)" if left else "")
@@ -454,7 +454,7 @@ class Rulebook:
         return self._rated != (self._mark, self._watch.reader.data_version())
 
     async def _go_on(self) -> None:
-        """Read until the rules are those of now; the verdicts once, for while a run goes on they always change."""
+        """Read until the rules are those of now; the verdicts once, for while a run is running they always change."""
         try:
             while self._mark is not None and not self.ready:
                 await self._sheet()

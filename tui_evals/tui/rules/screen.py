@@ -381,7 +381,7 @@ class RulesScreen(RulesView):
         give_keys(self.entry)
 
     def do_leave(self) -> None:
-        """Out of the filter, then back to the list, then to the workbench; what is being made goes on."""
+        """Out of the filter, then back to the list, then to the workbench; what is being made continues."""
         if self.entry.display:
             self.entry.value, self.entry.display = "", False
             give_keys(self.rules)

@@ -342,7 +342,7 @@ def _check_new(texts: RuleTexts, inverse: bool, rule: str) -> None:
 
 
 def rule_changes(before: RuleTexts, after: RuleTexts, most: int | None) -> dict[Key, Rule | None]:
-    """What became of every rule: one whose list is as long as before stands in its place, others follow their text."""
+    """What became of every rule: one whose list is as long as before is in its place, others follow their text."""
     rules = after.rules(most)
     changes: dict[Key, Rule | None] = {}
     for inverse in (False, True):

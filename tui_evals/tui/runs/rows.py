@@ -74,7 +74,7 @@ class RunList:
     more: bool = False
     """There are earlier ones."""
     counted: bool = True
-    """All totals are known; else load it again, which goes on where this ended."""
+    """All totals are known; else load it again, which continues where this ended."""
     baselines: tuple[tuple[str, int], ...] = ()
     """The run that the others of a dataset are measured against, for those that have one."""
 
@@ -118,7 +118,7 @@ class RunHistory:
             rows = reader.runs(limit + 1, text=text)
             chosen = {one.source: one.run for one in baselines(reader)}
             until = self._clock() + _PATIENCE
-            # Runs without any numbers go first, or those that go on would keep them waiting for ever.
+            # Runs without any numbers go first, or those that continue would keep them waiting for ever.
             order = sorted(rows[:limit], key=lambda row: row.id in self._known)
             known = {row.id: self._read(reader, row, seq, until) for row in order}
         keys = {source: dataset_key(source, self._root, self._root) for source in {row.source for row in rows}}
@@ -280,7 +280,7 @@ class RunColumns:
 
 
 def run_columns(runs: Sequence[ListedRun], width: int, now: float) -> RunColumns:
-    """What of each run is told in a width, the columns as wide as what stands in them."""
+    """What of each run is told in a width, the columns as wide as what is in them."""
     told, names = [run_cells(one, now) for one in runs], names_of(one.run.name for one in runs)
 
     def column(by: str, importance: int, least: int | None = None, *, rest: bool = False) -> Column:
@@ -303,7 +303,7 @@ def run_columns(runs: Sequence[ListedRun], width: int, now: float) -> RunColumns
 
 
 def run_cells(listed: ListedRun, now: float) -> dict[str, Piece]:
-    """What there is to tell of a run, but for its name, by the column it stands in."""
+    """What there is to tell of a run, but for its name, by the column it is in."""
     run, totals, look = listed.run, listed.totals, run_look(listed.run)
     return {
         "age": Piece(age(now - run.created), "dim"),

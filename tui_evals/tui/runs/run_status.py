@@ -107,7 +107,7 @@ def why_no_run(app: Desk) -> str | None:
 
 
 def why_no_rerun(app: Desk) -> str | None:
-    """No run, or one that still goes on."""
+    """No run, or one that is still running."""
     found = app.watching.run
     if found is None:
         return "no run is on screen: 6 lists runs"
@@ -126,7 +126,7 @@ def why_no_pause(app: Desk) -> str | None:
 
 
 def why_no_stop(app: Desk) -> str | None:
-    """No run that goes on."""
+    """No run that is running."""
     found = app.pane(app.front).run_row()
     if found is None:
         return "no run is chosen: 6 lists runs"

@@ -427,7 +427,7 @@ def offered_targets(words: Iterable[str], settings: Settings) -> dict[str, Targe
 
 async def _start_prepared(app: Desk, prepared: PreparedRun, *, stays: bool = False) -> bool:
     """Store a run and have a process of its own execute it, once what it would do is agreed to."""
-    # The process that executes it goes on only where its evaluators are trusted too.
+    # The process that executes it continues only where its evaluators are trusted too.
     if not await _approved(app, replace(prepared, allow_unjudged=False)):
         return False
     try:
@@ -660,7 +660,7 @@ def _spent(database: Path, run: int) -> float:
 
 
 async def pause(app: Desk) -> None:
-    """Pause, let go on, resume what was interrupted, or ask what ended as an error again."""
+    """Pause, unpause, resume what was interrupted, or ask what ended as an error again."""
     found = app.pane(app.front).run_row()
     assert found is not None
     if found.status in ("interrupted", "finished") or (found.status == "planned" and found.pid is None):

@@ -313,11 +313,11 @@ class GridScreen(FeatureScreen):
             self._take("down")
 
     def action_take_cell(self, then: str) -> None:
-        """Take the cell that is written, and go on."""
+        """Take the cell that is written, and continue."""
         self._take(then)
 
     def _take(self, then: str) -> None:
-        """Take the cell that is written, and go on to the next one."""
+        """Take the cell that is written, and continue to the next one."""
         place, self._editing = self._editing, None
         self._input.display = False
         give_keys(self._lines)

@@ -270,7 +270,7 @@ class TreePane(FoldingTree):
     # -- marks
 
     def do_mark(self) -> None:
-        """Mark the item and go on to the next, or mark all of the category; again takes the marks off."""
+        """Mark the item and continue to the next, or mark all of the category; again takes the marks off."""
         key = self.cursor_key
         if key == DATASET:
             self.do_mark_all()
@@ -359,7 +359,7 @@ class TreePane(FoldingTree):
     # -- going on
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """Open another dataset, fold a category, or go on to the editor."""
+        """Open another dataset, fold a category, or continue to the editor."""
         event.stop()
         self._go()
         key = self.cursor_key if self.workspace.editing is not None else event.key

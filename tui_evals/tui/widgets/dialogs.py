@@ -338,7 +338,7 @@ class Menu(Dialog[Any]):
     """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
 
     With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
-    What `typed` makes of the text in the line stands last. What `does` says enter does; `intro` is read above
+    What `typed` makes of the text in the line is last. What `does` says enter does; `intro` is read above
     the entries until something is typed. With `whole` all that is said about an entry is read in the list, and
     `intro` below the first group.
     """
@@ -417,7 +417,7 @@ class Menu(Dialog[Any]):
 
     def _rows(self, width: int) -> list[Row]:
         shown = self._shown if len(self._shown) <= _MOST else self._shown[:_MOST]
-        typed = len(shown[-1].name) if shown else 0  # what was typed stands last, and may be the longest
+        typed = len(shown[-1].name) if shown else 0  # what was typed is last, and may be the longest
         column = min(max(self._longest, typed) + 2, width // 2)
         intro = paragraph(self._intro, width) if self._intro and not self._words else []
         rows: list[Row] = [] if self._whole else [*intro]
@@ -493,7 +493,7 @@ class Menu(Dialog[Any]):
 
 
 def unread_menu(name: str, problem: str, *, file: bool = True) -> Menu:
-    """What is to become of a text that cannot be taken: `edit`, `file`, `drop`; None is to go on editing as well."""
+    """What is to become of a text that cannot be taken: `edit`, `file`, `drop`; None is to continue editing as well."""
     entries = [Entry("edit", "keep editing", "nothing is lost")]
     if file:
         entries.append(Entry("file", "put it into a file", "below .evals/kept; the field stays as it was"))

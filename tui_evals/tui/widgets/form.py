@@ -1,4 +1,4 @@
-"""A form as a list of fields: enter edits one, what is wrong stands next to it, and the last row does it."""
+"""A form as a list of fields: enter edits one, what is wrong is next to it, and the last row does it."""
 
 from __future__ import annotations
 

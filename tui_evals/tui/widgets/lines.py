@@ -61,7 +61,7 @@ class Lines(ScrollView, can_focus=True):
     cursor: var[int] = var(0)
 
     class Moved(Message):
-        """The cursor stands on another row."""
+        """The cursor is on another row."""
 
         def __init__(self, lines: Lines, key: Hashable) -> None:
             super().__init__()
@@ -178,7 +178,7 @@ class Lines(ScrollView, can_focus=True):
         self._into_view(number)
 
     def reveal(self) -> None:
-        """Bring the row of the cursor into view with those below that go on with it: they have no key."""
+        """Bring the row of the cursor into view with those below that continue with it: they have no key."""
         start = stop = self.cursor
         while stop + 1 < len(self._rows) and self._rows[stop + 1].key is None:
             stop += 1

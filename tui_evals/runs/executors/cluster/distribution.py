@@ -455,7 +455,7 @@ class WorkDistributor:
         self._over = False
         self._alive = 0
         self.reason: Stopped | None = None
-        """Why the run must not go on; what is in flight is let finish."""
+        """Why the run must not continue; what is in flight is let finish."""
 
     def stop(self, reason: Stopped) -> None:
         """Let no worker begin anything more."""

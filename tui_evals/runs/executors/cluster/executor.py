@@ -126,7 +126,7 @@ class ClusterExecutor:
         self._futures: dict[int, Future] = {}
         self._done: set[int] = set()
         self._orphaned: dict[int, float] = {}
-        """Shards that a worker goes on with although the scheduler has forgotten their task."""
+        """Shards that a worker continues with although the scheduler has forgotten their task."""
         self._silent: set[str] = set()
         """Addresses of workers that the scheduler still has, but that do not answer us."""
         self._heartbeats: dict[str, tuple[float, float]] = {}
@@ -141,7 +141,7 @@ class ClusterExecutor:
         self._failed: BaseException | None = None
 
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
-        """Work through the cells of each target; Stopped when the run must not go on."""
+        """Work through the cells of each target; Stopped when the run must not continue."""
         concurrency = [one.config.concurrency for one in self._targets if one.kind == "target"]
         closed = lambda target: self._targets[target].availability.closed is not None  # noqa: E731
         self._shards = Shards(cells, concurrency, self._sink.known, closed)
@@ -194,7 +194,7 @@ class ClusterExecutor:
             return await self._cancel(self._unclaimed())
         if self._client.status != "running" or self._sink.paused:
             return None
-        # The scheduler goes on giving tasks to a worker that is frozen, until it has noticed.
+        # The scheduler continues giving tasks to a worker that is frozen, until it has noticed.
         workers = self._answering if self._silent else None
         if workers == set():  # which Dask takes for any worker
             return None

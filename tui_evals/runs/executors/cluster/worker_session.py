@@ -114,7 +114,7 @@ class Outbox:
         self.add("calls", dump_call(replace(record, message=message)))
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Report what of the questions to a target is not sent as it stands."""
+        """Report what of the questions to a target is not sent as it is."""
         self.add("changes", [target, [self._clean(change) for change in changes]])
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
@@ -420,7 +420,7 @@ class ShardSink:
         self._session.outbox.called(record)
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Report what of the questions to a target is not sent as it stands."""
+        """Report what of the questions to a target is not sent as it is."""
         self._session.outbox.changed(target, changes)
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
